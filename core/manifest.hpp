@@ -1,3 +1,12 @@
+// A manifest lists the files that belong together, with the size and hash of each, facts that the
+// writer adds, and a hash of itself. It is written last, so a folder with a valid manifest is
+// complete. It is checked when the files are read, so any changed byte is detected. Example:
+//
+//   temper manifest 1
+//   fact version 40
+//   file 4711 99aa06d3014798d86001c324468d497f model.safetensors
+//   end 6d78d6a38b3c7ef1a9c2c5b0d1fe0a35
+//
 // Facts and files are sorted by name. `end` has the XXH3-128 of everything before it.
 #pragma once
 

@@ -1,4 +1,5 @@
-// The shape of the policy network. No torch here: every process reads it, few build the network.
+// The shape of the policy network. Does not use torch: every process reads it, but few build the
+// network.
 #pragma once
 
 #include "core/describe.hpp"
@@ -11,16 +12,16 @@ namespace temper {
 
 namespace actors {
 
-/// Decoder-only transformers (RMSNorm, rotary positions, grouped-query attention, SwiGLU), by the
-/// names that a config.json gives them. They differ in what happens to queries and keys:
+/// Decoder-only transformers (RMSNorm, rotary positions, grouped-query attention, SwiGLU), named as
+/// in config.json. They differ in the treatment of queries and keys:
 enum class Architecture {
   Llama,  ///< nothing;
   Qwen2,  ///< a bias is added to queries, keys and values;
-  Qwen3,  ///< each head of queries and keys is normalised.
+  Qwen3,  ///< each head of queries and keys is normalized.
 };
 
-/// Longer turns for slow angles, so that a model trained on `original_context` reads further: the
-/// rope_type `llama3` of a config.json (Llama 3.1 and newer).
+/// Stretches the slow rotary angles, so that a model trained on `original_context` can read longer
+/// texts: rope_type `llama3` in config.json (Llama 3.1 and newer).
 struct RopeScaling {
   double factor = 8;
   double low_freq_factor = 1;
@@ -34,18 +35,18 @@ void describe(V& v, RopeScaling& c) {
   v.field(1,
           "factor",
           c.factor,
-          {.doc = "Slow angles turn this many times slower.", .min = 1.0, .max = 1e6});
+          {.doc = "Slow rotary angles are slowed down by this factor.", .min = 1.0, .max = 1e6});
   v.field(2,
           "low_freq_factor",
           c.low_freq_factor,
-          {.doc = "An angle is slow that turns at most this often in `original_context`.",
+          {.doc = "An angle is slow if it turns at most this often within `original_context`.",
            .min = 1e-6,
            .max = 1e6});
   v.field(3,
           "high_freq_factor",
           c.high_freq_factor,
-          {.doc = "One that turns this often or more stays as it is; above `low_freq_factor`. What "
-                  "is between is in between.",
+          {.doc = "An angle that turns at least this often is unchanged; must exceed "
+                  "`low_freq_factor`. Angles in between are interpolated.",
            .min = 1e-6,
            .max = 1e6});
   v.field(4,
@@ -75,7 +76,7 @@ struct ModelConfig {
   std::vector<std::string> ignore{};
   bool operator==(const ModelConfig&) const = default;
 
-  /// Requires: none, or `head_dim` is given or `heads` divides `hidden`.
+  /// Requires: `head_dim` is set, or `heads` divides `hidden`.
   std::int32_t head_size() const { return head_dim.value_or(hidden / heads); }
 };
 
@@ -89,56 +90,56 @@ void describe(V& v, ModelConfig& c) {
           c.kv_heads,
           {.doc = "Key and value heads; must divide `heads`.", .min = 1, .max = 256});
   v.field(5, "ffn", c.ffn, {.doc = "Inner width of the SwiGLU layer.", .min = 8, .max = 131072});
-  v.field(
-      6,
-      "context",
-      c.context,
-      {.doc = "Longest prompt plus response, in tokens. With `path`: at most, and unless given, "
-              "the folder's max_position_embeddings.",
-       .min = Tokens(4),
-       .max = Tokens(1 << 20)});
+  v.field(6,
+          "context",
+          c.context,
+          {.doc = "Longest prompt plus response, in tokens. With `path`: at most, and by default, "
+                  "the folder's max_position_embeddings.",
+           .min = Tokens(4),
+           .max = Tokens(1 << 20)});
   v.field(7, "rope_base", c.rope_base, {.doc = "Base of the rotary angles.", .min = 10.0});
-  v.field(
-      8, "architecture", c.architecture, {.doc = "Which network, by its name in a config.json."});
+  v.field(8, "architecture", c.architecture, {.doc = "Architecture, named as in config.json."});
   v.field(9,
           "head_dim",
           c.head_dim,
-          {.doc = "Width of a head, an even number; unless given, hidden / heads."});
+          {.doc = "Width of a head, an even number; default: hidden / heads."});
   v.field(10,
           "norm_epsilon",
           c.norm_epsilon,
           {.doc = "Added to the mean square of a norm.", .min = 1e-12, .max = 0.1});
-  v.field(
-      11, "tie_embeddings", c.tie_embeddings, {.doc = "Whether the embedding is the head too."});
+  v.field(11,
+          "tie_embeddings",
+          c.tie_embeddings,
+          {.doc = "Whether the output head shares the weights of the embedding."});
   v.field(12,
           "vocabulary",
           c.vocabulary,
-          {.doc = "Rows of the embedding; unless given, the tokens of the task's tokenizer."});
+          {.doc = "Rows of the embedding; default: number of tokens of the task's tokenizer."});
   v.field(13,
           "path",
           c.path,
-          {.doc = "Folder of a Hugging Face model: the run begins with its weights, all other keys "
-                  "of this section but `context` and `ignore` are read from its config.json, and "
-                  "nothing is "
-                  "pretrained. Empty: the base is pretrained.",
+          {.doc = "Folder of a Hugging Face model. The run starts from its weights without "
+                  "pretraining, and all other keys of this section except `context` and `ignore` "
+                  "are read from its config.json. Empty: the base model is pretrained.",
            .example = "models/Qwen3-0.6B"});
   v.field(14,
           "end_tokens",
           c.end_tokens,
-          {.doc = "Tokens that end a response. Empty: with `path`, the eos_token_id of its "
-                  "generation_config.json or config.json; else that of the task's tokenizer.",
+          {.doc = "End-of-response tokens. Empty: with `path`, the eos_token_id of its "
+                  "generation_config.json or config.json; otherwise that of the task's tokenizer.",
            .example = "[151645, 151643]"});
   v.field(15,
           "rope_scaling",
           c.rope_scaling,
           {.doc = "The `llama3` scaling of rotary angles; null: none.",
            .example = "{factor: 8, original_context: 8192}"});
-  v.field(16,
-          "ignore",
-          c.ignore,
-          {.doc = "With `path`: keys of its config.json that are not known here and that you know "
-                  "not to change what the network computes. A run warns of each that it ignores.",
-           .example = "[my_lab_note]"});
+  v.field(
+      16,
+      "ignore",
+      c.ignore,
+      {.doc = "With `path`: unknown keys of its config.json that do not change what the network "
+              "computes. The run prints a warning for each ignored key.",
+       .example = "[my_lab_note]"});
 }
 
 }  // namespace actors

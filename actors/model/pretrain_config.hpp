@@ -1,5 +1,5 @@
-// The `pretrain` section: how the base checkpoint is made before a run, by supervised learning on a
-// part of the task, so that reinforcement starts from a model that sometimes succeeds.
+// The `pretrain` section: supervised training of the base checkpoint on a part of the task before a
+// run, so that reinforcement learning starts from a model that sometimes succeeds.
 #pragma once
 
 #include "core/describe.hpp"
@@ -27,11 +27,14 @@ void describe(V& v, PretrainConfig& c) {
   v.field(2,
           "problems",
           c.problems,
-          {.doc = "Training problems used, the first of the stream, over and over.", .min = 1});
+          {.doc = "Number of training problems, the first of the stream; they are repeated.",
+           .min = 1});
   v.field(3, "batch", c.batch, {.doc = "Problems per step.", .min = 1, .max = 1 << 20});
   v.field(4, "learning_rate", c.learning_rate, {.doc = "AdamW step size.", .min = 0.0});
-  v.field(
-      5, "max_steps", c.max_steps, {.doc = "Stop here even below the target accuracy.", .min = 0});
+  v.field(5,
+          "max_steps",
+          c.max_steps,
+          {.doc = "Stop after this many steps even below the target accuracy.", .min = 0});
   v.field(6,
           "check_every",
           c.check_every,
@@ -39,12 +42,12 @@ void describe(V& v, PretrainConfig& c) {
   v.field(7,
           "check_problems",
           c.check_problems,
-          {.doc = "Problems of one measurement.", .min = 1, .max = 1 << 20});
+          {.doc = "Problems per measurement.", .min = 1, .max = 1 << 20});
   v.field(8,
           "label_noise",
           c.label_noise,
-          {.doc = "Share of answer tokens replaced at random: keeps the model unsure, so that "
-                  "reinforcement has something to explore.",
+          {.doc = "Share of answer tokens replaced at random. Keeps the entropy of the model high, "
+                  "so that reinforcement learning has something to explore.",
            .min = 0.0,
            .max = 0.9});
 }

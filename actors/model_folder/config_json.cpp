@@ -28,7 +28,7 @@ std::string_view model_type_of(Architecture architecture) {
   return std::ranges::find(kKnown, architecture, &Known::architecture)->model_type;
 }
 
-/// Reads keys and collects what is wrong.
+/// Reads keys and collects all problems.
 class Reader {
  public:
   Reader(const nlohmann::json& object, std::span<const std::string> ignore)
@@ -54,7 +54,7 @@ class Reader {
     }
     constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
     if (!value->is_number_unsigned() || *value < 1 || *value > kMost) {
-      wrong("`{}` is {}, expected a count", key, value->dump());
+      wrong("`{}`: expected an integer >= 1, found {}", key, value->dump());
       return 2;
     }
     return value->get<std::int32_t>();
@@ -66,19 +66,19 @@ class Reader {
       return otherwise;
     if (at->is_number() && at->get<double>() > 0)
       return at->get<double>();
-    wrong("`{}` is {}, expected a number above 0", key, at->dump());
+    wrong("`{}`: expected a number > 0, found {}", key, at->dump());
     return otherwise;
   }
 
-  /// A key of which nothing is known here.
+  /// Reports an unknown key.
   void unknown(const std::string& key, const nlohmann::json& value) {
     if (std::ranges::find(ignore_, key) != ignore_.end()) {
       ignored_.push_back(key);
       return;
     }
     wrong(
-        "`{}` is {}, a key that is not known here; if it cannot change what the network computes, "
-        "list it in model.ignore",
+        "`{}` is {}, an unknown key; if it does not change what the network computes, "
+        "add it to model.ignore",
         key,
         value.dump());
   }
@@ -108,14 +108,14 @@ std::optional<Architecture> read_architecture(Reader& reader) {
   }
   const auto architecture = from_name<Architecture>(list->front().get<std::string>());
   if (!architecture) {
-    reader.wrong("architecture {} is not one that we compute; those are {}",
+    reader.wrong("architecture {} is not supported; expected one of {}",
                  list->front().get<std::string>(),
                  fmt::join(known, ", "));
     return std::nullopt;
   }
   const nlohmann::json* const type = reader.find("model_type");
   if (type != nullptr && *type != model_type_of(*architecture)) {
-    reader.wrong("`model_type` is {}, but {} is `{}`",
+    reader.wrong("`model_type` is {}, but {} has `{}`",
                  type->dump(),
                  name_of(*architecture),
                  model_type_of(*architecture));
@@ -133,7 +133,7 @@ void check_settings(Reader& reader) {
   }
 }
 
-/// The keys of a `llama3` scaling beside rope_type, all of which it must have.
+/// The required keys of a `llama3` scaling besides rope_type.
 constexpr std::array kScalingKeys{
     "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"};
 
@@ -157,7 +157,7 @@ RopeScaling read_scaling(Reader& reader, const char* key, const nlohmann::json& 
   return scaling;
 }
 
-/// Base and scaling of the angles, at either of the two places where they are written.
+/// Reads base and scaling of the angles from either of the two places where they can be.
 void read_rope(Reader& reader, ModelConfig& model) {
   model.rope_base = reader.positive(reader.object(), "rope_theta", 10000);
   for (const char* const key : {"rope_scaling", "rope_parameters"}) {
@@ -165,7 +165,7 @@ void read_rope(Reader& reader, ModelConfig& model) {
     if (rope == nullptr)
       continue;
     if (!rope->is_object()) {
-      reader.wrong("`{}` is {}, expected an object", key, rope->dump());
+      reader.wrong("`{}`: expected an object, found {}", key, rope->dump());
       continue;
     }
     const auto is_llama3 = [&](const char* name) {
@@ -178,7 +178,7 @@ void read_rope(Reader& reader, ModelConfig& model) {
           (name == "partial_rotary_factor" && value == 1) || name == "rope_theta" ||
           (llama3 && std::ranges::find(kScalingKeys, name) != kScalingKeys.end());
       if (!known && !value.is_null()) {
-        reader.wrong("`{}.{}` is {}, which we do not compute; only rope_type default and llama3",
+        reader.wrong("`{}.{}` is {}, which is not supported; expected rope_type default or llama3",
                      key,
                      name,
                      value.dump());
@@ -200,10 +200,10 @@ StoredType read_type(Reader& reader) {
     if (type)
       return *type;
   }
-  return StoredType::Float32;  // Holds any; how each tensor is stored is in its file.
+  return StoredType::Float32;  // Represents all types; the file has the type of each tensor.
 }
 
-/// None: not a token or a list of them.
+/// Empty if the value is neither a token nor a list of tokens.
 std::optional<std::vector<std::int32_t>> tokens_of(const nlohmann::json& value) {
   std::vector<std::int32_t> tokens;
   for (const nlohmann::json& token : value.is_array() ? value : nlohmann::json::array({value})) {
@@ -214,13 +214,13 @@ std::optional<std::vector<std::int32_t>> tokens_of(const nlohmann::json& value) 
   return tokens;
 }
 
-/// Holds the fields of a ModelConfig against the bounds of its keys.
+/// Compares the fields of a ModelConfig with the bounds of its keys.
 struct Bounds {
   template <class T>
   void field(int, std::string_view name, T& value, const std::type_identity_t<FieldMeta<T>>& meta) {
     if constexpr (Ordered<T> && !OptionalLike<T>) {
       if ((meta.min && value < *meta.min) || (meta.max && value > *meta.max))
-        reader.wrong("{} = {} is outside of what we compute", name, scalar_text(value));
+        reader.wrong("{} = {} is outside the supported range", name, scalar_text(value));
     } else if constexpr (std::same_as<T, std::optional<RopeScaling>>) {
       if (value)
         describe(*this, *value);
@@ -234,10 +234,10 @@ struct Bounds {
 Result<ConfigJson> parse_config_json(std::string_view text, std::span<const std::string> ignore) {
   const nlohmann::json object = parse_json(text);
   if (!object.is_object())
-    return invalid_input("not a JSON object");
+    return invalid_input("expected a JSON object");
   Reader reader(object, ignore);
   const auto architecture = read_architecture(reader);
-  if (!architecture)  // What its keys mean is not known.
+  if (!architecture)  // The meaning of the other keys is unknown.
     return invalid_input(reader.issues().front());
   check_settings(reader);
   ConfigJson config;
@@ -261,14 +261,14 @@ Result<ConfigJson> parse_config_json(std::string_view text, std::span<const std:
     if (tied->is_boolean())
       m.tie_embeddings = tied->get<bool>();
     else
-      reader.wrong("`tie_word_embeddings` is {}, expected true or false", tied->dump());
+      reader.wrong("`tie_word_embeddings`: expected true or false, found {}", tied->dump());
   }
   config.type = read_type(reader);
   if (const nlohmann::json* const end = reader.find("eos_token_id"); end != nullptr) {
     if (auto tokens = tokens_of(*end))
       config.end_tokens = *std::move(tokens);
     else
-      reader.wrong("`eos_token_id` is {}, expected a token or a list of them", end->dump());
+      reader.wrong("`eos_token_id`: expected a token id or a list of them, found {}", end->dump());
   }
   if (reader.issues().empty()) {
     Bounds bounds{reader};
@@ -310,7 +310,7 @@ std::string write_config_json(const ConfigJson& config) {
         {"high_freq_factor", m.rope_scaling->high_freq_factor},
         {"original_max_position_embeddings", m.rope_scaling->original_context.count()}};
   }
-  // The defaults of some of these are other than ours.
+  // Some of these have other defaults in transformers.
   out["bos_token_id"] = nullptr;
   out["eos_token_id"] = nullptr;
   if (config.end_tokens.size() == 1)
@@ -330,14 +330,14 @@ std::string with_stored_type(std::string_view config_json, StoredType type) {
 Result<std::vector<std::int32_t>> parse_end_tokens(std::string_view generation_config) {
   const nlohmann::json object = parse_json(generation_config);
   if (!object.is_object())
-    return invalid_input("not a JSON object");
+    return invalid_input("expected a JSON object");
   const auto end = object.find("eos_token_id");
   if (end == object.end() || end->is_null())
     return std::vector<std::int32_t>();
   if (auto tokens = tokens_of(*end))
     return *std::move(tokens);
   return invalid_input(
-      fmt::format("`eos_token_id` is {}, expected a token or a list of them", end->dump()));
+      fmt::format("`eos_token_id`: expected a token id or a list of them, found {}", end->dump()));
 }
 
 }  // namespace temper::actors

@@ -15,9 +15,9 @@ namespace {
 
 struct IgnoredKeys {
   std::string_view reason;
-  std::string_view keys;  ///< With a space before and after each.
+  std::string_view keys;  ///< Separated, preceded and followed by spaces.
 };
-/// Keys that cannot change what the network computes. Only those of the first group are read.
+/// Keys that do not change what the network computes. Only those of the first group are read.
 constexpr std::array kIgnoredKeys{
     IgnoredKeys{"read by their own functions",
                 " architectures eos_token_id head_dim hidden_size intermediate_size "
@@ -49,12 +49,12 @@ constexpr std::array kIgnoredKeys{
                 "output_scores problem_type return_dict return_dict_in_generate "
                 "cross_attention_hidden_size task_specific_params tie_encoder_decoder "}};
 
-/// The same by their form: `*` stands for anything.
+/// More such keys, by pattern; `*` matches anything.
 constexpr std::array<std::string_view, 9> kIgnoredForms{
-    "_*",          // what a library notes for itself
-    "*_token_id",  // which tokens mean what: end tokens are read, others are a tokenizer's
+    "_*",          // internal to a library
+    "*_token_id",  // end tokens are read separately; the others belong to the tokenizer
     "*_token_ids",
-    "*dropout",  // training here has no dropout
+    "*dropout",  // training uses no dropout
     "*_dropout_prob",
     "*_pdrop",
     "transformers*",
@@ -79,10 +79,10 @@ bool cannot_matter(std::string_view key) {
                              [&](std::string_view form) { return has_form(key, form); });
 }
 
-/// A key that changes what is computed: it must be null, absent, or one of these values.
+/// A key that changes the computation: it must be null, absent, or have one of these values.
 struct Fixed {
   std::string_view key;
-  std::vector<nlohmann::json> values;  ///< Empty: none is computed.
+  std::vector<nlohmann::json> values;  ///< Empty: no value is supported.
   std::string_view reason;
 };
 const std::vector<Fixed>& fixed_settings() {
@@ -144,13 +144,13 @@ const std::vector<Fixed>& fixed_settings() {
   return list;
 }
 
-/// Quantized weights are refused by the type of their tensors, not by this.
+/// Quantized weights are rejected by the type of their tensors, not here.
 bool is_quantization(std::string_view key) {
   return key == "quantization_config" || key == "compression_config";
 }
 
-/// The part of a quantization_config that changes the computation even where the weights are
-/// stored as plain numbers: what is rounded while the network runs. Empty: none.
+/// The part of a quantization_config that changes the computation even with plain stored weights:
+/// rounding at run time. Empty if there is none.
 std::string_view rounded_at_run_time(const nlohmann::json& value) {
   constexpr std::array<std::string_view, 5> kKeys{"input_activations",
                                                   "output_activations",
@@ -172,21 +172,21 @@ std::string_view rounded_at_run_time(const nlohmann::json& value) {
   return {};
 }
 
-/// Null, false, [] or {}: whatever the key means, it is off.
+/// True for null, false, [] and {}: the key is off, whatever it means.
 bool is_off(const nlohmann::json& value) {
   return value.is_null() || value == false || (value.is_structured() && value.empty());
 }
 
-/// Empty: it has a value that is computed.
+/// The reason for rejecting the value; empty if it is supported.
 std::string refusal_of(const Fixed& fixed, const nlohmann::json& value) {
   if (std::ranges::find(fixed.values, value) != fixed.values.end())
     return {};
   return fmt::format(
-      "`{}` is {}, which is not computed ({}){}",
+      "`{}` is {}, which is not supported ({}){}",
       fixed.key,
       value.dump(),
       fixed.reason,
-      fixed.values.empty() ? "" : fmt::format("; only {}", fixed.values.front().dump()));
+      fixed.values.empty() ? "" : fmt::format("; expected {}", fixed.values.front().dump()));
 }
 
 bool is_full_attention(const nlohmann::json& layer_types) {
@@ -195,21 +195,21 @@ bool is_full_attention(const nlohmann::json& layer_types) {
          });
 }
 
-/// Empty: nothing says that it is not computed.
+/// The reason for rejecting the key; empty if there is none.
 std::string refusal_of(const std::string& key, const nlohmann::json& value) {
   const auto fixed = std::ranges::find(fixed_settings(), key, &Fixed::key);
   if (fixed != fixed_settings().end())
     return refusal_of(*fixed, value);
   if (key == "layer_types" && !is_full_attention(value)) {
     return fmt::format(
-        "`layer_types` is {}, which is not computed (attention is full); only "
+        "`layer_types` is {}, which is not supported (attention is full); expected "
         "full_attention",
         value.dump());
   }
   const std::string_view rounded = is_quantization(key) ? rounded_at_run_time(value) : "";
   if (!rounded.empty()) {
     return fmt::format(
-        "`{}.{}` is set, which is not computed (activations are float32)", key, rounded);
+        "`{}.{}` is set, which is not supported (activations are float32)", key, rounded);
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// Which keys of a config.json can change what the network computes.
+// Classifies keys of a config.json by their effect on the computation.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,9 +9,9 @@ namespace temper::actors {
 
 struct JudgedKey {
   enum class Effect {
-    None,     ///< It cannot change the computation, is off, or has the value that is computed.
-    Refused,  ///< It changes the computation to one that is not computed; `why` names it.
-    Unknown,  ///< Nothing is known of it, and it is set.
+    None,     ///< Does not change the computation, is off, or has the supported value.
+    Refused,  ///< Changes the computation to an unsupported one; `why` explains.
+    Unknown,  ///< Unknown, and set.
   };
   Effect effect = Effect::None;
   std::string why{};

@@ -15,9 +15,9 @@ namespace {
 constexpr std::size_t kAlign = 32;
 constexpr std::uint32_t kVersion = 3, kFloat32 = 0;
 
-/// Types of values.
+/// Value types of GGUF.
 enum class Type : std::uint32_t { Uint32 = 4, Int32 = 5, Float = 6, Bool = 7, Text = 8, Array = 9 };
-/// Kinds of tokens.
+/// Token kinds of GGUF.
 constexpr std::int32_t kNormal = 1, kControl = 3;
 
 class Writer {
@@ -41,7 +41,7 @@ class Writer {
   std::string out_;
 };
 
-/// Keys and values, counted.
+/// Key-value pairs and their number.
 class Keys {
  public:
   void uint32(std::string_view key, std::int64_t value) {
@@ -94,7 +94,7 @@ std::string_view architecture_name(Architecture architecture) {
   return "qwen3";
 }
 
-/// The name that llama.cpp gives to a tensor.
+/// The name of a tensor in llama.cpp.
 Result<std::string> name_of_tensor(std::string_view stored) {
   using Pair = std::pair<std::string_view, std::string_view>;
   static constexpr std::array<Pair, 3> kWhole{{{kEmbeddingTensor, "token_embd.weight"},
@@ -125,11 +125,11 @@ Result<std::string> name_of_tensor(std::string_view stored) {
         return fmt::format("blk.{}.{}{}", layer, to, rest.substr(from.size()));
     }
   }
-  return corrupt(fmt::format("tensor {} has no name in GGUF", stored));
+  return corrupt(fmt::format("tensor {} has no equivalent in GGUF", stored));
 }
 
-/// Rows of each head [a0 a1 .. b0 b1 ..] as [a0 b0 a1 b1 ..]: llama.cpp turns neighbours of its
-/// `llama`, where transformers turns the first half with the second.
+/// Reorders the rows of each head from [a0 a1 .. b0 b1 ..] to [a0 b0 a1 b1 ..]: for `llama`,
+/// llama.cpp rotates adjacent rows, while transformers rotates the first half with the second.
 void pair_halves(std::span<float> values, std::int64_t rows, std::int64_t head) {
   const std::size_t width = values.size() / static_cast<std::size_t>(rows);
   const auto size = static_cast<std::size_t>(head);
@@ -181,7 +181,7 @@ Keys keys_of(const ConfigJson& config, std::int64_t vocabulary) {
   keys.array("tokenizer.ggml.token_type", Type::Int32, vocabulary, [&](Writer& out, auto i) {
     out.number(is_end(i) ? kControl : kNormal);
   });
-  // The kinds of ends that it knows; a response is cut at any other.
+  // llama.cpp knows only these kinds of end tokens; responses are cut at the others here.
   constexpr std::array kEnds{"eos", "eot", "eom"};
   for (std::size_t i = 0; i < std::min(ends.size(), kEnds.size()); ++i)
     keys.uint32(fmt::format("tokenizer.ggml.{}_token_id", kEnds[i]), ends[i]);
@@ -201,12 +201,12 @@ Result<std::string> write_gguf(std::span<const std::byte> image,
   const ModelConfig& m = config.model;
   if (m.rope_scaling) {
     return Error{ErrorCode::Unsupported,
-                 "a GGUF of a model with a scaling of rotary positions is not written"};
+                 "writing GGUF for a model with rope_scaling is not supported"};
   }
   TEMPER_TRY(const SafetensorsImage tensors, parse_safetensors(image));
   const auto embedding = std::ranges::find(tensors.tensors, kEmbeddingTensor, &TensorView::name);
   if (embedding == tensors.tensors.end() || embedding->shape.empty())
-    return corrupt(fmt::format("an image without {}", kEmbeddingTensor));
+    return corrupt(fmt::format("the image has no tensor {}", kEmbeddingTensor));
   Writer list;
   std::size_t offset = 0;
   for (const TensorView& tensor : tensors.tensors) {
@@ -241,7 +241,8 @@ Result<std::string> write_gguf(std::span<const std::byte> image,
         tensor.name.ends_with("q_proj.weight") || tensor.name.ends_with("k_proj.weight");
     if (turned && m.architecture == Architecture::Llama) {
       if (tensor.shape.size() != 2 || tensor.shape.front() % m.head_size() != 0)
-        return corrupt(fmt::format("{} is not of whole heads", tensor.name));
+        return corrupt(
+            fmt::format("{}: the rows are not a multiple of the head size", tensor.name));
       pair_halves(values, tensor.shape.front(), m.head_size());
     }
     out.append({reinterpret_cast<const char*>(values.data()), elements * sizeof(float)});

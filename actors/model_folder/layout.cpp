@@ -14,10 +14,10 @@ std::int64_t TensorSpec::elements() const {
 Result<Layout> Layout::make(const ModelConfig& model, std::int32_t vocabulary) {
   const std::int32_t rows = model.vocabulary.value_or(vocabulary);
   if (rows < 2)
-    return invalid_input(fmt::format("vocabulary of {} tokens: needs at least 2", rows));
+    return invalid_input(fmt::format("vocabulary: expected at least 2 tokens, found {}", rows));
   if (rows < vocabulary)
     return invalid_input(fmt::format(
-        "vocabulary of {} tokens: the tokenizer has {}, which do not fit", rows, vocabulary));
+        "vocabulary: {} tokens are too few for the tokenizer, which has {}", rows, vocabulary));
   if (!model.head_dim && model.hidden % model.heads != 0)
     return invalid_input(
         fmt::format("heads = {} does not divide hidden = {}", model.heads, model.hidden));
@@ -26,7 +26,7 @@ Result<Layout> Layout::make(const ModelConfig& model, std::int32_t vocabulary) {
         fmt::format("kv_heads = {} does not divide heads = {}", model.kv_heads, model.heads));
   if (model.head_size() < 2 || model.head_size() % 2 != 0)
     return invalid_input(
-        fmt::format("a head of {} is not even; rotary positions turn pairs", model.head_size()));
+        fmt::format("head_dim: expected an even number, found {}", model.head_size()));
   return Layout(model, rows);
 }
 

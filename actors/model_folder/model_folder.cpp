@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kGenerationFile = "generation_config.json";
 
-/// A file with weights in memory: its header, or all of it. It is read and not mapped, since who
-/// looks at a mapped file that is cut short meanwhile dies of SIGBUS.
+/// A weights file in memory: its header, or all of it. The file is read rather than mapped, because
+/// a mapped file that is truncated meanwhile raises SIGBUS.
 class WeightsInMemory {
  public:
   static Result<WeightsInMemory> read(const fs::path& path, Values values) {
@@ -38,11 +38,11 @@ class WeightsInMemory {
     const auto size = static_cast<std::size_t>(status.st_size);
     if (size == 0)
       return WeightsInMemory();
-    // Pages that nothing is read into take no memory.
+    // Untouched pages use no memory.
     void* const memory = ::mmap(
         nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
-      return io_error("no memory for " + path.string(), errno);
+      return io_error("not enough memory to read " + path.string(), errno);
     WeightsInMemory whole({static_cast<std::byte*>(memory), size});
     std::size_t wanted = size;
     if (values == Values::Skip) {
@@ -61,7 +61,8 @@ class WeightsInMemory {
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
-  static constexpr std::size_t kSafetensorsLength = 8;  ///< Of the length before the header.
+  static constexpr std::size_t kSafetensorsLength = 8;  ///< Size of the length field before the
+                                                        ///< header.
 
   WeightsInMemory() = default;
   explicit WeightsInMemory(std::span<std::byte> bytes) : bytes_(bytes) {}
@@ -76,7 +77,7 @@ class WeightsInMemory {
                : kSafetensorsLength + static_cast<std::size_t>(length);
   }
 
-  /// Its first bytes, as far as they are not there yet.
+  /// Reads the bytes up to `until` that have not been read yet.
   Status fill(const FileDescriptor& fd, const fs::path& path, std::size_t until) {
     while (filled_ < until) {
       const ssize_t n =
@@ -86,12 +87,12 @@ class WeightsInMemory {
       if (n < 0)
         return io_error("cannot read " + path.string(), errno);
       if (n == 0) {
-        return corrupt(
-            fmt::format("{} had {} bytes and ends at byte {} now: it was cut short while "
-                        "it was read",
-                        path.string(),
-                        bytes_.size(),
-                        filled_));
+        return corrupt(fmt::format(
+            "{}: expected {} bytes, but the file now ends at byte {}; it was truncated while "
+            "it was read",
+            path.string(),
+            bytes_.size(),
+            filled_));
       }
       filled_ += static_cast<std::size_t>(n);
     }
@@ -114,7 +115,7 @@ Status within(Status status, const fs::path& file) {
   return std::move(status).error().within(file.string());
 }
 
-/// A file name without a way out of its folder.
+/// True for a file name that stays in its folder.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos;
 }
@@ -160,11 +161,12 @@ Result<ModelFolder> ModelFolder::open(const fs::path& folder, std::span<const st
                          fs::exists(folder / "pytorch_model.bin.index.json", ignored);
     return Error{
         ErrorCode::NotFound,
-        fmt::format("{} has neither {} nor {}{}",
-                    folder.string(),
-                    kWeightsFile,
-                    kWeightsIndex,
-                    pickled ? "; its pytorch_model.bin is not read: save it as safetensors" : "")};
+        fmt::format(
+            "{} has neither {} nor {}{}",
+            folder.string(),
+            kWeightsFile,
+            kWeightsIndex,
+            pickled ? "; pytorch_model.bin is not supported, save the model as safetensors" : "")};
   }
   model.shards_.emplace_back(kWeightsFile);
   return model;
@@ -173,12 +175,12 @@ Result<ModelFolder> ModelFolder::open(const fs::path& folder, std::span<const st
 Status ModelFolder::read_index(std::string_view text) {
   const nlohmann::json index = parse_json(text);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
-    return corrupt("not a JSON object with a `weight_map`");
+    return corrupt("expected a JSON object with a `weight_map`");
   std::set<std::string> names;
   for (const auto& [tensor, file] : index["weight_map"].items()) {
     if (!file.is_string() || !is_plain_name(file.get<std::string>()))
-      return corrupt(
-          fmt::format("tensor '{}': {} is not a file of this folder", tensor, file.dump()));
+      return corrupt(fmt::format(
+          "tensor '{}': expected a file name in this folder, found {}", tensor, file.dump()));
     shard_of_[tensor] = file.get<std::string>();
     names.insert(file.get<std::string>());
   }
@@ -196,10 +198,10 @@ namespace {
 struct Shards {
   const fs::path& folder;
   const std::vector<std::string>& files;
-  const std::map<std::string, std::string>& of;  ///< By tensor; empty: there is no index.
+  const std::map<std::string, std::string>& of;  ///< File names by tensor; empty without an index.
 };
 
-/// Gives the image of each file to `reader`, which is to find every tensor at last.
+/// Passes the image of each file to `reader`, which must find every tensor in the end.
 Status feed_shards(const Shards& shards, TensorReader& reader, Values values) {
   for (const std::string& shard : shards.files) {
     const fs::path file = shards.folder / shard;
@@ -210,8 +212,10 @@ Status feed_shards(const Shards& shards, TensorReader& reader, Values values) {
       here.insert(tensor.name);
     for (const auto& [tensor, of] : shards.of) {
       if (of == shard && !here.contains(tensor))
-        return corrupt(fmt::format(
-            "{}: tensor '{}': missing, {} says it is here", file.string(), tensor, kWeightsIndex));
+        return corrupt(fmt::format("{}: tensor '{}': missing, although {} names this file",
+                                   file.string(),
+                                   tensor,
+                                   kWeightsIndex));
     }
     TEMPER_TRY_STATUS(within(reader.take(image), file));
   }
@@ -232,10 +236,10 @@ Status ModelFolder::read(std::span<const TensorToRead> expected) const {
 
 namespace {
 
-/// The values of one tensor in a file, a piece at a time.
+/// Reads the values of one tensor from a file, piece by piece.
 class StoredValues {
  public:
-  /// `file` holds `tensor` from byte `begin` on.
+  /// The data of `tensor` starts at byte `begin` of `file`.
   static Result<StoredValues> open(fs::path file, const TensorView& tensor, std::size_t begin) {
     StoredValues values;
     values.fd_ = FileDescriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
@@ -252,7 +256,7 @@ class StoredValues {
   const fs::path& file() const { return file_; }
   const std::string& name() const { return name_; }
 
-  /// The next values; empty at the end. Error: a value is not finite.
+  /// The next values; empty at the end. Error Corrupt: a value is not finite.
   Result<std::span<const float>> next() {
     const std::size_t width = type_ == StoredType::Float32 ? 4 : 2;
     const std::size_t wanted = std::min(left_, kPiece * width);
@@ -265,7 +269,7 @@ class StoredValues {
       if (n < 0)
         return io_error("cannot read " + file_.string(), errno);
       if (n == 0)
-        return corrupt(file_.string() + " was cut short while it was read");
+        return corrupt(file_.string() + " was truncated while it was read");
       filled += static_cast<std::size_t>(n);
     }
     at_ += wanted;
@@ -274,7 +278,7 @@ class StoredValues {
     copy_values({name_, {}, type_, bytes_}, values_);
     const auto bad = std::ranges::find_if_not(values_, [](float x) { return std::isfinite(x); });
     if (bad != values_.end()) {
-      return corrupt(fmt::format("{}: tensor '{}': value {} at element {}",
+      return corrupt(fmt::format("{}: tensor '{}': expected finite values, found {} at element {}",
                                  file_.string(),
                                  name_,
                                  *bad,
@@ -298,7 +302,7 @@ class StoredValues {
   std::vector<float> values_;
 };
 
-/// Error: a value is not finite.
+/// Checks that all values are finite.
 Status check_finite(StoredValues values) {
   for (;;) {
     TEMPER_TRY(const auto piece, values.next());
@@ -307,15 +311,15 @@ Status check_finite(StoredValues values) {
   }
 }
 
-/// Error: a head in the files is not the embedding that it is tied to.
+/// Checks that a stored head equals the embedding that it is tied to.
 Status check_tied(StoredValues embedding, StoredValues head) {
   for (;;) {
     TEMPER_TRY(const auto expected, embedding.next());
     TEMPER_TRY(const auto found, head.next());
     if (!std::ranges::equal(expected, found)) {
       return corrupt(
-          fmt::format("{}: tensor '{}': differs from the one that config.json says it "
-                      "is tied to ('{}')",
+          fmt::format("{}: tensor '{}': differs from the tensor that config.json ties "
+                      "it to ('{}')",
                       head.file().string(),
                       head.name(),
                       embedding.name()));
@@ -325,7 +329,7 @@ Status check_tied(StoredValues embedding, StoredValues head) {
   }
 }
 
-/// Requires: names and shapes are those of the layout.
+/// Checks all values. Requires: names and shapes match the layout.
 Status check_values(const Shards& shards, const Layout& layout) {
   std::optional<StoredValues> embedding, head;
   const std::string tied_to = layout.model().tie_embeddings ? layout.stored().front().name : "";

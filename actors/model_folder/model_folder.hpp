@@ -1,6 +1,5 @@
-// A model as Hugging Face keeps it: a folder with config.json, the weights as model.safetensors or
-// in shards with model.safetensors.index.json, generation_config.json, and the files of a
-// tokenizer.
+// A Hugging Face model folder: config.json, weights as model.safetensors or as shards with
+// model.safetensors.index.json, generation_config.json, and tokenizer files.
 #pragma once
 
 #include "actors/model_folder/config_json.hpp"
@@ -22,39 +21,40 @@ inline constexpr std::string_view kTokenizerFile = "tokenizer.json";
 
 class ModelFolder {
  public:
-  /// Reads what the folder says of itself, no weights. Errors name the file. `ignore`: as
-  /// parse_config_json() takes it.
+  /// Reads the metadata of the folder, no weights. Errors name the file. `ignore`: see
+  /// parse_config_json().
   static Result<ModelFolder> open(const std::filesystem::path& folder,
                                   std::span<const std::string> ignore = {});
 
   const std::filesystem::path& path() const { return path_; }
   const ModelConfig& model() const { return config_.model; }
-  /// Of config.json; each tensor has its own.
+  /// The type in config.json; each tensor has its own type.
   StoredType type() const { return config_.type; }
-  /// End a response: those of generation_config.json, else of config.json. Empty: neither says.
+  /// End-of-response tokens from generation_config.json, otherwise from config.json; empty if
+  /// neither has any.
   const std::vector<std::int32_t>& end_tokens() const { return config_.end_tokens; }
-  /// Keys of config.json that are set, not known here, and were to be ignored.
+  /// Unknown keys of config.json that are set and ignored as requested.
   const std::vector<std::string>& ignored() const { return config_.ignored; }
-  /// Names of the files with weights.
+  /// Names of the weight files.
   const std::vector<std::string>& shards() const { return shards_; }
-  /// Whether it has tokenizer.json.
+  /// True if the folder has tokenizer.json.
   bool has_tokenizer() const;
 
-  /// Copies exactly the expected tensors from the files. Errors name the file, and the tensor that
-  /// is missing, unknown, of another shape, cut off or not finite. The files must not shrink
-  /// meanwhile.
+  /// Copies exactly the expected tensors from the files. Errors name the file and the tensor that
+  /// is missing, unknown, truncated, not finite or of another shape. Requires: the files do not
+  /// shrink meanwhile.
   Status read(std::span<const TensorToRead> expected) const;
-  /// The same checks, without keeping a value: what a run reads passes here, and the reverse. Reads
-  /// all of the files, a piece at a time.
+  /// Makes the same checks without keeping values, so it accepts exactly what read() accepts. Reads
+  /// all files piece by piece.
   Status check(const Layout& layout) const;
-  /// Only that each tensor is there and has its shape. Reads the headers of the files.
+  /// Checks only that each tensor exists and has its shape. Reads only the headers.
   Status check_tensors(const Layout& layout) const;
 
-  /// What belongs to it beside config.json and the weights: generation_config.json, files of the
-  /// tokenizer, of code or of text. Weights in other formats are left out.
+  /// Other files of the model: generation_config.json, tokenizer, code and text files. Weights in
+  /// other formats are not included.
   std::vector<std::string> carried_files() const;
-  /// All of it at another place, as links to the same files where the file system can, else copied.
-  /// Links are to what a symbolic link points to. Requires: `to` exists.
+  /// Creates the folder's files in `to`, as hard links if the file system supports them, otherwise
+  /// as copies. Symbolic links are resolved. Requires: `to` exists.
   Status link_to(const std::filesystem::path& to) const;
 
  private:
@@ -65,18 +65,18 @@ class ModelFolder {
   std::filesystem::path path_;
   ConfigJson config_;
   std::vector<std::string> shards_;
-  std::map<std::string, std::string> shard_of_;  ///< By tensor; empty: there is no index.
+  std::map<std::string, std::string> shard_of_;  ///< File names by tensor; empty without an index.
 };
 
 struct ModelFolderToWrite {
-  std::string config_json;  ///< Its dtype is set to `type`.
+  std::string config_json;  ///< Its dtype is replaced by `type`.
   StoredType type = StoredType::Float32;
-  Bytes largest_shard{Bytes::rep{5} << 30};    ///< One tensor may exceed it.
-  std::map<std::string, std::string> files{};  ///< Further files by name.
+  Bytes largest_shard{Bytes::rep{5} << 30};    ///< A single tensor may exceed it.
+  std::map<std::string, std::string> files{};  ///< Other files by name.
 };
 
-/// Errors: the folder or a file cannot be written. config.json comes last, so that a folder with
-/// one is whole. Requires: the folder exists.
+/// Errors: Io if the folder or a file cannot be written. config.json is written last, so a folder
+/// that has one is complete. Requires: the folder exists.
 Status write_model_folder(const std::filesystem::path& folder,
                           const ModelFolderToWrite& what,
                           std::span<const TensorToWrite> tensors);

@@ -20,7 +20,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
 
 constexpr std::size_t kLengthBytes = 8;
-constexpr std::uint64_t kLongestHeader = 100'000'000;  // The limit of the reference reader.
+// Same limit as the reference implementation.
+constexpr std::uint64_t kLongestHeader = 100'000'000;
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
@@ -30,7 +31,7 @@ std::uint64_t size_of(StoredType type) {
   return type == StoredType::Float32 ? sizeof(float) : sizeof(std::uint16_t);
 }
 
-/// As a header writes it.
+/// The dtype as written in a header.
 std::string_view dtype_of(StoredType type) {
   return type == StoredType::Float32 ? "F32" : "BF16";
 }
@@ -43,7 +44,7 @@ std::optional<StoredType> parse_dtype(const nlohmann::json& json) {
   return std::nullopt;
 }
 
-/// The upper half of a float32; NaN stays NaN.
+/// The upper half of a float32, rounded; NaN stays NaN.
 std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (std::isnan(value))
@@ -51,7 +52,7 @@ std::uint16_t to_bfloat16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
-/// Bytes of a tensor, or nothing if the product overflows.
+/// Size of a tensor in bytes; empty if the product overflows.
 std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& shape, StoredType type) {
   std::uint64_t n = size_of(type);
   for (const std::int64_t extent : shape) {
@@ -88,30 +89,30 @@ Result<Entry> parse_entry(const std::string& name, const nlohmann::json& json) {
   };
   if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") ||
       !json.contains("data_offsets"))
-    return bad("needs dtype, shape and data_offsets");
+    return bad("expected dtype, shape and data_offsets");
   const auto type = parse_dtype(json["dtype"]);
   if (!type)
-    return bad(fmt::format("dtype {}, expected \"F32\" or \"BF16\"", json["dtype"].dump()));
+    return bad(fmt::format("expected dtype \"F32\" or \"BF16\", found {}", json["dtype"].dump()));
   Entry entry;
   entry.view.type = *type;
   entry.view.name = name;
   if (!json["shape"].is_array())
-    return bad("shape is not a list");
+    return bad("expected a list as shape");
   for (const auto& extent : json["shape"]) {
     if (!extent.is_number_unsigned() ||
         extent.get<std::uint64_t>() > std::numeric_limits<std::int32_t>::max())
-      return bad(fmt::format("extent {} in its shape", extent.dump()));
+      return bad(fmt::format("expected integers >= 0 in the shape, found {}", extent.dump()));
     entry.view.shape.push_back(extent.get<std::int64_t>());
   }
   const auto& offsets = json["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
       !offsets[1].is_number_unsigned())
-    return bad("data_offsets is not [begin, end]");
+    return bad("expected data_offsets [begin, end]");
   entry.begin = offsets[0].get<std::uint64_t>();
   entry.end = offsets[1].get<std::uint64_t>();
   const auto bytes = bytes_of(entry.view.shape, *type);
   if (entry.end < entry.begin || !bytes || *bytes != entry.end - entry.begin) {
-    return bad(fmt::format("data_offsets [{}, {}] do not fit shape {} of {}",
+    return bad(fmt::format("data_offsets [{}, {}] do not match shape {} of {}",
                            entry.begin,
                            entry.end,
                            shape_text(entry.view.shape),
@@ -123,16 +124,16 @@ Result<Entry> parse_entry(const std::string& name, const nlohmann::json& json) {
 Result<SafetensorsMetadata> parse_metadata(const nlohmann::json& json) {
   SafetensorsMetadata metadata;
   if (!json.is_object())
-    return corrupt("safetensors: __metadata__ is not a map");
+    return corrupt("safetensors: expected a map as __metadata__");
   for (const auto& [key, value] : json.items()) {
     if (!value.is_string())
-      return corrupt(fmt::format("safetensors: __metadata__ '{}' is not text", key));
+      return corrupt(fmt::format("safetensors: expected text as __metadata__ '{}'", key));
     metadata[key] = value.get<std::string>();
   }
   return metadata;
 }
 
-/// Gives each entry its bytes. The entries, in order, must tile the data.
+/// Assigns each entry its bytes. The entries, in order, must cover the data exactly.
 Status place(std::vector<Entry>& entries, std::span<const std::byte> data) {
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -162,7 +163,7 @@ Status place(std::vector<Entry>& entries, std::span<const std::byte> data) {
   return {};
 }
 
-/// Refuses nesting (a deep header could exhaust the stack) and doubled names while parsing.
+/// Rejects deep nesting (which could exhaust the stack) and duplicate names while parsing.
 nlohmann::json parse_header(std::string_view header, std::string& doubled) {
   std::vector<std::string> names;
   const auto watch = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
@@ -193,13 +194,14 @@ std::string write_safetensors(std::span<const TensorToWrite> tensors,
   std::uint64_t at = 0;
   for (const TensorToWrite& tensor : tensors) {
     const std::uint64_t bytes = tensor.values.size() * size_of(type);
-    TEMPER_CHECK(bytes_of(tensor.shape, type) == bytes, "shape and values differ");
+    TEMPER_CHECK(bytes_of(tensor.shape, type) == bytes,
+                 "the number of values does not match the shape");
     header[tensor.name] = {
         {"dtype", dtype_of(type)}, {"shape", tensor.shape}, {"data_offsets", {at, at + bytes}}};
     at += bytes;
   }
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // Keeps the data aligned, as the format asks.
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // Keeps the data aligned, as the format requires.
   const std::uint64_t length = text.size();
   std::string file(kLengthBytes + text.size() + at, '\0');
   std::memcpy(file.data(), &length, kLengthBytes);
@@ -224,7 +226,7 @@ Result<SafetensorsImage> parse_safetensors(std::span<const std::byte> file) {
   if (json.is_discarded() || !json.is_object())
     return corrupt("safetensors: the header is not a JSON object");
   if (!doubled.empty())
-    return corrupt(fmt::format("tensor '{}': named twice in the header", doubled));
+    return corrupt(fmt::format("tensor '{}': duplicate name in the header", doubled));
   SafetensorsImage image;
   std::vector<Entry> entries;
   for (const auto& [name, value] : json.items()) {
@@ -251,7 +253,7 @@ std::string_view key_of(const TensorToRead& tensor) {
 
 void copy_values(const TensorView& tensor, std::span<float> values) {
   TEMPER_CHECK(tensor.bytes.size() == values.size() * size_of(tensor.type),
-               "shape and values differ");
+               "the number of values does not match the shape");
   if (tensor.type == StoredType::Float32 && !values.empty())
     std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
   for (std::size_t i = 0; tensor.type == StoredType::Bfloat16 && i < values.size(); ++i) {
@@ -282,12 +284,12 @@ Status TensorReader::take(const SafetensorsImage& image) {
 Status TensorReader::take(const TensorView& have) {
   const auto found = by_name_.find(have.name);
   if (found == by_name_.end())
-    return corrupt(fmt::format("tensor '{}': not one of this model's", have.name));
+    return corrupt(fmt::format("tensor '{}': unknown for this model", have.name));
   const TensorToRead& want = *found->second.tensor;
   if (found->second.found)
-    return corrupt(fmt::format("tensor '{}': there twice", have.name));
+    return corrupt(fmt::format("tensor '{}': found twice", have.name));
   if (have.shape != want.shape) {
-    return corrupt(fmt::format("tensor '{}': shape {}, expected {}",
+    return corrupt(fmt::format("tensor '{}': found shape {}, expected {}",
                                want.name,
                                shape_text(have.shape),
                                shape_text(want.shape)));
@@ -300,16 +302,18 @@ Status TensorReader::take(const TensorView& have) {
     std::vector<float> again(want.values.size());
     copy_values(have, again);
     if (!std::equal(again.begin(), again.end(), want.values.begin()))
-      return corrupt(fmt::format(
-          "tensor '{}': differs from the one that config.json says it is tied to", want.name));
+      return corrupt(fmt::format("tensor '{}': differs from the tensor that config.json ties it to",
+                                 want.name));
     return {};
   }
   copy_values(have, want.values);
   const auto bad = std::find_if_not(
       want.values.begin(), want.values.end(), [](float x) { return std::isfinite(x); });
   if (bad != want.values.end())
-    return corrupt(fmt::format(
-        "tensor '{}': value {} at element {}", want.name, *bad, bad - want.values.begin()));
+    return corrupt(fmt::format("tensor '{}': expected finite values, found {} at element {}",
+                               want.name,
+                               *bad,
+                               bad - want.values.begin()));
   return {};
 }
 

@@ -1,8 +1,7 @@
-// The safetensors file format, float32 and bfloat16 tensors: 8 bytes of little-endian header
-// length, a JSON header {"name": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]},
-// ...,
-// "__metadata__": {"key": "text"}}, then the data, offsets counted from the end of the header.
-// Reading trusts nothing: nothing is allocated from a number in the file before it is checked.
+// The safetensors file format with float32 and bfloat16 tensors: 8 bytes with the little-endian
+// header length, a JSON header {"name": {"dtype": "F32", "shape": [..], "data_offsets": [begin,
+// end]}, ..., "__metadata__": {"key": "text"}}, then the data; offsets count from the end of the
+// header. The reader trusts nothing: every number in the file is checked before it is used.
 #pragma once
 
 #include "core/describe.hpp"
@@ -19,9 +18,9 @@
 namespace temper {
 namespace actors {
 
-/// How the numbers of a file are stored. We compute in float32 either way.
+/// How numbers are stored in a file. Temper always computes in float32.
 enum class StoredType { Float32, Bfloat16 };
-/// The value that is stored as bfloat16: the nearest one, ties to even.
+/// Rounds to the nearest bfloat16, ties to even.
 float rounded_to_bfloat16(float value);
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
@@ -32,9 +31,9 @@ struct TensorToWrite {
   std::span<const float> values;
 };
 
-/// The whole file as one string; bfloat16 is rounded to nearest, ties to even. Beside `metadata` it
-/// says {"format": "pt"}, which other readers ask for. Requires: values.size() is the product of
-/// the shape.
+/// Returns the whole file. Values are rounded to the nearest bfloat16, ties to even. Adds
+/// {"format": "pt"} to `metadata`, which other readers require. Requires: values.size() is the
+/// product of the shape.
 std::string write_safetensors(std::span<const TensorToWrite> tensors,
                               const SafetensorsMetadata& metadata,
                               StoredType type = StoredType::Float32);
@@ -43,50 +42,50 @@ struct TensorView {
   std::string name;
   std::vector<std::int64_t> shape;
   StoredType type = StoredType::Float32;
-  std::span<const std::byte> bytes;  ///< Little-endian, of any alignment.
+  std::span<const std::byte> bytes;  ///< Little-endian, unaligned.
 };
 
 struct SafetensorsImage {
-  std::vector<TensorView> tensors;  ///< In order of their data.
+  std::vector<TensorView> tensors;  ///< In the order of their data.
   SafetensorsMetadata metadata;
 };
 
-/// Checks the structure: lengths, JSON, dtype, shapes against sizes, offsets that tile the data
-/// without gap, overlap or rest. The views point into `file`. Errors (Corrupt) name the tensor.
+/// Parses a file and checks its structure: lengths, JSON, dtypes, shapes and sizes, and that the
+/// offsets cover the data without gap, overlap or rest. The views point into `file`. Error Corrupt:
+/// names the tensor.
 Result<SafetensorsImage> parse_safetensors(std::span<const std::byte> file);
 
 /// Requires: values.size() is the product of the shape.
 void copy_values(const TensorView& tensor, std::span<float> values);
 
-/// A tensor that a reader expects, and where its values go.
+/// A tensor that a reader expects, and the destination of its values.
 struct TensorToRead {
   std::string name;
   std::vector<std::int64_t> shape;
   std::span<float> values;
   /// Name of an expected tensor with the same values (a tied head): one of the two may be missing,
-  /// and if both are there they must be equal.
+  /// and if both exist they must be equal.
   std::string tied_to{};
 };
 
-/// What a reader does with values: copies and checks them, or leaves them alone.
+/// Copy: copies and checks values. Skip: ignores values.
 enum class Values { Copy, Skip };
 
-/// Fills expected tensors from one image after the other. Errors (Corrupt) name the tensor; the
-/// values may then be half written.
+/// Fills the expected tensors from one or more images. Error Corrupt: names the tensor; values may
+/// then be partly written.
 class TensorReader {
  public:
   explicit TensorReader(std::span<const TensorToRead> expected, Values values = Values::Copy);
   TensorReader(const TensorReader&) = delete;
   TensorReader& operator=(const TensorReader&) = delete;
 
-  /// Errors: a tensor that is unknown, was there before, is of another shape, has a value that is
-  /// not finite, or differs from the one that it is tied to.
+  /// Errors: a tensor that is unknown, repeated, not finite, of another shape, or different from
+  /// the one it is tied to.
   Status take(const SafetensorsImage& image);
-  /// Error: a tensor is missing.
+  /// Error Corrupt if a tensor is missing.
   Status finish() const;
 
-  /// False: a tensor of this name is passed over. Older files hold a function of the shape beside
-  /// the weights.
+  /// False for tensors that are skipped: older files contain derived values beside the weights.
   static bool reads(std::string_view name);
 
  private:
@@ -98,11 +97,12 @@ class TensorReader {
 
   std::vector<TensorToRead> tensors_;
   std::map<std::string, Expected, std::less<>> by_name_;
-  std::map<std::string_view, int> filled_;  ///< How many have come, by name of the one tied to.
+  std::map<std::string_view, int> filled_;  ///< Number of tensors read, by the name of the tensor
+                                            ///< they are tied to.
   const Values values_;
 };
 
-/// Copies exactly the expected tensors out of one image. Errors: as TensorReader's.
+/// Copies exactly the expected tensors from one image. Errors: see TensorReader.
 Status copy_tensors(const SafetensorsImage& image, std::span<const TensorToRead> expected);
 
 }  // namespace actors

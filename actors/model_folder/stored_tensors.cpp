@@ -9,7 +9,8 @@ namespace {
 
 template <class Tensor, class Float>
 std::vector<Tensor> listed(const Layout& layout, std::span<Float> flat, std::string_view prefix) {
-  TEMPER_CHECK(static_cast<std::int64_t>(flat.size()) == layout.size(), "floats of another layout");
+  TEMPER_CHECK(static_cast<std::int64_t>(flat.size()) == layout.size(),
+               "the array has another size than the layout");
   std::vector<Tensor> list;
   for (const TensorSpec& t : layout.stored()) {
     Tensor& tensor = list.emplace_back();

@@ -1,4 +1,4 @@
-// The tensors of a network over its flat array of floats, to write them or to read into them.
+// The stored tensors of a network as views of its flat array of floats, for writing and reading.
 #pragma once
 
 #include "actors/model_folder/layout.hpp"
@@ -11,18 +11,18 @@
 
 namespace temper::actors {
 
-/// By the names of layout.stored(), each after `prefix`. Requires: flat holds layout.size() floats.
+/// Named as in layout.stored(), with `prefix`. Requires: `flat` has layout.size() floats.
 std::vector<TensorToWrite> tensors_to_write(const Layout& layout,
                                             std::span<const float> flat,
                                             std::string_view prefix = "");
-/// The same to read. A head that is tied to the embedding may be there or not.
+/// The same for reading. A head that is tied to the embedding is optional.
 std::vector<TensorToRead> tensors_to_read(const Layout& layout,
                                           std::span<float> flat,
                                           std::string_view prefix = "");
-/// The same without a place for their values.
+/// The same without destinations for the values.
 std::vector<TensorToRead> tensors_to_check(const Layout& layout);
 
-/// The weights of a folder as one safetensors image in float32. Errors: as ModelFolder::read().
+/// Reads the weights of a folder as one float32 safetensors image. Errors: see ModelFolder::read().
 Result<std::string> read_image(const ModelFolder& folder, const Layout& layout);
 
 }  // namespace temper::actors

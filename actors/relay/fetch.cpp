@@ -44,7 +44,7 @@ std::optional<Fetch::Request> Fetch::next(Time now) {
   if (!ask_at_ || now < *ask_at_)
     return std::nullopt;
   ask_at_.reset();
-  return Ask{source(), have_};
+  return Request{source(), have_};
 }
 
 std::optional<Time> Fetch::deadline() const {

@@ -38,7 +38,7 @@ Upstream::TurnResult Upstream::turn() {
   if (!socket_)
     return result;
   while (auto received = socket_->try_receive()) {
-    if (Status status = take(*std::move(received), came); !status) {
+    if (Status status = take(*std::move(received), result); !status) {
       log_.warning("protocol violation by a weights source",
                    {{"from", address_.endpoint}, {"why", status.error().context}});
       result.refused = true;

@@ -74,11 +74,11 @@ class IoLoop {
     connection_.count_silence_from(next_heartbeat_);
     for (;;) {
       TEMPER_TRY_STATUS(receive());
-      SendQueue::Taken taken = outbox_.take();
-      for (OutgoingMessage& message : taken.messages)
+      SendQueue::Batch batch = outbox_.take();
+      for (OutgoingMessage& message : batch.messages)
         connection_.queue(std::move(message));
       const Time now = clock_.now();
-      if (taken.finished)
+      if (batch.finished)
         return {};
       if (now - connection_.heard() >= timeout_) {
         return Error{ErrorCode::Unavailable,
@@ -170,14 +170,14 @@ Status serve(const WorkerOptions& options, Role& role, Inbox& inbox, Outbox& out
   for (;;) {
     const Duration patience =
         pending == Role::Work::Pending ? Duration::zero() : options.idle_interval;
-    Inbox::Taken taken = inbox.take(patience);
-    for (const IncomingMessage& message : taken.messages) {
+    Inbox::Batch batch = inbox.take(patience);
+    for (const IncomingMessage& message : batch.messages) {
       if (message.is<Stop>())
         return role.stop(out);
       TEMPER_TRY_STATUS(role.on_message(message, out));
     }
-    if (taken.closed)
-      return *taken.closed;
+    if (batch.closed)
+      return *batch.closed;
     TEMPER_TRY(pending, role.work(out));
   }
 }

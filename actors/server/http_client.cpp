@@ -31,16 +31,16 @@ namespace net = boost::asio;
 using tcp = net::ip::tcp;
 using SteadyClock = std::chrono::steady_clock;
 
-/// Servers close a connection that was idle for 5 s (uvicorn's default).
+/// How long idle connections are kept; servers close them after 5 s (uvicorn's default).
 constexpr auto kKeptFor = std::chrono::seconds(3);
 constexpr std::size_t kScratch = std::size_t{1} << 18;
-/// Of header fields, of a chunk's extensions, of trailers.
+/// Limit for header fields, chunk extensions and trailers, in bytes.
 constexpr std::size_t kLargestUnparsed = std::size_t{1} << 16;
-/// Bytes received for each byte of a body: chunks of a byte take six.
+/// Most bytes received per byte of the body; one-byte chunks need six.
 constexpr std::uint64_t kMostPerByte = 8;
-/// What is read from one connection before the others and the deadlines have their turn.
+/// Bytes read from one connection before other connections and deadlines are handled.
 constexpr std::size_t kReadPerTurn = 4 * kScratch;
-/// A deadline is noticed so much later at most.
+/// Resolution of deadlines.
 constexpr auto kDeadlineStep = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -66,7 +66,7 @@ class HttpClient::Io {
     Ticket ticket = 0;
     HttpRequest request;
     SteadyClock::time_point due;
-    std::promise<HttpAnswer>* promise = nullptr;  ///< Of call().
+    std::promise<HttpAnswer>* promise = nullptr;  ///< Set for call().
     bool repeated = false;
   };
 
@@ -76,7 +76,7 @@ class HttpClient::Io {
       const std::lock_guard lock(mutex_);
       submitted_.push_back(std::move(job));
       if (submitted_.size() > 1)
-        return;  // The other thread is told already.
+        return;  // The other thread was notified already.
     }
     net::post(context_, [this] {
       for (Job& next : take_submitted())
@@ -91,7 +91,7 @@ class HttpClient::Io {
     return std::exchange(arrived_, {});
   }
 
-  /// On the other thread; returns when it is done.
+  /// Called on the other thread; returns when done.
   void drop_all() {
     std::promise<void> done;
     net::post(context_, [&] {
@@ -106,21 +106,21 @@ class HttpClient::Io {
  private:
   using Socket = net::basic_stream_socket<tcp, net::io_context::executor_type>;
 
-  /// One connection and, while there is one, its exchange. Kept alive by its handlers.
+  /// One connection and its current request, if any. Kept alive by its handlers.
   struct Connection : std::enable_shared_from_this<Connection> {
     explicit Connection(net::io_context& context) : socket(context) {}
     Socket socket;
-    std::string out;       ///< The request as it is sent.
-    std::size_t sent = 0;  ///< Of `out`.
+    std::string out;       ///< The request as sent.
+    std::size_t sent = 0;  ///< Number of bytes of `out` that were sent.
     std::uint64_t received = 0;
-    std::string rest;  ///< Received, and not enough for the parser yet.
+    std::string rest;  ///< Received bytes that the parser needs more input for.
     std::optional<http::response_parser<http::string_body>> parser;
     std::optional<Job> job;
-    const char* doing = "cannot connect";  ///< What fails if it fails now.
+    const char* doing = "cannot connect";  ///< Error text for a failure in the current state.
     bool got_some = false;
     SteadyClock::time_point idle_since;
     bool used_before = false;
-    std::list<std::shared_ptr<Connection>>::iterator place;  ///< In busy_.
+    std::list<std::shared_ptr<Connection>>::iterator place;  ///< Position in busy_.
   };
   using Shared = std::shared_ptr<Connection>;
 
@@ -135,7 +135,7 @@ class HttpClient::Io {
       return;
     }
     while (!idle_.empty() && SteadyClock::now() - idle_.back()->idle_since > kKeptFor)
-      idle_.clear();  // The last is the youngest.
+      idle_.clear();  // The last one is the most recent.
     Shared c;
     if (idle_.empty() || job.repeated) {
       c = std::make_shared<Connection>(context_);
@@ -152,7 +152,7 @@ class HttpClient::Io {
     connect(c);
   }
 
-  /// One timer for all: a timer of each would cost more than its exchange.
+  /// One timer for all connections: one per request would cost more than the request.
   void watch_deadlines() {
     if (watching_)
       return;
@@ -186,7 +186,7 @@ class HttpClient::Io {
       if (!c->job)
         return;
       if (failed) {
-        addresses_.reset();  // It may have moved.
+        addresses_.reset();  // The address may have changed.
         return end(c, c->doing, failed);
       }
       beast::error_code ignored;
@@ -229,9 +229,9 @@ class HttpClient::Io {
         });
       }
       if (failed)
-        return stale(c) ? repeat(c) : end(c, c->doing, failed);
+        return may_be_stale(c) ? repeat(c) : end(c, c->doing, failed);
     }
-    c->doing = "no whole answer";
+    c->doing = "incomplete response";
     c->parser.emplace();
     c->parser->header_limit(kLargestUnparsed);
     c->parser->body_limit(c->job->request.largest_answer);
@@ -249,7 +249,7 @@ class HttpClient::Io {
     });
   }
 
-  /// Into the one buffer of all connections, and from there into the body.
+  /// Reads into the buffer shared by all connections, and from there into the body.
   void read(const Shared& c) {
     for (std::size_t taken = 0; taken < kReadPerTurn;) {
       beast::error_code failed;
@@ -262,7 +262,7 @@ class HttpClient::Io {
         return incomplete ? end(c, c->doing, failed) : finish(c, Keep::No);
       }
       if (failed)
-        return !c->got_some && stale(c) ? repeat(c) : end(c, c->doing, failed);
+        return !c->got_some && may_be_stale(c) ? repeat(c) : end(c, c->doing, failed);
       c->got_some = true;
       taken += size;
       c->received += size;
@@ -294,7 +294,7 @@ class HttpClient::Io {
         break;
       if (wrong)
         return wrong;
-      // Beast 1.74 goes on with an answer whose announced length is over its bound.
+      // Beast 1.74 continues with a response whose announced length exceeds the limit.
       if (c->parser->is_header_done() &&
           c->parser->content_length().value_or(0) > c->job->request.largest_answer)
         return http::error::body_limit;
@@ -305,8 +305,10 @@ class HttpClient::Io {
     return std::nullopt;
   }
 
-  /// What failed may be only that the server had closed the connection meanwhile.
-  static bool stale(const Shared& c) { return c->job && c->used_before && !c->job->repeated; }
+  /// True if the failure may only mean that the server had closed an idle connection.
+  static bool may_be_stale(const Shared& c) {
+    return c->job && c->used_before && !c->job->repeated;
+  }
 
   void repeat(const Shared& c) {
     Job job = std::move(*c->job);
@@ -335,7 +337,7 @@ class HttpClient::Io {
 
   void end(const Shared& c, std::string_view what, beast::error_code why) {
     if (!c->job)
-      return;  // Dropped.
+      return;  // The job was dropped.
     Job job = std::move(*c->job);
     retire(c);
     const std::string reason = why == beast::error::timeout ? "the deadline passed" : why.message();
@@ -401,7 +403,8 @@ class HttpClient::Io {
   std::condition_variable changed_;
   std::vector<Arrived> arrived_;  ///< Under mutex_.
   std::vector<Job> submitted_;    ///< Under mutex_.
-  std::thread thread_;            ///< Last: the rest is there when it begins.
+  std::thread thread_;            ///< Declared last, so that it starts after all other members are
+                                  ///< initialized.
 };
 
 HttpClient::HttpClient(Url url, std::size_t connections, std::string key)

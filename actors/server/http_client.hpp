@@ -1,11 +1,11 @@
-// A client of one HTTP/1.1 server with thousands of requests in flight. A thread of its own moves
-// the bytes; send(), take() and call() are for one other thread. Connections are kept and used
-// again. A request on a kept connection that turns out to be closed goes out once more on a new
-// one; nothing else is repeated.
+// An HTTP/1.1 client of one server, for thousands of requests in flight. A separate thread does the
+// I/O; send(), take() and call() must be called from one other thread. Connections are reused. If a
+// reused connection turns out to be closed, the request is sent again once on a new one; nothing
+// else is retried.
 //
-// A server may be broken or hostile: header fields, chunk extensions and trailers have 64 KiB, a
-// body what the request allows, and no server that keeps sending delays the deadlines of the
-// others.
+// The server is not trusted: header fields, chunk extensions and trailers are limited to 64 KiB,
+// the body to the limit of the request, and endless output of one connection does not delay the
+// deadlines of others.
 #pragma once
 
 #include "actors/server/url.hpp"
@@ -21,13 +21,14 @@ namespace temper::actors {
 struct HttpRequest {
   std::string method = "GET";
   std::string target;  ///< Path and query.
-  std::string body;    ///< JSON; empty: none.
+  std::string body;    ///< JSON; empty if there is no body.
   Duration deadline = std::chrono::seconds(10);
-  std::uint64_t largest_answer = std::uint64_t{8} << 20;  ///< Bytes of its body.
+  std::uint64_t largest_answer = std::uint64_t{8} << 20;  ///< Limit for the body of the response,
+                                                          ///< in bytes.
 };
 
 struct HttpAnswer {
-  int status = 0;  ///< 0: there is none, and `failure` says why.
+  int status = 0;  ///< 0 if there is no response; `failure` has the reason.
   std::string body;
   std::string failure;
   bool good() const { return status >= 200 && status < 300; }
@@ -41,20 +42,20 @@ class HttpClient {
     HttpAnswer answer;
   };
 
-  /// At most `connections` at once; further requests wait. `key`: sent as a bearer token; empty:
-  /// none.
+  /// Uses at most `connections` connections; further requests wait. `key` is sent as a bearer token
+  /// unless it is empty.
   HttpClient(Url url, std::size_t connections, std::string key = {});
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  /// Its answer, good or bad, is one of those that take() gives, exactly once.
+  /// Sends a request. take() returns its answer or failure exactly once.
   Ticket send(HttpRequest request);
-  /// What has arrived; waits up to `patience` while nothing has.
+  /// The answers that have arrived; waits up to `patience` if there are none.
   std::vector<Arrived> take(Duration patience);
-  /// Sends and waits. Its answer is not among those of take().
+  /// Sends a request and waits for its answer, which take() does not return.
   HttpAnswer call(HttpRequest request);
-  /// Closes every connection on which an answer to send() is awaited; none of these comes any more.
+  /// Closes every connection with an outstanding send(); their answers will not arrive.
   void drop_all();
 
  private:

@@ -1,7 +1,7 @@
-// llama.cpp's server (`llama-server`), its own route /completion. It loads weights only when it
-// starts, from a GGUF file; what a folder holds for it actors/model_folder/gguf.hpp writes. It
-// scores no prompt: the log-prob of a token is asked for by forcing that token, since those that it
-// gives are of the logits before any bias.
+// llama.cpp's server (`llama-server`) through its route /completion. It loads weights only at its
+// start, from a GGUF file (written by actors/model_folder/gguf.hpp). It cannot score a prompt, so
+// the log-prob of a token is measured by forcing that token: the log-probs that it returns are
+// those of the logits before any bias.
 #include "actors/server/internal/answers.hpp"
 #include "actors/server/internal/plain_server.hpp"
 
@@ -38,8 +38,8 @@ class LlamacppApi final : public PlainServerApi {
     if (status == 200 && reply && reply->tokens.size() == 1 && reply->logprobs.size() == 1)
       return {};
     return invalid_input(fmt::format(
-        "POST /completion of the llama.cpp server gives no token id with its log-prob (status {}: "
-        "{}): needs a newer llama-server; and its GGUF must be the model.gguf of {{model}}",
+        "POST /completion of the llama.cpp server returns no token id with a log-prob (status {}: "
+        "{}); use a newer llama-server, and the model.gguf in {{model}} as its GGUF file",
         status,
         status == 200 && !reply ? reply.error().context : std::string(body.substr(0, 200))));
   }
@@ -59,7 +59,7 @@ class LlamacppApi final : public PlainServerApi {
   Result<GenerateReply> read_reply(std::string_view body, LogprobOf logprobs) const {
     internal::ReplyReader answer(body, sampling_.vocabulary, logprobs);
     JsonCursor& json = answer.json;
-    std::vector<std::int64_t> beside;  // The tokens that log-probs are said to be of.
+    std::vector<std::int64_t> beside;  // The tokens to which the log-probs belong.
     json.object([&](std::string_view key) {
       if (key == "tokens" && json.next() == '[') {
         json.array([&] { answer.read_token(); });
@@ -72,9 +72,10 @@ class LlamacppApi final : public PlainServerApi {
       }
     });
     const auto& tokens = answer.reply.tokens;
-    // Of a piece of a character it gives a token without its log-prob, and the next ones shift.
+    // For a token that is a partial character the server omits the log-prob, which shifts the
+    // following ones.
     if (!std::ranges::equal(beside, tokens))
-      answer.refuse("log-probs that are not of the tokens beside them");
+      answer.refuse("the log-probs do not belong to the returned tokens");
     return answer.finish();
   }
 
@@ -91,7 +92,7 @@ class LlamacppApi final : public PlainServerApi {
     TEMPER_TRY(const GenerateReply reply, read_reply(body, LogprobOf::ScoredToken));
     if (reply.tokens.size() != 1 || reply.logprobs.size() != 1 ||
         reply.tokens.front() != tokens.back())
-      return corrupt(fmt::format("token {} is not sampled though it is forced", tokens.back()));
+      return corrupt(fmt::format("the server did not sample the forced token {}", tokens.back()));
     return reply.logprobs;
   }
 
@@ -106,10 +107,11 @@ class LlamacppApi final : public PlainServerApi {
   }
 
  private:
-  /// What is sampled is of the model's own distribution, whose log-probs it gives by itself.
+  /// True if sampling uses the model's own distribution, whose log-probs the server returns by
+  /// default.
   bool plain() const { return sampling_.temperature == 1 && sampling_.top_p == 1; }
 
-  /// Its defaults change what is sampled: every setting is sent.
+  /// The server's defaults would change sampling, so every setting is sent.
   static ServerCall completion(std::span<const std::int32_t> tokens,
                                std::int64_t most,
                                double temperature,
@@ -131,7 +133,7 @@ class LlamacppApi final : public PlainServerApi {
                 more)};
   }
 
-  /// {"id": 17, "logprob": -0.3, ...}, or "prob" where they are asked for as sampled.
+  /// {"id": 17, "logprob": -0.3, ...}, or "prob" for post-sampling probabilities.
   static void read_probability(internal::ReplyReader& answer, std::vector<std::int64_t>& beside) {
     JsonCursor& json = answer.json;
     json.object([&](std::string_view key) {
@@ -153,7 +155,7 @@ class LlamacppApi final : public PlainServerApi {
     const std::string_view word = answer.json.text();
     if (word == "eos" || word == "limit")
       return answer.ended(word == "eos" ? GenerateReply::Ended::End : GenerateReply::Ended::Length);
-    answer.refuse(fmt::format("a response that ended for \"{}\"", word));
+    answer.refuse(fmt::format("unknown stop reason \"{}\"", word));
   }
 
   bool probed_ = false;

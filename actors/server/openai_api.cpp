@@ -1,7 +1,6 @@
-// /v1/completions as OpenAI's interface has it and its servers extend it. What a server of this
-// kind can do nobody knows beforehand: it is asked for one token, and for the log-probs of a prompt
-// in each of the three ways that there are, before anything relies on it. It does not name its
-// weights, ends nothing that runs, and knows no pause.
+// Servers with OpenAI's /v1/completions and its extensions. Their capabilities are unknown, so they
+// are probed first: one request for a token, and one for the log-probs of a prompt in each of three
+// ways. Such a server does not report its weights, cannot abort requests and cannot pause.
 #include "actors/server/internal/answers.hpp"
 #include "actors/server/internal/plain_server.hpp"
 #include "actors/server/reload.hpp"
@@ -16,7 +15,7 @@ namespace {
 
 using internal::list_of;
 
-/// The largest that OpenAI's interface allows.
+/// The largest bias that OpenAI's API allows.
 constexpr int kForcedBias = 100;
 
 class OpenaiApi final : public PlainServerApi {
@@ -27,7 +26,7 @@ class OpenaiApi final : public PlainServerApi {
       reload_ = *std::move(reload);
   }
 
-  /// Lists of routes are not relied upon: the probes say more.
+  /// The list of routes is not used; the probes are more reliable.
   Status accept_routes(const std::set<std::string>&) override {
     probe_ = Probe::Extended;
     cannot_generate_.reset();
@@ -108,7 +107,7 @@ class OpenaiApi final : public PlainServerApi {
       return {};
     const nlohmann::json& error = internal::member(answer, "error");
     if (internal::member(answer, "success") == false || !error.is_null())
-      return corrupt("the server says: " + answer.dump().substr(0, 200));
+      return corrupt("the server reports: " + answer.dump().substr(0, 200));
     return {};
   }
 
@@ -130,8 +129,8 @@ class OpenaiApi final : public PlainServerApi {
 
  private:
   enum class Probe { Extended, Plain, PromptLogprobs, Echo, Bias, OtherBias, Done };
-  /// How the log-probs of given tokens are asked for: vLLM's prompt_logprobs; the prompt again
-  /// with its log-probs; or one token at a time, forced by its bias.
+  /// How to get the log-probs of given tokens: vLLM's prompt_logprobs; echoing the prompt with
+  /// log-probs; or one token at a time, forced by its bias.
   enum class Scoring { Prompt, Echo, Bias };
 
   static Loading loading_of(const EngineConfig& config) {
@@ -149,7 +148,7 @@ class OpenaiApi final : public PlainServerApi {
     return {last, last / 2, last / 2};
   }
 
-  // --- What is asked
+  // --- Requests
 
   ServerCall completion(std::span<const std::int32_t> tokens,
                         std::int64_t most,
@@ -162,7 +161,7 @@ class OpenaiApi final : public PlainServerApi {
                         most,
                         rest)};
   }
-  /// Each setting that could change what is sampled, since servers have defaults of their own.
+  /// Every setting that affects sampling, because servers have their own defaults.
   std::string generating(const GenerateCall& call, bool extended) const {
     std::string words = fmt::format(
         R"("n":1,"temperature":{},"top_p":{},"presence_penalty":0,"frequency_penalty":0,)"
@@ -198,20 +197,20 @@ class OpenaiApi final : public PlainServerApi {
                                   kForcedBias));
   }
 
-  // --- What is answered
+  // --- Responses
 
   Status learn_generation(int status, bool good, std::string_view body) {
     constexpr int kBadRequest = 400, kUnprocessable = 422;
     if (probe_ == Probe::Extended && (status == kBadRequest || status == kUnprocessable)) {
-      probe_ = Probe::Plain;  // It takes no settings that OpenAI's interface does not have.
+      probe_ = Probe::Plain;  // The server accepts only OpenAI's own settings.
       return {};
     }
     if (!good) {
-      return invalid_input(fmt::format(
-          "the server answers POST /v1/completions with status {}: {}; its prompt was a "
-          "list of three token ids",
-          status,
-          body.substr(0, 200)));
+      return invalid_input(
+          fmt::format("POST /v1/completions: expected status 200, found {}: {}; the prompt was a "
+                      "list of three token ids",
+                      status,
+                      body.substr(0, 200)));
     }
     extended_ = probe_ == Probe::Extended;
     probe_ = Probe::PromptLogprobs;
@@ -219,17 +218,17 @@ class OpenaiApi final : public PlainServerApi {
     const nlohmann::json& read = internal::member(usage, "prompt_tokens");
     if (read.is_number_integer() && read != 3) {
       return invalid_input(fmt::format(
-          "the server read {} tokens of a prompt of 3 token ids: it must take them as they are, "
-          "without a token before them (as --add-bos would put there)",
+          "the server counted {} tokens for a prompt of 3 token ids; it must not add tokens, "
+          "such as the one that --add-bos adds",
           read.dump()));
     }
     if (const auto reply = read_generated(body); !reply) {
       cannot_generate_ =
-          Error(reply.error()).within("what the server samples cannot be known exactly");
+          Error(reply.error()).within("cannot determine exactly what the server samples");
     } else if (reply->tokens.size() != 1 || reply->logprobs.size() != 1) {
       cannot_generate_ = invalid_input(
-          fmt::format("the server gives {} token ids and {} log-probs for one token that is "
-                      "sampled with `logprobs: 1`: it must give both",
+          fmt::format("expected one token id and one log-prob for one token sampled with "
+                      "`logprobs: 1`, found {} and {}",
                       reply->tokens.size(),
                       reply->logprobs.size()));
     }
@@ -247,17 +246,20 @@ class OpenaiApi final : public PlainServerApi {
     return {};
   }
 
-  /// Two tokens, each forced: both as likely as a half at most, or these are not the model's.
+  /// Forces two different tokens. If both are more likely than one half, the log-probs are not the
+  /// model's.
   Status learn_bias(bool good, std::string_view body) {
     const std::vector<std::int32_t> tokens =
         probe_ == Probe::Bias ? probe_tokens() : other_probe_tokens();
     const auto scores = good ? read_scores_by(Scoring::Bias, body, tokens)
-                             : Result<std::vector<float>>(corrupt("another status than 200"));
+                             : Result<std::vector<float>>(corrupt("expected status 200"));
     if (!scores) {
-      return invalid_input(fmt::format(
-          "the server gives the log-probs of given tokens in none of three ways (prompt_logprobs, "
-          "echo with logprobs, logit_bias): its weights cannot be compared with the trainer's; {}",
-          scores.error().context));
+      return invalid_input(
+          fmt::format("the server supports none of three ways to get log-probs of given tokens "
+                      "(prompt_logprobs, "
+                      "echo with logprobs, logit_bias), so its weights cannot be compared with the "
+                      "trainer's; {}",
+                      scores.error().context));
     }
     if (probe_ == Probe::Bias) {
       forced_ = std::exp(double{scores->front()});
@@ -267,8 +269,9 @@ class OpenaiApi final : public PlainServerApi {
     constexpr double kRounding = 1e-3;
     if (forced_ + std::exp(double{scores->front()}) > 1 + kRounding) {
       return invalid_input(
-          "the server's log-probs are those after logit_bias, and it gives those of a prompt in no "
-          "other way (prompt_logprobs, echo with logprobs): its weights cannot be compared with "
+          "the server's log-probs include logit_bias, and it supports no other way to score a "
+          "prompt "
+          "(prompt_logprobs, echo with logprobs), so its weights cannot be compared with "
           "the trainer's");
     }
     probe_ = Probe::Done;
@@ -288,8 +291,9 @@ class OpenaiApi final : public PlainServerApi {
       TEMPER_TRY(const GenerateReply reply, read_reply(body, LogprobOf::ScoredToken));
       if (reply.tokens.size() != 1 || reply.logprobs.size() != 1 ||
           reply.tokens.front() != tokens.back())
-        return corrupt(fmt::format(
-            "token {} is not sampled with a logit_bias of {}", tokens.back(), kForcedBias));
+        return corrupt(fmt::format("the server did not sample token {} with a logit_bias of {}",
+                                   tokens.back(),
+                                   kForcedBias));
       return reply.logprobs;
     }
     internal::ReplyReader answer(body, sampling_.vocabulary, LogprobOf::ScoredToken);
@@ -307,12 +311,12 @@ class OpenaiApi final : public PlainServerApi {
       answer.json.array([&] { answer.json.object(read_member); });
     });
     if (scores.size() + 1 != tokens.size())
-      answer.refuse("no log-probs of the prompt in the answer");
+      answer.refuse("the response has no log-probs of the prompt");
     TEMPER_TRY_STATUS(answer.status());
     return scores;
   }
 
-  /// [null, -1.5, ...]: of the prompt, and of what was sampled after it.
+  /// [null, -1.5, ...]: log-probs of the prompt and of the tokens sampled after it.
   static void read_echoed(internal::ReplyReader& answer,
                           std::size_t tokens,
                           std::vector<float>& scores) {
@@ -333,7 +337,7 @@ class OpenaiApi final : public PlainServerApi {
   void read_choice(internal::ReplyReader& answer) const {
     JsonCursor& json = answer.json;
     bool ids = false;
-    std::vector<std::int32_t> named;  // As logprobs says them.
+    std::vector<std::int32_t> named;  // The tokens named in logprobs.
     json.object([&](std::string_view key) {
       if (key == "finish_reason") {
         answer.read_ended();
@@ -350,7 +354,7 @@ class OpenaiApi final : public PlainServerApi {
       return;
     if (named.size() != answer.reply.logprobs.size()) {
       answer.refuse(
-          "no token ids in the answer (token_ids, logprobs.content[].id, or logprobs.tokens as "
+          "the response has no token ids (token_ids, logprobs.content[].id, or logprobs.tokens as "
           "token_id:N)");
     }
     answer.reply.tokens = std::move(named);

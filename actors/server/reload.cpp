@@ -8,13 +8,13 @@
 namespace temper::actors {
 namespace {
 
-/// Inside the quotes of a JSON text.
+/// Escapes text for use inside a JSON string.
 std::string in_json(const std::string& text) {
   const std::string quoted = nlohmann::json(text).dump();
   return quoted.substr(1, quoted.size() - 2);
 }
 
-/// In a query: what is no letter, digit or one of /._~- as %XX.
+/// Percent-encodes everything except letters, digits and /._~-.
 std::string in_target(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -33,20 +33,22 @@ Result<ServerCall> parse_reload(std::string_view text) {
     return invalid_input(fmt::format("\"{}\": {}", text, why));
   };
   if (method_end == std::string_view::npos || text.substr(method_end + 1, 1) != "/")
-    return refused("expected `METHOD /PATH`, as in `POST /reload`, and after a space its body");
+    return refused(
+        "expected `METHOD /PATH`, such as `POST /reload`, optionally followed by a space and a "
+        "body");
   ServerCall call;
   call.method = text.substr(0, method_end);
   if (call.method != "POST" && call.method != "PUT" && call.method != "GET")
-    return refused("the method is one of POST, PUT, GET");
+    return refused("expected the method POST, PUT or GET");
   std::string_view rest = text.substr(method_end + 1);
   const std::size_t target_end = std::min(rest.find(' '), rest.size());
   call.target = rest.substr(0, target_end);
   rest.remove_prefix(std::min(target_end + 1, rest.size()));
   call.body = rest;
   if (!call.body.empty() && parse_json(call.body).is_discarded())
-    return refused("its body is no JSON");
+    return refused("expected a JSON body");
   if (text.find("{model}") == std::string_view::npos)
-    return refused("it does not name the folder of the weights: put {model} where it belongs");
+    return refused("expected {model} in the place of the weights folder");
   return call;
 }
 

@@ -30,7 +30,7 @@ Result<std::string> body_of(const ServerCall& call, HttpAnswer answer) {
     return Error{ErrorCode::Unavailable, std::move(answer.failure)};
   if (!answer.good()) {
     return Error{ErrorCode::Internal,
-                 fmt::format("{} {} was answered with status {}: {}",
+                 fmt::format("{} {}: expected status 2xx, found {}: {}",
                              call.method,
                              call.target,
                              answer.status,
@@ -67,7 +67,8 @@ Result<std::unique_ptr<Server>> Server::create(ServerOptions options,
 }
 
 Result<ServerVersion> Server::write(PolicyVersion version, std::span<const std::byte> image) {
-  // The hash: a run that goes back to a checkpoint makes other weights of the same number.
+  // Includes a hash, because a run that rolls back produces other weights with the same version
+  // number.
   const Time begin = clock_->now();
   ServerVersion written;
   written.label = fmt::format("v{}-{:016x}", version, hash64(image));
@@ -128,7 +129,7 @@ Status Server::locate() {
 
 Status Server::restart(const fs::path& model) {
   if (const auto how = process_->ended()) {
-    last_seen_ = fmt::format("it ended ({}); see {}", *how, process_->log().string());
+    last_seen_ = fmt::format("the process ended ({}); see {}", *how, process_->log().string());
     log_->warning("server ended", {{"how", *how}, {"log", process_->log().string()}});
     process_->stop();
   }
@@ -138,7 +139,7 @@ Status Server::restart(const fs::path& model) {
     return {};
   next_start_ = clock_->now() + pause_;
   pause_ = std::min(pause_ * 2, kLongestPause);
-  log_->info("server starts", {{"address", text_of(*data_url_)}, {"model", model.string()}});
+  log_->info("starting server", {{"address", text_of(*data_url_)}, {"model", model.string()}});
   started_with_ = model;
   ++starts_;
   return process_->start(model, *data_url_);
@@ -150,16 +151,17 @@ bool Server::runs(const ServerVersion& version) {
 }
 
 Status Server::start_with(const ServerVersion& version) {
-  TEMPER_CHECK(process_.has_value(), "only a server that we start is started anew");
+  TEMPER_CHECK(process_.has_value(), "cannot restart a server that Temper did not start");
   process_->stop();
-  // At another address: what may be left of the one before answers nothing there.
+  // At another port, so that a remainder of the old process cannot answer.
   if (options_.config.data.empty())
     data_url_.reset();
   next_start_ = clock_->now();
   return await(version.folder);
 }
 
-/// Of a route whose status is all that counts; some servers have only a list of models for it.
+/// Limit for the response of the health route, of which only the status is used; for some servers
+/// it is a list of models.
 constexpr std::uint64_t kLargestHealthAnswer = std::uint64_t{1} << 20;
 
 Result<bool> Server::look(const fs::path& model) {
@@ -174,11 +176,11 @@ Result<bool> Server::look(const fs::path& model) {
   const HttpAnswer health =
       control_->call({"GET", api_->health(), {}, options_.probe_deadline, kLargestHealthAnswer});
   if (!health.good()) {
-    last_seen_ =
-        health.status == 0 ? health.failure : fmt::format("health with status {}", health.status);
+    last_seen_ = health.status == 0 ? health.failure
+                                    : fmt::format("health check returned status {}", health.status);
     return false;
   }
-  TEMPER_TRY(const bool known, acquaint());
+  TEMPER_TRY(const bool known, learn_capabilities());
   if (known)
     pause_ = kFirstPause;
   return known;
@@ -193,16 +195,17 @@ Status Server::await(const fs::path& model) {
     if (options_.on_wait)
       options_.on_wait();
     if (clock_->now() >= deadline) {
-      return Error{ErrorCode::Timeout,
-                   fmt::format("no server that works within {} (engine.patience); last seen: {}",
-                               to_text(options_.config.patience),
-                               last_seen_)};
+      return Error{
+          ErrorCode::Timeout,
+          fmt::format("the server did not become ready within {} (engine.patience); last state: {}",
+                      to_text(options_.config.patience),
+                      last_seen_)};
     }
     std::this_thread::sleep_for(kLookAgain);
   }
 }
 
-Result<bool> Server::acquaint() {
+Result<bool> Server::learn_capabilities() {
   std::set<std::string> routes;
   if (const auto listed = ask({"GET", "/openapi.json", {}}, options_.probe_deadline)) {
     const nlohmann::json document = parse_json(*listed);
@@ -222,7 +225,7 @@ Result<bool> Server::acquaint() {
       document.is_object() ? document.value("data", nlohmann::json()) : nlohmann::json();
   if (!list.is_array() || list.empty() || !list[0].is_object() || !list[0].contains("id") ||
       !list[0]["id"].is_string())
-    return corrupt("the server names no model at /v1/models; set engine.served_model");
+    return corrupt("the server lists no model at /v1/models; set engine.served_model");
   api_->set_model(list[0]["id"].get<std::string>());
   return probe();
 }
@@ -234,7 +237,7 @@ Result<bool> Server::probe() {
         data_->call({call->method, call->target, call->body, options_.control_deadline});
     if (answer.status == 0 || answer.status >= kServerError) {
       last_seen_ = answer.status == 0 ? answer.failure
-                                      : fmt::format("{} {} was answered with status {}: {}",
+                                      : fmt::format("{} {}: expected status 2xx, found {}: {}",
                                                     call->method,
                                                     call->target,
                                                     answer.status,
@@ -270,16 +273,17 @@ Result<std::string> Server::label() {
 
 Result<std::string> Server::trusted_label() {
   if (!trusted_)
-    return Error{ErrorCode::Unavailable, "the server does not name its weights, and nobody does"};
+    return Error{ErrorCode::Unavailable,
+                 "the server does not report its weights, and none were loaded by this run"};
   if (process_ && (process_->ended() || !process_->is_started() || starts_ != trusted_->start))
-    return Error{ErrorCode::Unavailable, "the server was started again since it had its weights"};
+    return Error{ErrorCode::Unavailable, "the server was restarted after its weights were loaded"};
   if (!trusted_->canary)
     return trusted_->label;
   TEMPER_TRY(const std::vector<float> scores, score(trusted_->canary->tokens));
   const double distance = mean_distance(scores, trusted_->canary->logprobs);
   if (distance > options_.config.tolerance) {
     return corrupt(
-        fmt::format("the canary's log-probs are {:.3g} from those that {} has: the server has "
+        fmt::format("the canary's log-probs differ by {:.3g} from those of {}: the server has "
                     "other weights",
                     distance,
                     trusted_->label));
@@ -335,7 +339,7 @@ Result<std::vector<float>> Server::score(std::span<const std::int32_t> tokens, s
   for (std::size_t i = first; i < tokens.size(); ++i) {
     TEMPER_TRY(const std::vector<float> one, ask_for(tokens.first(i + 1)));
     if (one.size() != 1)
-      return corrupt(fmt::format("{} log-probs of one token", one.size()));
+      return corrupt(fmt::format("expected one log-prob, found {}", one.size()));
     scores.push_back(one.front());
   }
   return scores;

@@ -1,5 +1,5 @@
-// One inference server: where it is, whether it works, and what may be asked of it. Started by us
-// or by others; it may come late, die and come back. Not thread-safe.
+// One inference server: its address, its health, and the requests to it. It may be started by
+// Temper or by others, appear late, die and come back. Not thread-safe.
 #pragma once
 
 #include "actors/server/http_client.hpp"
@@ -20,72 +20,73 @@ namespace temper::actors {
 
 struct ServerOptions {
   EngineConfig config;
-  std::size_t index = 0;      ///< Which of the configuration's servers.
-  std::string name;           ///< Of the actor.
-  std::filesystem::path log;  ///< What a server that we start writes goes to the end of it.
+  std::size_t index = 0;      ///< Index among the configured servers.
+  std::string name;           ///< Name of the actor.
+  std::filesystem::path log;  ///< Output of a server that we start is appended to this file.
   ServerSampling sampling;
   FolderModel model;
-  bool takes_turns =
-      false;  ///< Its cards are others' at times: it must be able to give memory back.
+  bool takes_turns = false;  ///< Its cards are time-shared: it must be able to release its memory.
   std::size_t connections = 1;
-  /// Requests of a control call, such as a load, are given up after this.
+  /// Deadline of control requests, such as loading weights.
   Duration control_deadline = std::chrono::minutes(5);
   Duration probe_deadline = std::chrono::seconds(2);
-  /// Called while a server that does not work yet is waited for.
+  /// Called repeatedly while waiting for the server.
   std::function<void()> on_wait{};
 };
 
-/// Weights in a folder, under the one name that the server is to say it has.
+/// Weights in a folder, with the label that the server must report for them.
 struct ServerVersion {
   std::string label;
   std::filesystem::path folder;
-  Bytes bytes;  ///< Written for it; 0 where another had done so.
+  Bytes bytes;  ///< Bytes written; 0 if another process had written the folder.
   Duration writing{};
   std::optional<Canary> canary;
 };
 
 class Server {
  public:
-  /// Looks up nothing yet. Errors: no folder can be made for weights.
+  /// Does not contact the server yet. Error: the weights folder cannot be created.
   static Result<std::unique_ptr<Server>> create(ServerOptions options,
                                                 const Clock& clock,
                                                 const Log& log);
 
-  /// Writes an image into a folder named by its label.
+  /// Writes an image into a folder named after its label.
   Result<ServerVersion> write(PolicyVersion version, std::span<const std::byte> image);
-  /// Removes versions that are no longer needed, now that `current` is: of a folder of its own all
-  /// but `current` and `first`; of one that others use too what was current long ago.
+  /// Removes obsolete versions now that `current` is in use. In a private folder: all except
+  /// `current` and `first`; in a shared folder: those that were current long ago.
   void remove_old(const std::string& current, const std::string& first);
 
-  /// One look: finds the address again, starts the process if it is ours and not there (with the
-  /// weights of `model`), asks for its health. False: not now. Error: it cannot be this server
-  /// (a route that is missing, an address that is none).
+  /// Checks the server once: looks up its address, starts the process if it is ours and not running
+  /// (with the weights of `model`), and asks for its health. Returns false if it is not ready.
+  /// Error: the server can never work (a missing route, an invalid address).
   Result<bool> look(const std::filesystem::path& model);
-  /// look() until it works. Error: `patience` of the configuration is over; says what was last
-  /// seen.
+  /// Repeats look() until the server works. Error Timeout after `engine.patience`, with the last
+  /// observation.
   Status await(const std::filesystem::path& model);
 
-  /// Asks where control goes; the answer's body. Errors: no answer (Unavailable), another status
-  /// than 2xx (Internal), with what the server said.
+  /// Sends a request to the control address and returns the body. Errors: Unavailable if there is
+  /// no response; Internal for a status other than 2xx, with the server's message.
   Result<std::string> ask(const ServerCall& call, std::optional<Duration> deadline = {});
-  /// The same where requests go.
+  /// The same for the data address.
   Result<std::string> ask_data(const ServerCall& call, std::optional<Duration> deadline = {});
-  /// The label of the weights that it has: as it says; or, of one that does not name its weights,
-  /// that of trust(), as long as it is certainly the one that had them then. Error: it is not.
+  /// The label of the server's current weights: as it reports; or, for a server that does not
+  /// report them, the label of trust() as long as it is certainly unchanged. Error: it may have
+  /// changed.
   Result<std::string> label();
-  /// Log-probs, at temperature 1, of tokens[first...]. Requires: first >= 1.
+  /// Log-probs of tokens[first...] at temperature 1. Requires: first >= 1.
   Result<std::vector<float>> score(std::span<const std::int32_t> tokens, std::size_t first = 1);
 
-  /// Whether it is a process of ours that runs, started with the weights of `version`.
+  /// True if it is our running process, started with the weights of `version`.
   bool runs(const ServerVersion& version);
-  /// Starts it anew, with these weights, and waits until it works. Requires: it is ours.
+  /// Restarts the server with these weights and waits until it works. Requires: it is our process.
   Status start_with(const ServerVersion& version);
-  /// Of a server that does not name its weights: those of `version` came into it just now. It is
-  /// known again by its process, where it is ours and takes weights at its start only; else by the
-  /// canary of the version; where that has none, by what it says of the canary's tokens now.
+  /// For a server that does not report its weights: records that `version` has just been loaded.
+  /// Later label() recognizes it by its process, if it is ours and loads weights only at its start;
+  /// otherwise by the canary of the version; without a canary, by its current log-probs.
   Status trust(const ServerVersion& version);
 
-  /// Gives memory back, or takes it again. Requires: nothing runs on it. Error: what it said.
+  /// Releases, or re-allocates, device memory. Requires: no request is running. Error: the server's
+  /// message.
   Status release(ServerMemory what);
   Status regain(ServerMemory what);
 
@@ -100,9 +101,9 @@ class Server {
   Status locate();
   Status ask_all(const std::vector<ServerCall>& calls);
   Status restart(const std::filesystem::path& model);
-  /// What there is to know of it once it works: its routes, the name of its model, what it can do.
-  /// False: it cannot be asked yet.
-  Result<bool> acquaint();
+  /// Learns the routes, the model name and the capabilities of a working server. Returns false if
+  /// it cannot be asked yet.
+  Result<bool> learn_capabilities();
   Result<bool> probe();
   Result<std::string> trusted_label();
 
@@ -112,9 +113,9 @@ class Server {
   std::unique_ptr<ServerApi> api_;
   std::filesystem::path folder_;
   std::optional<TemporaryFolder> own_folder_;
-  std::deque<std::string> recent_;  ///< Labels that were current, the newest last.
+  std::deque<std::string> recent_;  ///< Labels that were current, newest last.
   std::optional<ServerProcess> process_;
-  std::filesystem::path started_with_;  ///< Folder of the weights.
+  std::filesystem::path started_with_;  ///< Weights folder with which the process was started.
   std::uint64_t starts_ = 0;
   struct Trusted {
     std::string label;
@@ -126,7 +127,7 @@ class Server {
   std::optional<Url> data_url_, control_url_;
   std::string last_seen_ = "nothing yet";
   Time next_start_{};
-  Duration pause_ = std::chrono::milliseconds(100);  ///< Before the next start.
+  Duration pause_ = std::chrono::milliseconds(100);  ///< Delay before the next start.
 };
 
 }  // namespace temper::actors

@@ -23,7 +23,7 @@ std::unique_ptr<ServerApi> make_server_api(const EngineConfig& config,
     case EngineKind::Command:
       break;
   }
-  TEMPER_CHECK(false, "the kind is one of a server");
+  TEMPER_CHECK(false, "this engine kind is not a server");
   return nullptr;
 }
 
@@ -43,7 +43,7 @@ std::optional<double> metric(std::string_view text, std::string_view name) {
       line.remove_prefix(close + 1);
     }
     if (!line.starts_with(' '))
-      continue;  // Another metric, whose name begins with this one.
+      continue;  // Another metric with a longer name.
     const std::string value(line.substr(1));
     char* rest = nullptr;
     const double read = std::strtod(value.c_str(), &rest);

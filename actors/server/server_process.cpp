@@ -21,7 +21,7 @@ std::string quoted(const std::string& word) {
   return "'" + text + "'";
 }
 
-/// All that we have, but what concerns our own connection.
+/// Our environment without the variables of our own connection.
 std::vector<std::string> variables_to_pass() {
   std::vector<std::string> names;
   for (char** entry = ::environ; *entry != nullptr; ++entry) {
@@ -52,7 +52,7 @@ Status ServerProcess::start(const fs::path& model, const Url& place) {
 std::optional<std::string> ServerProcess::ended() {
   if (!process_ || !process_->is_gone())
     return std::nullopt;
-  return process_->how_it_ended().value_or("ended, nobody knows how");
+  return process_->how_it_ended().value_or("ended for an unknown reason");
 }
 
 Result<std::uint16_t> free_port() {

@@ -1,5 +1,5 @@
-// A server that we started, from a shell command: it ends with us whatever ends us, with all that
-// it started; its output goes to a file beside our own log.
+// A server started by Temper with a shell command. It never outlives this process, with all its
+// children. Its output is appended to a file beside our own log.
 #pragma once
 
 #include "actors/guard/guarded_process.hpp"
@@ -12,15 +12,15 @@ namespace temper::actors {
 
 class ServerProcess {
  public:
-  /// `command` may name {model}, {host} and {port}.
+  /// `command` may contain {model}, {host} and {port}.
   ServerProcess(std::string command, std::filesystem::path log)
       : command_(std::move(command)), log_(std::move(log)) {}
 
-  /// Ends the one there is, and starts it anew.
+  /// Stops the current process, if any, and starts a new one.
   Status start(const std::filesystem::path& model, const Url& place);
   void stop() { process_.reset(); }
   bool is_started() const { return process_.has_value(); }
-  /// How it ended; none while it runs, or where it was never started.
+  /// How the process ended; empty while it runs or if it was never started.
   std::optional<std::string> ended();
   const std::filesystem::path& log() const { return log_; }
 
@@ -30,10 +30,10 @@ class ServerProcess {
   std::optional<GuardedProcess> process_;
 };
 
-/// A port of this machine that is free now.
+/// A port of this machine that is currently free. Error: Io.
 Result<std::uint16_t> free_port();
-/// The file beside the one that stderr goes to, "rollout-0.server.log" for "rollout-0.log"; where
-/// stderr goes to no file, `name`.server.log in the folder we are in.
+/// The log file of the server, beside the file of our stderr: "rollout-0.server.log" for
+/// "rollout-0.log". If stderr is not a file: `name`.server.log in the working directory.
 std::filesystem::path server_log(const std::string& name);
 
 }  // namespace temper::actors

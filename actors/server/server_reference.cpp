@@ -22,9 +22,10 @@ class ServerReference final : public ReferenceEngine {
     TEMPER_TRY_STATUS(server_->await(weights_.folder));
     TEMPER_TRY_STATUS(take_over(*server_));
     if (!server_->api().scores_at_once()) {
-      return Error{ErrorCode::Unsupported,
-                   "the server gives log-probs of a prompt neither as prompt_logprobs nor by echo: "
-                   "it cannot be the reference"};
+      return Error{
+          ErrorCode::Unsupported,
+          "the server supports neither prompt_logprobs nor echo for the log-probs of a prompt: "
+          "it cannot be used as the reference"};
     }
     TEMPER_TRY_STATUS(warm_up(*server_));
     if (server_->api().loading() == ServerApi::Loading::Never)
@@ -33,7 +34,8 @@ class ServerReference final : public ReferenceEngine {
         *server_, weights_, {}, [] {}, report);
   }
 
-  /// All at once; what fails is asked again once the server has its weights for certain.
+  /// Sends all requests at once and retries the failed ones after the server's weights have been
+  /// verified.
   Result<std::vector<std::vector<float>>> score(std::span<const ScoringRequest> batch) override {
     std::vector<std::vector<float>> scores(batch.size());
     std::vector<std::size_t> open;
@@ -43,17 +45,17 @@ class ServerReference final : public ReferenceEngine {
     }
     for (int attempt = 1; !open.empty(); ++attempt) {
       TEMPER_TRY(std::vector<std::size_t> failed, try_score(batch, open, scores));
-      // The label after all answers came: had it started again meanwhile, it would have another.
+      // Read after all responses: a restart in between would have changed the label.
       const auto label = server_->label();
       if (label && *label == weights_.label) {
         open = std::move(failed);
       } else {
-        server_->log().warning("reference server is not as it was",
+        server_->log().warning("the reference server has changed",
                                {{"why", label ? "its label is " + *label : label.error().context}});
         TEMPER_TRY_STATUS(bring());
       }
       if (!open.empty() && attempt == kScoringAttempts)
-        return Error{ErrorCode::Internal, "the server did not score: " + last_failure_};
+        return Error{ErrorCode::Internal, "the server could not score: " + last_failure_};
     }
     return scores;
   }
@@ -61,11 +63,11 @@ class ServerReference final : public ReferenceEngine {
   Bytes memory() const override { return Bytes(); }
 
  private:
-  /// A server whose weights nobody can change is the reference with those that it has, as long as
-  /// it has them.
+  /// A server whose weights cannot be changed is used as it is, as long as its weights stay the
+  /// same.
   Status find_as_it_was() {
     if (!met_) {
-      server_->log().info("reference server taken as it is", {});
+      server_->log().info("using the weights that the reference server has", {});
       TEMPER_TRY_STATUS(server_->trust(weights_));
       met_ = true;
       return {};
@@ -74,7 +76,7 @@ class ServerReference final : public ReferenceEngine {
     return label ? Status() : Status(Error(label.error()).within("the reference server"));
   }
 
-  /// Which failed.
+  /// Returns the indices of the failed requests.
   Result<std::vector<std::size_t>> try_score(std::span<const ScoringRequest> batch,
                                              const std::vector<std::size_t>& open,
                                              std::vector<std::vector<float>>& scores) {
@@ -110,7 +112,7 @@ class ServerReference final : public ReferenceEngine {
           const auto n = static_cast<std::ptrdiff_t>(batch[i].response.size());
           scores[i].assign(all->end() - n, all->end());
         } else {
-          last_failure_ = all ? "a prompt of no token" : all.error().context;
+          last_failure_ = all ? "an empty prompt" : all.error().context;
           failed.push_back(i);
         }
         sent.erase(asked);

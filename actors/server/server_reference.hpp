@@ -1,5 +1,5 @@
-// The reference engine over an inference server: it is given the base weights once, and scores
-// prompt and response by their prompt log-probs.
+// A reference engine on an inference server. The server gets the base weights once, and scores
+// prompt and response by prompt log-probs.
 #pragma once
 
 #include "actors/roles/reference_engine.hpp"
@@ -7,8 +7,8 @@
 
 namespace temper::actors {
 
-/// Waits for the server and brings `weights` to it. Errors: it does not come, or does not take
-/// them.
+/// Waits for the server and loads `weights`. Errors: the server does not become ready, or does not
+/// accept the weights.
 Result<std::unique_ptr<ReferenceEngine>> make_server_reference(std::unique_ptr<Server> server,
                                                                std::span<const std::byte> weights);
 

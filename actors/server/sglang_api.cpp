@@ -1,5 +1,5 @@
-// SGLang's routes, as its documentation of 0.5 has them ("SGLang for RL systems"). Weights come
-// from a folder by update_weights_from_disk, which also takes the label of the version.
+// SGLang's routes as documented for 0.5 ("SGLang for RL systems"). Weights are loaded from a folder
+// with update_weights_from_disk, which also takes the label of the version.
 #include "actors/server/internal/answers.hpp"
 
 #include <fmt/format.h>
@@ -17,10 +17,9 @@ class SglangApi final : public ServerApi {
     for (const char* const path :
          {"/generate", "/pause_generation", "/continue_generation", "/update_weights_from_disk"}) {
       if (!routes.empty() && !routes.contains(path))
-        return invalid_input(
-            fmt::format("the SGLang server has no {}: needs a newer SGLang", path));
+        return invalid_input(fmt::format("the SGLang server has no {}; use a newer SGLang", path));
     }
-    // Renamed; the older name is kept where only that is there.
+    // The route was renamed; use the old name if the server has only that.
     if (!routes.empty() && !routes.contains("/model_info") && routes.contains("/get_model_info"))
       version_route_ = "/get_model_info";
     return {};
@@ -43,13 +42,14 @@ class SglangApi final : public ServerApi {
 
   Result<GenerateReply> read_generated(std::string_view body) const override {
     internal::ReplyReader answer(body, sampling_.vocabulary);
-    std::optional<std::string> last;  // The version of the last token.
+    std::optional<std::string> last;  // Version of the last token.
     answer.json.object([&](std::string_view key) {
       if (key != "meta_info")
         return answer.json.skip();
       read_meta(answer, last);
     });
-    // Nothing is loaded while we wait for an answer, so the last token's version is that of all.
+    // No weights are loaded while a request runs, so the last token's version applies to all
+    // tokens.
     if (!answer.reply.runs && last)
       answer.label_all(*std::move(last));
     return answer.finish();
@@ -84,13 +84,13 @@ class SglangApi final : public ServerApi {
             const std::int64_t token = json.integer();
             if (json.good() && i < tokens.size() && token != tokens[i])
               answer.refuse(
-                  fmt::format("input_token_logprobs[{}] is not of token {}", i, tokens[i]));
+                  fmt::format("input_token_logprobs[{}]: expected token {}", i, tokens[i]));
           });
         });
       });
     });
     if (at != tokens.size())
-      answer.refuse("input_token_logprobs has not one entry per token");
+      answer.refuse("input_token_logprobs: expected one entry per token");
     TEMPER_TRY_STATUS(answer.status());
     return scores;
   }
@@ -117,7 +117,7 @@ class SglangApi final : public ServerApi {
   Status check_loaded(std::string_view body) const override {
     const nlohmann::json answer = parse_json(body);
     if (answer.is_object() && answer.value("success", nlohmann::json(true)) == false)
-      return corrupt("the server says: " + answer.value("message", nlohmann::json()).dump());
+      return corrupt("the server reports: " + answer.value("message", nlohmann::json()).dump());
     return {};
   }
   std::optional<ServerCall> resume() const override {
@@ -133,7 +133,7 @@ class SglangApi final : public ServerApi {
   std::vector<ServerCall> regain(ServerMemory what) const override {
     return {{"POST", "/resume_memory_occupation", tag_of(what)}};
   }
-  /// It does not say what it has given back, and takes a second resume amiss.
+  /// The server does not report what it has released, and fails on a second resume.
   std::vector<ServerCall> wake() const override { return {}; }
   std::optional<ServerCall> version() const override {
     return ServerCall{"GET", version_route_, {}};
@@ -190,7 +190,7 @@ class SglangApi final : public ServerApi {
       }
     });
     if (at < 2)
-      answer.refuse("a token without its log-prob");
+      answer.refuse("expected a log-prob for each token");
   }
 
   std::string version_route_ = "/model_info";

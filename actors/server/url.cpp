@@ -26,7 +26,7 @@ struct Place {
   std::uint16_t port = 80;
 };
 
-/// What is wrong with an address, which is shown without its password.
+/// An error that shows the address without its password.
 Error refusal(std::string_view address, std::string_view why) {
   const std::size_t at = address.rfind('@');
   const std::size_t scheme = address.find("://");
@@ -50,11 +50,11 @@ bool is_ipv6(const std::string& host) {
   return ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
-/// HOST or HOST:PORT; an IPv6 address in brackets.
+/// Parses HOST or HOST:PORT; an IPv6 address is in brackets.
 Result<Place> parse_place(std::string_view text, std::string_view whole) {
   if (text.find('@') != std::string_view::npos)
     return refusal(whole,
-                   "no user or password is sent; a server's key is read from TEMPER_SERVER_KEY");
+                   "user and password are not supported; set TEMPER_SERVER_KEY for a server's key");
   Place place;
   std::string_view rest;
   if (text.starts_with('[')) {
@@ -62,17 +62,17 @@ Result<Place> parse_place(std::string_view text, std::string_view whole) {
     place.host = text.substr(1, end == std::string_view::npos ? 0 : end - 1);
     rest = text.substr(std::min(end, text.size() - 1) + 1);
     if (!is_ipv6(place.host))
-      return refusal(whole, "no IPv6 address stands in the brackets");
+      return refusal(whole, "expected an IPv6 address in the brackets");
   } else {
     const std::size_t colon = std::min(text.find(':'), text.size());
     place.host = text.substr(0, colon);
     rest = text.substr(colon);
     if (is_ipv6(std::string(text)) || std::ranges::count(rest, ':') > 1)
-      return refusal(whole, "an IPv6 address stands in brackets, such as http://[::1]:8000");
+      return refusal(whole, "an IPv6 address needs brackets, such as http://[::1]:8000");
     if (place.host.empty())
-      return refusal(whole, "names no host");
+      return refusal(whole, "the host is missing");
     if (!is_name(place.host))
-      return refusal(whole, "the host has a character that no name of a host has");
+      return refusal(whole, "the host name has an invalid character");
   }
   if (rest.empty())
     return place;
@@ -81,7 +81,7 @@ Result<Place> parse_place(std::string_view text, std::string_view whole) {
       std::from_chars(digits.data(), digits.data() + digits.size(), place.port);
   if (!rest.starts_with(':') || error != std::errc() || end != digits.data() + digits.size() ||
       place.port == 0)
-    return refusal(whole, "what follows the host is no port from 1 to 65535");
+    return refusal(whole, "expected a port from 1 to 65535 after the host");
   return place;
 }
 
@@ -109,7 +109,7 @@ Result<Url> line_of_file(const std::string& path, std::size_t index) {
       return parse_url(entry);
   }
   return Error{ErrorCode::Unavailable,
-               fmt::format("{} has {} addresses, replica {} needs one more", path, line, index)};
+               fmt::format("{} has {} addresses, too few for replica {}", path, line, index)};
 }
 
 Result<Url> address_of_name(const Place& place, std::size_t index) {
@@ -118,7 +118,7 @@ Result<Url> address_of_name(const Place& place, std::size_t index) {
   addrinfo* found = nullptr;
   if (const int error = ::getaddrinfo(place.host.c_str(), nullptr, &hints, &found); error != 0) {
     return Error{ErrorCode::Unavailable,
-                 fmt::format("no address of {}: {}", place.host, ::gai_strerror(error))};
+                 fmt::format("cannot resolve {}: {}", place.host, ::gai_strerror(error))};
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
   std::vector<std::string> addresses;
@@ -134,7 +134,7 @@ Result<Url> address_of_name(const Place& place, std::size_t index) {
     return Error{
         ErrorCode::Unavailable,
         fmt::format(
-            "{} has {} addresses, replica {} needs one more", place.host, addresses.size(), index)};
+            "{} has {} addresses, too few for replica {}", place.host, addresses.size(), index)};
   }
   return Url{addresses[index], place.port, {}};
 }
@@ -153,29 +153,29 @@ std::string text_of(const Url& url) {
 Result<Url> parse_url(std::string_view given) {
   const std::string_view text = trimmed(given);
   if (text.find_first_of(kBlanks) != std::string_view::npos)
-    return refusal(text, "has a blank in it");
+    return refusal(text, "the address contains a blank");
   if (text.starts_with("https://"))
-    return refusal(text, "https is not spoken; put a proxy before the server");
+    return refusal(text, "https is not supported; put a proxy in front of the server");
   if (!text.starts_with(kHttp))
-    return refusal(text, "a server's address begins with http://");
+    return refusal(text, "the address must start with http://");
   const std::string_view rest = text.substr(kHttp.size());
   const std::size_t slash = std::min(rest.find_first_of("/?#"), rest.size());
   TEMPER_TRY(Place place, parse_place(rest.substr(0, slash), text));
   std::string prefix(rest.substr(slash));
   if (prefix.find_first_of("?#") != std::string::npos)
-    return refusal(text, "has a query or a fragment");
+    return refusal(text, "the address must not have a query or a fragment");
   const auto drop_slashes = [&prefix] {
     while (prefix.ends_with('/'))
       prefix.pop_back();
   };
   drop_slashes();
-  // Clients of OpenAI are given the address with it; requests name it themselves.
+  // Clients of OpenAI take addresses with this suffix; our requests add it themselves.
   if (prefix.ends_with(kVersion)) {
     prefix.resize(prefix.size() - kVersion.size());
     drop_slashes();
   }
   if ((prefix + '/').find("/v1/") != std::string::npos)
-    return refusal(text, "is the address of a request, not of a server");
+    return refusal(text, "this is the address of a request, not of a server");
   return Url{std::move(place.host), place.port, std::move(prefix)};
 }
 
@@ -193,7 +193,7 @@ Result<Url> find_server(const std::vector<std::string>& entries, std::size_t ind
 
 Status check_servers(const std::vector<std::string>& entries, std::size_t replicas) {
   if (entries.empty())
-    return invalid_input("no address is given");
+    return invalid_input("expected at least one address, found none");
   const std::string_view first = entries.front();
   if (entries.size() == 1 && first.starts_with(kFile) && first.size() > kFile.size())
     return {};
@@ -205,7 +205,8 @@ Status check_servers(const std::vector<std::string>& entries, std::size_t replic
     TEMPER_TRY(const Url url, parse_url(entry));
   }
   if (entries.size() < replicas) {
-    return invalid_input(fmt::format("{} addresses for {} replicas", entries.size(), replicas));
+    return invalid_input(
+        fmt::format("expected {} addresses, one per replica, found {}", replicas, entries.size()));
   }
   return {};
 }

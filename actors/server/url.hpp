@@ -1,4 +1,4 @@
-// Where a server is: http addresses, and the three ways in which a configuration gives them.
+// Server addresses: http URLs, and the three ways to configure them.
 #pragma once
 
 #include "core/result.hpp"
@@ -16,22 +16,23 @@ struct Url {
   std::string prefix;  ///< Before every path; empty or "/something".
   bool operator==(const Url&) const = default;
 };
-/// "host:port", an IPv6 address in brackets.
+/// "host:port", with brackets around an IPv6 address.
 std::string authority_of(const Url& url);
 /// "http://host:port/prefix".
 std::string text_of(const Url& url);
 
-/// White space around it is ignored, and so are slashes and a "/v1" at its end, which requests name
-/// themselves. Errors: not http, no host, a port that is none, a user, a query; none repeats a
-/// password.
+/// Ignores surrounding white space, trailing slashes and a trailing "/v1", which requests add
+/// themselves. Error InvalidInput: not http, no host, an invalid port, a user, or a query; the
+/// message never contains a password.
 Result<Url> parse_url(std::string_view text);
 
-/// The address of replica `index`: the entry of that index, or of the only entry `file:PATH` the
-/// line, of `dns://NAME:PORT` the address in ascending order. Looked up anew at each call. Errors:
-/// Unavailable where it may yet come (no such file, line or address); InvalidInput where not.
+/// The address of replica `index`: the entry with that index, or with a single entry, that line of
+/// `file:PATH` or that address, in ascending order, of `dns://NAME:PORT`. Looked up at each call.
+/// Errors: Unavailable if it may still appear (no such file, line or address); otherwise
+/// InvalidInput.
 Result<Url> find_server(const std::vector<std::string>& entries, std::size_t index);
 
-/// What is wrong with the entries whatever is there when they are looked up.
+/// Checks the form of the entries without looking them up. Error: InvalidInput.
 Status check_servers(const std::vector<std::string>& entries, std::size_t replicas);
 
 }  // namespace temper::actors

@@ -13,10 +13,10 @@ constexpr int kResumes = 5;
 constexpr Duration kResumeDeadline = std::chrono::seconds(10);
 constexpr Duration kBetween = std::chrono::milliseconds(100);
 
-/// What a flush answers while something still runs, and what a busy server may: worth asking again.
+/// How often a request that a busy server refuses is repeated.
 constexpr int kAsks = 20;
 
-/// Measures from its making to the end of its block.
+/// Measures the time from its construction to the end of its scope.
 class Phase {
  public:
   Phase(const Clock& clock, Duration& into) : clock_(clock), into_(into), begin_(clock.now()) {}
@@ -30,7 +30,7 @@ class Phase {
   const Time begin_;
 };
 
-/// `attempt`: one whose weights were not accepted is started anew, whatever it was started with.
+/// After a failed attempt the server is always restarted, whatever weights it was started with.
 Status restart(Server& server, const ServerVersion& next, int attempt) {
   if (attempt > 1 || !server.runs(next)) {
     TEMPER_TRY_STATUS(server.start_with(next));
@@ -50,7 +50,7 @@ Status load(Server& server, const ServerVersion& next, int attempt) {
         TEMPER_TRY_STATUS(server.api().check_loaded(*body));
         break;
       }
-      // A flush is refused while anything runs; the rest is refused for good.
+      // A flush is refused only while requests run; other refusals are permanent.
       if (!flush || i == kAsks || body.error().code == ErrorCode::Unavailable)
         return body.error();
       std::this_thread::sleep_for(kBetween);
@@ -59,7 +59,8 @@ Status load(Server& server, const ServerVersion& next, int attempt) {
   return server.api().version() ? Status() : server.trust(next);
 }
 
-/// A pause outlives whoever asked for it, so this is tried harder than the rest.
+/// A pause outlives the process that requested it, so resuming is retried more often than other
+/// requests.
 Status resume(Server& server) {
   const auto call = server.api().resume();
   if (!call)
@@ -112,8 +113,8 @@ Status check_canary(Server& server,
   const double tolerance = server.options().config.tolerance;
   if (distance > tolerance) {
     return corrupt(fmt::format(
-        "the canary's log-probs are {:.3g} from the trainer's on average, more than the {:.3g} of "
-        "engine.tolerance: these are not the weights that were trained",
+        "the canary's log-probs differ from the trainer's by {:.3g} on average, more than {:.3g} "
+        "(engine.tolerance): these are not the trained weights",
         distance,
         tolerance));
   }
@@ -121,15 +122,15 @@ Status check_canary(Server& server,
       before && before->tokens == canary.tokens && before->logprobs != canary.logprobs;
   if (comparable && mean_distance(scores, before->logprobs) < distance) {
     return corrupt(fmt::format(
-        "the canary's log-probs are nearer to those of the version before ({:.3g}) than to the "
-        "trainer's ({:.3g}): the update was not delivered",
+        "the canary's log-probs are closer to the previous version ({:.3g}) than to the "
+        "trainer's ({:.3g}): the new weights were not loaded",
         mean_distance(scores, before->logprobs),
         distance));
   }
   return {};
 }
 
-/// A few tokens are sampled, and scored.
+/// Samples a few tokens and scores them.
 Status check_sampling(Server& server,
                       const std::string& label,
                       const Canary& canary,
@@ -149,19 +150,22 @@ Status check_sampling(Server& server,
                  std::chrono::seconds(30)));
   TEMPER_TRY(const GenerateReply reply, server.api().read_generated(body));
   if (reply.ended == GenerateReply::Ended::Aborted)
-    return corrupt("the server, told to go on, still ends what it is asked");
+    return corrupt("the server still aborts requests after it was resumed");
   if (reply.tokens.empty() || reply.tokens.size() != reply.logprobs.size()) {
-    return corrupt(fmt::format("{} log-probs for {} sampled tokens: is it started with log-probs?",
-                               reply.logprobs.size(),
-                               reply.tokens.size()));
+    return corrupt(
+        fmt::format("expected one log-prob per sampled token, found {} for {} tokens; start the "
+                    "server with log-probs enabled",
+                    reply.logprobs.size(),
+                    reply.tokens.size()));
   }
   tokens.insert(tokens.end(), reply.tokens.begin(), reply.tokens.end());
   TEMPER_TRY(report.sampled_distance, sampled_distance(server, tokens, reply.logprobs));
   if (report.sampled_distance.value_or(0) > server.options().config.tolerance) {
-    return corrupt(fmt::format(
-        "the log-probs of sampled tokens are {:.3g} from those that the same server scores: of "
-        "vLLM this needs --logprobs-mode processed_logprobs",
-        *report.sampled_distance));
+    return corrupt(
+        fmt::format("the log-probs of sampled tokens differ by {:.3g} from those that the same "
+                    "server scores; for "
+                    "vLLM set --logprobs-mode processed_logprobs",
+                    *report.sampled_distance));
   }
   return {};
 }
@@ -171,12 +175,12 @@ Status check(Server& server,
              const std::optional<Canary>& before,
              CommitReport& report) {
   const Phase phase(server.clock(), report.check);
-  // Of one that names no weights the canary alone says which it has.
+  // For a server that does not report its weights, only the canary shows which it has.
   if (server.api().version()) {
     TEMPER_TRY(const std::string label, server.label());
     if (label != next.label) {
-      return corrupt(fmt::format(
-          "the server says that its weights are \"{}\", not \"{}\"", label, next.label));
+      return corrupt(
+          fmt::format("the server reports weights \"{}\", expected \"{}\"", label, next.label));
     }
   }
   if (!next.canary)
@@ -205,7 +209,7 @@ Status commit_version(Server& server,
         {{"label", next.label}, {"attempt", report.attempts}, {"why", last.error().context}});
   }
   if (last && !next.canary)
-    server.log().warning("version without a canary: only its label was compared",
+    server.log().warning("the version has no canary; only its label was compared",
                          {{"label", next.label}});
   return last;
 }
@@ -246,7 +250,8 @@ Status take_over(Server& server) {
   }
   for (const ServerCall& call : server.api().abort({})) {
     if (const auto body = server.ask(call, kResumeDeadline); !body)
-      server.log().warning("what may still run was not ended", {{"why", body.error().context}});
+      server.log().warning("cannot abort requests that may still run",
+                           {{"why", body.error().context}});
   }
   return resume(server);
 }
@@ -272,13 +277,13 @@ Result<std::optional<double>> sampled_distance(Server& server,
   const ServerSampling& sampling = server.api().sampling();
   if (sampling.temperature != 1 || sampling.top_p != 1 || sampled.empty())
     return std::optional<double>();
-  // Where each token is a request, not all of them.
+  // If each token needs a request, check only some of them.
   constexpr std::size_t kOneByOne = 8;
   if (!server.api().scores_at_once())
     sampled = sampled.last(std::min(sampled.size(), kOneByOne));
   TEMPER_TRY(const std::vector<float> scores, server.score(tokens, tokens.size() - sampled.size()));
   if (scores.size() != sampled.size())
-    return corrupt("fewer scores than sampled tokens");
+    return corrupt("expected a score for each sampled token, found fewer");
   return std::optional<double>(mean_distance(scores, sampled));
 }
 

@@ -43,7 +43,7 @@ Result<Bytes> write_version_folder(const fs::path& folder,
   TEMPER_TRY_STATUS(write_file_atomically(draft / "STABLE", ""));
   if (const Status renamed = rename_durably(draft, folder); !renamed) {
     fs::remove_all(draft, ignored);
-    if (!fs::exists(folder / "STABLE", ignored))  // Else another process was first.
+    if (!fs::exists(folder / "STABLE", ignored))  // Otherwise another process was first.
       return renamed.error();
   }
   return Bytes(static_cast<std::int64_t>(bytes.size()));

@@ -1,9 +1,9 @@
-// The weights of one version as servers load them: a folder as Hugging Face lays it out.
+// One version's weights for servers, in the layout of a Hugging Face model folder.
 //
 //   config.json          that of the base model
-//   model.safetensors    the image that the trainer published, as it is
-//   model.gguf           instead of it, for llama.cpp
-//   STABLE               empty; written last: without it the folder is not whole
+//   model.safetensors    the image that the trainer published, unchanged
+//   model.gguf           in its place, for llama.cpp
+//   STABLE               empty; written last: without it the folder is incomplete
 #pragma once
 
 #include "actors/model/model_config.hpp"
@@ -18,23 +18,23 @@
 namespace temper::actors {
 
 struct FolderModel {
-  /// Of `policy: synthetic` any bytes are weights: they become weights.bin, without a canary.
+  /// For `policy: synthetic`: the image may be any bytes; written as weights.bin, without a canary.
   bool synthetic = false;
   ModelConfig shape;
   std::int32_t vocabulary = 0;
-  std::string config_json{};  ///< That of the base model.
-  bool gguf = false;          ///< For llama.cpp.
+  std::string config_json{};  ///< config.json of the base model.
+  bool gguf = false;          ///< Write GGUF for llama.cpp.
 };
 
-/// Writes the folder, or finds it whole. Two processes may write the same one at once. Returns the
-/// bytes of the weights. Requires: `config_json`, unless synthetic. Errors: an image that is
-/// damaged; a full disk.
+/// Writes the folder unless it is already complete. Two processes may write the same folder at
+/// once. Returns the size of the weights. Requires: `config_json` is set unless synthetic. Errors:
+/// Corrupt for a damaged image; Io, for example for a full disk.
 Result<Bytes> write_version_folder(const std::filesystem::path& folder,
                                    std::span<const std::byte> image,
                                    const FolderModel& model);
 
-/// What the image's metadata says. Requires: not synthetic. None: it has no canary. Error: it has
-/// one that is none.
+/// The canary in the metadata of an image; empty if it has none. Requires: not synthetic. Error:
+/// Corrupt for an invalid canary.
 Result<std::optional<Canary>> canary_of(std::span<const std::byte> image);
 
 }  // namespace temper::actors

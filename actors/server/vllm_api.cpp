@@ -1,4 +1,4 @@
-// vLLM's routes, as its release 0.32 has them. Weights come from a folder through the worker's own
+// vLLM's routes as of release 0.32. Weights are loaded from a folder with the worker method
 // reload_weights; the label of a version is the server's weight version.
 #include "actors/server/internal/answers.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 using internal::list_of;
 
-/// What the server puts before the id that we give a request.
+/// Prefix that the server adds to the id of a request.
 constexpr std::string_view kIdPrefix = "generate-tokens-";
 
 class VllmApi final : public ServerApi {
@@ -22,17 +22,17 @@ class VllmApi final : public ServerApi {
     };
     if (missing("/inference/v1/generate")) {
       return invalid_input(
-          "the vLLM server has no /inference/v1/generate: start it with --enable-scale-out");
+          "the vLLM server has no /inference/v1/generate; start it with --enable-scale-out");
     }
     for (const char* const path : {"/pause", "/resume", "/collective_rpc"}) {
       if (missing(path)) {
-        return invalid_input(fmt::format(
-            "the vLLM server has no {}: start it with VLLM_SERVER_DEV_MODE=1 set", path));
+        return invalid_input(
+            fmt::format("the vLLM server has no {}; start it with VLLM_SERVER_DEV_MODE=1", path));
       }
     }
     if (missing("/update_weight_version") || missing("/weight_info")) {
       return invalid_input(
-          "the vLLM server does not say which weights it has (no /weight_info): needs a newer "
+          "the vLLM server does not report its weights (no /weight_info); use a newer "
           "vLLM");
     }
     return {};
@@ -80,7 +80,7 @@ class VllmApi final : public ServerApi {
                                       : answer.json.skip();
     });
     if (scores.size() + 1 != tokens.size())
-      answer.refuse("no prompt_logprobs in the answer");
+      answer.refuse("the response has no prompt_logprobs");
     TEMPER_TRY_STATUS(answer.status());
     return scores;
   }
@@ -103,7 +103,7 @@ class VllmApi final : public ServerApi {
   }
   Status check_loaded(std::string_view) const override { return {}; }
   std::optional<ServerCall> resume() const override { return ServerCall{"POST", "/resume", {}}; }
-  /// Its sleep gives both back at once. At level 2 nothing of the weights is kept on the host.
+  /// Sleep releases both kinds at once. At level 2 the host keeps no copy of the weights.
   Result<std::vector<ServerCall>> release(ServerMemory what) const override {
     std::vector<ServerCall> calls;
     if (what == ServerMemory::Weights)

@@ -28,7 +28,7 @@ TEST(CountsFile, IsRefusedWithWhatWasExpected) {
   EXPECT_NE(said("[]").find("counts.json: expected a non-empty JSON array of lengths"), std::string::npos);
   EXPECT_NE(said("[8, 0]").find("entry 2: expected an integer >= 1, found `0`"),
             std::string::npos);
-  EXPECT_NE(said("[1, 2").find("expected a JSON array"), std::string::npos);
+  EXPECT_NE(said("[1, 2").find("expected a non-empty JSON array"), std::string::npos);
 }
 
 }  // namespace

@@ -78,10 +78,10 @@ def test_log_probs_of_old_weights_would_be_seen(temper, tmp_path, kind):
 
 #: story -> how the server misbehaves, how often, and what our log says of it
 STORIES = {
-    "an update that is not delivered to one of two servers": ({"not_applied": 2}, "not the weights that were trained"),
+    "an update that is not delivered to one of two servers": ({"not_applied": 2}, "not the trained weights"),
     "a version that rises although its load failed": ({"load_fails": 2}, "out of memory"),
     "a pause that does not stop admission": ({"admits_during_pause": 5}, ""),
-    "weights of which half are applied": ({"half_applied": 2}, "not the weights that were trained"),
+    "weights of which half are applied": ({"half_applied": 2}, "not the trained weights"),
     "a resume that fails": ({"resume_fails": 3}, ""),
 }
 
@@ -108,7 +108,7 @@ def test_a_server_that_never_takes_an_update_is_replaced(temper, tmp_path, kind)
         tell(run, "rollout-1", not_applied=-1)
         run.stop(after=16)
         expect_only_true_tokens(run, 16)
-        assert "not the weights that were trained" in run.said()
+        assert "not the trained weights" in run.said()
 
 
 @pytest.mark.parametrize("mode", ["colocated", "hybrid"])
@@ -136,7 +136,7 @@ def test_an_update_that_is_not_delivered_to_a_sleeping_server_is_not_trained_on(
         tell(run, "rollout-1", not_applied=1)
         run.stop(after=12)
         expect_only_true_tokens(run, 12)
-        assert "not the weights that were trained" in run.said()
+        assert "not the trained weights" in run.said()
 
 
 #: How a server that does not name its weights, and is not started anew with each version, is told to load it.
@@ -163,14 +163,14 @@ def test_a_reload_that_does_nothing_is_seen_before_a_token_is_trained(temper, tm
             tell(run, "rollout-1", not_applied=2)
         run.stop(after=12)
         expect_only_true_tokens(run, 12)
-        assert "not the weights that were trained" in log_of(run, "rollout-1")
-        assert "not the weights that were trained" not in log_of(run, "rollout-0")
+        assert "not the trained weights" in log_of(run, "rollout-1")
+        assert "not the trained weights" not in log_of(run, "rollout-0")
 
 
 @pytest.mark.parametrize("fault, said", [
-    ("no_token_ids", "no token ids in the answer"),
-    ("no_scores", "in none of three ways"),
-    ("adds_bos", "without a token before them"),
+    ("no_token_ids", "the response has no token ids"),
+    ("no_scores", "none of three ways"),
+    ("adds_bos", "it must not add tokens"),
 ])
 def test_a_server_that_cannot_be_exact_is_refused_with_the_reason(temper, tmp_path, fault, said):
     with Run(temper, tmp_path, unnamed(4, f"--fault {fault}")) as run:

@@ -107,7 +107,7 @@ TEST_F(StoredRun, ARunWhoseFolderIsRemovedEndsWithAnError) {
     fs::remove_all(run_dir(), busy);
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 1);
-  EXPECT_NE(ended.output.find("was removed"), std::string::npos) << ended.output;
+  EXPECT_NE(ended.output.find("was deleted"), std::string::npos) << ended.output;
   EXPECT_FALSE(fs::exists(run_dir() / "checkpoints"));
 }
 

@@ -8,7 +8,7 @@ namespace temper::actors::internal {
 Result<nlohmann::json> object_of(std::string_view body) {
   nlohmann::json document = parse_json(body);
   if (!document.is_object())
-    return corrupt(fmt::format("an answer that is no JSON object: \"{}\"", body.substr(0, 80)));
+    return corrupt(fmt::format("expected a JSON object, found \"{}\"", body.substr(0, 80)));
   return document;
 }
 
@@ -40,7 +40,7 @@ void ReplyReader::read_only_choice(const std::function<void()>& read) {
     });
   });
   if (choices != 1)
-    refuse(fmt::format("{} choices in the answer, not one", choices));
+    refuse(fmt::format("expected one choice, found {}", choices));
 }
 
 void ReplyReader::read_token() {
@@ -55,15 +55,15 @@ std::int32_t ReplyReader::token_of(std::int64_t id) {
 }
 
 void ReplyReader::read_logprob(std::vector<float>& into) {
-  if (json.null())  // JSON has no NaN and no infinity: some servers write null for them
-    return refuse(fmt::format("token {}: log-prob null; expected a number", into.size()));
+  if (json.null())  // JSON has no NaN or infinity; some servers write null instead
+    return refuse(fmt::format("token {}: expected a number as log-prob, found null", into.size()));
   const bool good = json.good();
   const bool something = json.next() != '\0';
   const double logprob = json.number();
   if (json.good())
     return add_logprob(logprob, into);
   if (good && something && !problem_)
-    problem_ = corrupt(fmt::format("token {}: log-prob is no finite number", into.size()));
+    problem_ = corrupt(fmt::format("token {}: expected a finite number as log-prob", into.size()));
 }
 
 void ReplyReader::add_logprob(double logprob, std::vector<float>& into) {
@@ -93,7 +93,8 @@ void ReplyReader::read_runs() {
     });
     const auto at = static_cast<std::int64_t>(labelled_);
     if (start != at || end < at)
-      return refuse(fmt::format("weight_versions goes on from {} to {} after {}", start, end, at));
+      return refuse(fmt::format(
+          "weight_versions: expected the next run at {}, found {} to {}", at, start, end));
     run.tokens = static_cast<std::size_t>(end - at);
     labelled_ = static_cast<std::size_t>(end);
     runs.push_back(std::move(run));
@@ -122,7 +123,7 @@ void ReplyReader::read_prompt_logprobs(std::span<const std::int32_t> tokens,
       refuse(fmt::format("prompt_logprobs[{}] has no entry for token {}", i, wanted));
   });
   if (at != tokens.size())
-    refuse(fmt::format("prompt_logprobs has {} entries for {} tokens", at, tokens.size()));
+    refuse(fmt::format("prompt_logprobs: expected {} entries, found {}", tokens.size(), at));
 }
 
 void ReplyReader::label_all(std::string label) {
@@ -146,7 +147,7 @@ void ReplyReader::read_ended() {
   } else if (word == "abort") {
     reply.ended = Ended::Aborted;
   } else {
-    refuse(fmt::format("a response that ended for \"{}\"", word));
+    refuse(fmt::format("unknown finish reason \"{}\"", word));
   }
 }
 
@@ -155,15 +156,16 @@ Status ReplyReader::status() {
     return *std::move(problem_);
   if (!json.whole())
     return corrupt(
-        fmt::format("an answer that is no whole JSON object: \"{}\"", body_.substr(0, 80)));
+        fmt::format("expected a complete JSON object, found \"{}\"", body_.substr(0, 80)));
   return {};
 }
 
 Result<GenerateReply> ReplyReader::finish() {
   if (!ended_)
-    refuse("a response that does not say why it ended");
+    refuse("expected a finish reason");
   if (reply.runs && labelled_ != reply.tokens.size()) {
-    refuse(fmt::format("weight_versions ends at {} of {} tokens", labelled_, reply.tokens.size()));
+    refuse(fmt::format(
+        "weight_versions: expected runs up to token {}, found {}", reply.tokens.size(), labelled_));
   }
   TEMPER_TRY_STATUS(status());
   return std::move(reply);
@@ -173,7 +175,7 @@ Result<std::string> version_of(std::string_view body, std::string_view route) {
   TEMPER_TRY(const nlohmann::json answer, object_of(body));
   const nlohmann::json& version = member(answer, "weight_version");
   if (!version.is_string())
-    return corrupt(fmt::format("no weight_version in the answer of {}", route));
+    return corrupt(fmt::format("{}: expected weight_version in the response", route));
   return version.get<std::string>();
 }
 

@@ -1,4 +1,4 @@
-// Reading what servers answer, with errors that say which field is not as it should be.
+// Parses responses of servers. Errors name the invalid field.
 #pragma once
 
 #include "actors/border/values.hpp"
@@ -10,17 +10,16 @@
 
 namespace temper::actors::internal {
 
-/// The object that `body` is; Corrupt where it is none (cut off, for one).
+/// Parses a JSON object. Error: Corrupt if it is not one (truncated, for example).
 Result<nlohmann::json> object_of(std::string_view body);
 
-/// What an object has under this key, or null; no copy, since an answer may have a thousand tokens.
+/// The value of this key, or null. Not copied, since a response may have a thousand tokens.
 const nlohmann::json& member(const nlohmann::json& object, const char* key);
 
 /// [1, 2, 3]
 std::string list_of(std::span<const std::int32_t> tokens);
 
-/// Reads one answer front to back into a reply. The first thing that cannot be is kept; what comes
-/// after it does not count.
+/// Reads one response front to back. The first problem is kept; everything after it is ignored.
 class ReplyReader {
  public:
   ReplyReader(std::string_view body,
@@ -31,33 +30,33 @@ class ReplyReader {
   JsonCursor json;
   GenerateReply reply;
 
-  /// A token id of the vocabulary.
+  /// Reads a token id and checks it against the vocabulary.
   void read_token();
-  /// The same, once it is read; 0 where it is not one.
+  /// Checks a token id that was read; returns 0 if it is invalid.
   std::int32_t token_of(std::int64_t id);
-  /// A log-prob of the token that comes next in `into`.
+  /// Reads a log-prob and appends it to `into`.
   void read_logprob(std::vector<float>& into);
-  /// The same, once it is read.
+  /// Checks a log-prob that was read and appends it.
   void add_logprob(double logprob, std::vector<float>& into);
-  /// [{"version", "start", "end"}, ...]; or null: the server does not say.
+  /// [{"version", "start", "end"}, ...], or null if the server reports no versions.
   void read_runs();
   /// "stop", "length", "abort".
   void read_ended();
-  /// The same where a server has other words for it.
+  /// Records the reason for servers that use other words.
   void ended(GenerateReply::Ended why);
-  /// vLLM's prompt_logprobs: [null, {"TOKEN": {"logprob": ...}, ...}, ...], the likeliest tokens
-  /// and the one that is there.
+  /// vLLM's prompt_logprobs: [null, {"TOKEN": {"logprob": ...}, ...}, ...], with the most likely
+  /// tokens and the actual one.
   void read_prompt_logprobs(std::span<const std::int32_t> tokens, std::vector<float>& scores);
-  /// {"choices": [...]}, of which there is one.
+  /// {"choices": [...]} with exactly one element.
   void read_only_choice(const std::function<void()>& read);
-  /// No effect once the text is not as it was asked for: status() says that.
+  /// Records a problem. No effect after a JSON mismatch, which status() reports.
   void refuse(std::string why);
-  /// All tokens are of this version.
+  /// Labels all tokens with this version.
   void label_all(std::string label);
 
-  /// The reply; Error: what cannot be, or an answer that is no whole JSON object.
+  /// The reply. Error: the first problem, or a response that is not a complete JSON object.
   Result<GenerateReply> finish();
-  /// The same of an answer from which scores were read.
+  /// The same for a response with scores.
   Status status();
 
  private:
@@ -69,7 +68,7 @@ class ReplyReader {
   std::optional<Error> problem_;
 };
 
-/// The `weight_version` of an answer of `route`.
+/// The `weight_version` in a response of `route`.
 Result<std::string> version_of(std::string_view body, std::string_view route);
 
 }  // namespace temper::actors::internal

@@ -6,11 +6,11 @@
 
 namespace temper::actors {
 
-/// What waits for the end of an answer when new weights come, waits for this much at most.
+/// Most tokens per request: new weights have to wait for the end of a request.
 inline constexpr std::int64_t kMostPerCall = 256;
 
-/// A server that only generates: nothing that runs can be ended, it knows no pause, does not name
-/// its weights and gives no memory back.
+/// A server that can only generate: it cannot abort requests, pause, report its weights or release
+/// memory.
 class PlainServerApi : public ServerApi {
  public:
   std::int64_t most_per_call() const override { return kMostPerCall; }
@@ -18,17 +18,17 @@ class PlainServerApi : public ServerApi {
   std::optional<ServerCall> resume() const override { return std::nullopt; }
   std::vector<ServerCall> abort(std::span<const std::string>) const override { return {}; }
   Result<std::vector<ServerCall>> release(ServerMemory) const override {
-    return Error{ErrorCode::Unsupported, fmt::format("{} gives no memory back", what_)};
+    return Error{ErrorCode::Unsupported, fmt::format("{} cannot release memory", what_)};
   }
   std::vector<ServerCall> regain(ServerMemory) const override { return {}; }
   std::vector<ServerCall> wake() const override { return {}; }
   std::optional<ServerCall> version() const override { return std::nullopt; }
   Result<std::string> read_version(std::string_view) const override {
-    return Error{ErrorCode::Unsupported, "the server does not name its weights"};
+    return Error{ErrorCode::Unsupported, "the server does not report its weights"};
   }
 
  protected:
-  /// `what`: "a llama.cpp server".
+  /// `what`: for messages, such as "a llama.cpp server".
   PlainServerApi(ServerSampling sampling, std::string_view what)
       : ServerApi(std::move(sampling)), what_(what) {}
 

@@ -5,7 +5,7 @@
 
 namespace temper::actors {
 
-/// Puts `by` wherever `text` has `what`; what was put in is not looked at again.
+/// Replaces every occurrence of `what` with `by`; inserted text is not searched again.
 inline void replace_all(std::string& text, std::string_view what, const std::string& by) {
   for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
     text.replace(at, what.size(), by);

@@ -301,7 +301,7 @@ TEST_P(Bounds, CountsProcesses) {
                   "    try:\n"
                   "        if os.fork() == 0: time.sleep(1000)\n"
                   "    except OSError: time.sleep(1000)\n"),
-            "ended: it had more than 512 processes");
+            "killed: it had more than 512 processes");
 }
 
 TEST_F(InNamespaces, RunsOrdinaryPrograms) {

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-/// As published for Qwen3-0.6B, but for keys that say nothing.
+/// As published for Qwen3-0.6B, without irrelevant keys.
 json qwen3() {
   return json::parse(R"({
     "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
@@ -52,22 +52,22 @@ TEST(ConfigJson, ReadsAPublishedModel) {
   EXPECT_EQ(config->end_tokens, std::vector<std::int32_t>{151645});
 }
 
-TEST(ConfigJson, ReadsTheBaseOfTheAnglesWhereNewerFilesHaveIt) {
+TEST(ConfigJson, ReadsRopeThetaFromRopeParameters) {
   json config = qwen3();
   config.erase("rope_theta");
   config["rope_parameters"] = {{"rope_theta", 5e5}, {"rope_type", "default"}};
   EXPECT_EQ(parse_config_json(config.dump())->model.rope_base, 5e5);
 }
 
-TEST(ConfigJson, AnUnknownArchitectureIsRefusedWithTheListOfThoseKnown) {
+TEST(ConfigJson, RejectsAnUnknownArchitectureAndListsTheKnownOnes) {
   EXPECT_EQ(refusal("architectures", {"MixtralForCausalLM"}),
-            "architecture MixtralForCausalLM is not one that we compute; those are "
+            "architecture MixtralForCausalLM is not supported; expected one of "
             "LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM");
   EXPECT_NE(refusal("architectures", json::array()).find("expected one of LlamaForCausalLM"),
             std::string::npos);
 }
 
-TEST(ConfigJson, WhatIsNotComputedIsRefusedByItsName) {
+TEST(ConfigJson, NamesUnsupportedSettings) {
   const std::vector<std::pair<std::string, json>> settings{
       {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}}},
       {"rope_parameters", {{"rope_type", "llama3"}, {"rope_theta", 5e5}}},
@@ -109,7 +109,7 @@ TEST(ConfigJson, WhatIsNotComputedIsRefusedByItsName) {
   EXPECT_EQ(refusal("quantization_config", nullptr), "");
 }
 
-TEST(ConfigJson, WhatIsKnownToCountIsRefusedEvenIfItIsToBeIgnored) {
+TEST(ConfigJson, RejectsRelevantKeysEvenIfTheyAreToBeIgnored) {
   json config = qwen3();
   config["final_logit_softcapping"] = 30.0;
   config["hidden_act"] = "gelu";
@@ -120,7 +120,7 @@ TEST(ConfigJson, WhatIsKnownToCountIsRefusedEvenIfItIsToBeIgnored) {
     EXPECT_NE(parsed.error().context.find("`" + key + "`"), std::string::npos);
 }
 
-TEST(ConfigJson, WhatCannotCountIsRead) {
+TEST(ConfigJson, AcceptsIrrelevantKeys) {
   const std::vector<std::pair<std::string, json>> settings{
       {"_name_or_path", "HuggingFaceTB/SmolLM2-135M"},
       {"_model_name_or_path", "Smollm2 135M 8k Lc100K Mix1 Ep2"},
@@ -156,7 +156,7 @@ TEST(ConfigJson, WhatCannotCountIsRead) {
     EXPECT_EQ(refusal(key, value), "") << key;
 }
 
-TEST(ConfigJson, AQuantizationThatRoundsWhileItRunsIsRefused) {
+TEST(ConfigJson, RejectsQuantizationAtRunTime) {
   for (const json& quantization :
        {json{{"activation_scheme", "dynamic"}, {"quant_method", "fp8"}},
         json{{"kv_cache_scheme", {{"num_bits", 8}}}},
@@ -169,7 +169,7 @@ TEST(ConfigJson, AQuantizationThatRoundsWhileItRunsIsRefused) {
             "");
 }
 
-TEST(ConfigJson, AnUnknownKeyIsReadWhereItIsOffOrToBeIgnored) {
+TEST(ConfigJson, AcceptsAnUnknownKeyIfItIsOffOrIgnored) {
   for (const json& off : {json(nullptr), json(false), json::array(), json::object()})
     EXPECT_EQ(refusal("lab_setting", off), "") << off;
   for (const json& on :
@@ -187,7 +187,7 @@ TEST(ConfigJson, AnUnknownKeyIsReadWhereItIsOffOrToBeIgnored) {
   EXPECT_FALSE(parse_config_json(config.dump(), ignore));
 }
 
-/// config.json files as they were found; where, is said of each.
+/// Published config.json files with their sources.
 struct Found {
   const char* source;
   const char* text;
@@ -229,7 +229,7 @@ constexpr Found kFound[] = {
       "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16", "fp16": "float16"}},
       "transformers_version": "4.42.3", "use_cache": true, "vocab_size": 49152})"}};
 
-TEST(ConfigJson, FilesOfRealModelsAreReadAsTheyCome) {
+TEST(ConfigJson, ReadsPublishedFiles) {
   for (const Found& found : kFound) {
     const auto config = parse_config_json(found.text);
     ASSERT_TRUE(config) << found.source << ": " << config.error().context;
@@ -241,7 +241,7 @@ TEST(ConfigJson, FilesOfRealModelsAreReadAsTheyCome) {
   }
 }
 
-TEST(ConfigJson, TheScalingOfLlama3IsReadWhereverItIsWritten) {
+TEST(ConfigJson, ReadsTheLlama3ScalingFromEitherPlace) {
   const json scaling{{"rope_type", "llama3"},
                      {"factor", 32.0},
                      {"low_freq_factor", 1.0},
@@ -271,7 +271,7 @@ TEST(ConfigJson, TheScalingOfLlama3IsReadWhereverItIsWritten) {
   EXPECT_NE(refusal("rope_scaling", both).find("`rope_scaling.mscale`"), std::string::npos);
 }
 
-TEST(ConfigJson, EveryMissingOrMalformedNumberIsNamed) {
+TEST(ConfigJson, NamesEveryMissingOrMalformedNumber) {
   for (const char* const key : {"hidden_size",
                                 "num_hidden_layers",
                                 "num_attention_heads",
@@ -284,19 +284,19 @@ TEST(ConfigJson, EveryMissingOrMalformedNumberIsNamed) {
     config.erase(key);
     EXPECT_EQ(refusal(config), fmt::format("`{}` is missing", key));
     for (const json& bad : {json(0), json(-4), json("16"), json(1.5), json(1e12)})
-      EXPECT_NE(refusal(key, bad).find(fmt::format("`{}` is ", key)), std::string::npos)
+      EXPECT_NE(refusal(key, bad).find(fmt::format("`{}`", key)), std::string::npos)
           << key << " " << bad;
   }
   EXPECT_NE(refusal("hidden_size", 1 << 30).find("hidden = "), std::string::npos);
   json two = qwen3();
   two.erase("hidden_size");
   two["vocab_size"] = "many";
-  EXPECT_NE(refusal(two).find("; "), std::string::npos) << "all that is wrong is said at once";
+  EXPECT_NE(refusal(two).find("; "), std::string::npos) << "all problems must be reported at once";
   EXPECT_FALSE(parse_config_json("{\"architectures\": "));
   EXPECT_FALSE(parse_config_json("[]"));
 }
 
-TEST(ConfigJson, WhatIsWrittenIsReadBack) {
+TEST(ConfigJson, ReadsBackWhatItWrote) {
   for (const auto& [architecture, name] : EnumNames<Architecture>::value) {
     ConfigJson config;
     config.model.architecture = architecture;
@@ -316,7 +316,7 @@ TEST(ConfigJson, WhatIsWrittenIsReadBack) {
   }
 }
 
-TEST(ConfigJson, AnotherTypeLeavesTheRestAsItWas) {
+TEST(ConfigJson, ChangesOnlyTheType) {
   json config = qwen3();
   config["id2label"] = {{"0", "a"}};
   const json changed = json::parse(with_stored_type(config.dump(), StoredType::Float32));
@@ -324,7 +324,7 @@ TEST(ConfigJson, AnotherTypeLeavesTheRestAsItWas) {
   EXPECT_EQ(changed, config);
 }
 
-TEST(GenerationConfig, NamesOneEndOrSeveral) {
+TEST(GenerationConfig, HasOneOrSeveralEndTokens) {
   EXPECT_EQ(parse_end_tokens(R"({"eos_token_id": [151645, 151643]})").value(),
             (std::vector<std::int32_t>{151645, 151643}));
   EXPECT_EQ(parse_end_tokens(R"({"eos_token_id": 7})").value(), std::vector<std::int32_t>{7});

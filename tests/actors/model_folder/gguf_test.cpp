@@ -1,4 +1,4 @@
-// What a GGUF file of ours says, read by the format's own description (ggml-org/ggml docs/gguf.md).
+// Reads our GGUF files according to the format's specification (ggml-org/ggml docs/gguf.md).
 #include "actors/model_folder/gguf.hpp"
 
 #include "actors/model_folder/config_json.hpp"
@@ -28,7 +28,7 @@ ModelConfig model_of(Architecture architecture) {
   return model;
 }
 
-/// A file, as far as the tests look: numbers of keys, texts of tokens, tensors.
+/// A parsed file: the parts that the tests use.
 class Gguf {
  public:
   explicit Gguf(const std::string& file) : file_(file) {
@@ -122,7 +122,7 @@ class Gguf {
   std::map<std::string, std::vector<float>> tensors_;
 };
 
-/// Float i of the flat array is i.
+/// Weights in which float i of the flat array is i.
 std::string written(const ModelConfig& model) {
   const Layout layout = Layout::make(model, kVocabulary).value();
   std::vector<float> flat(static_cast<std::size_t>(layout.size()));
@@ -136,7 +136,7 @@ std::string written(const ModelConfig& model) {
   return *std::move(file);
 }
 
-/// First value of each row.
+/// The first value of each row.
 std::vector<float> rows_of(const Gguf& file, const std::string& name) {
   const std::vector<float>& values = file.tensor(name);
   std::vector<float> rows;
@@ -145,7 +145,7 @@ std::vector<float> rows_of(const Gguf& file, const std::string& name) {
   return rows;
 }
 
-TEST(Gguf, SaysTheShapeOfTheModelAndItsTokensById) {
+TEST(Gguf, HasTheShapeOfTheModelAndPlaceholderTokens) {
   const std::string bytes = written(model_of(Architecture::Llama));
   const Gguf file(bytes);
   EXPECT_EQ(file.value("llama.embedding_length"), 8);
@@ -159,7 +159,7 @@ TEST(Gguf, SaysTheShapeOfTheModelAndItsTokensById) {
   EXPECT_EQ(file.value("tokenizer.ggml.eos_token_id"), 1);
   EXPECT_EQ(file.value("tokenizer.ggml.eot_token_id"), 4);
   EXPECT_EQ(file.value("tokenizer.ggml.token_type1"), 3) << "a control token";
-  EXPECT_EQ(file.value("tokenizer.ggml.token_type2"), 1) << "a normal one";
+  EXPECT_EQ(file.value("tokenizer.ggml.token_type2"), 1) << "a normal token";
   EXPECT_EQ(file.value("tokenizer.ggml.add_bos_token"), 0);
 }
 
@@ -173,8 +173,8 @@ TEST(Gguf, HasEveryTensorWithItsSizesInnermostFirst) {
   EXPECT_EQ(file.tensor("token_embd.weight").at(7), 7.0F);
 }
 
-/// Heads are of 4: rows 0 1 2 3 of a head are turned as (0 2) (1 3), and become 0 2 1 3.
-TEST(Gguf, PutsTheRowsOfQueriesAndKeysThatAreTurnedTogetherSideBySide) {
+/// Heads have 4 rows: rows 0 1 2 3 are rotated as (0 2) (1 3), so they become 0 2 1 3.
+TEST(Gguf, ReordersRotatedRowsForLlama) {
   const std::string bytes = written(model_of(Architecture::Llama));
   const Gguf file(bytes);
   const std::vector<float> q = rows_of(file, "blk.0.attn_q.weight");
@@ -187,7 +187,7 @@ TEST(Gguf, PutsTheRowsOfQueriesAndKeysThatAreTurnedTogetherSideBySide) {
   EXPECT_EQ(v.at(1) - v.at(0), 8.0F);
 }
 
-TEST(Gguf, LeavesTheRowsOfQwenWhereTheyAre) {
+TEST(Gguf, KeepsTheRowOrderForQwen) {
   const std::string bytes = written(model_of(Architecture::Qwen2));
   const Gguf file(bytes);
   const std::vector<float> q = rows_of(file, "blk.0.attn_q.weight");
@@ -196,7 +196,7 @@ TEST(Gguf, LeavesTheRowsOfQwenWhereTheyAre) {
   EXPECT_TRUE(file.has("qwen2.block_count"));
 }
 
-TEST(Gguf, IsNotWrittenOfWhatItCannotSay) {
+TEST(Gguf, RejectsUnsupportedModels) {
   const std::string config = R"({"architectures": ["BertModel"]})";
   const std::string image = write_safetensors({}, {});
   EXPECT_FALSE(write_gguf(std::as_bytes(std::span(image)), config));

@@ -31,7 +31,7 @@ std::vector<std::string> names_of_layer(Architecture architecture) {
   return names;
 }
 
-TEST(Layout, SizesThatDoNotDivideAreRefused) {
+TEST(Layout, RejectsSizesThatDoNotDivide) {
   ModelConfig model = small(Architecture::Llama);
   model.heads = 3;
   EXPECT_FALSE(Layout::make(model, 8));
@@ -45,14 +45,14 @@ TEST(Layout, SizesThatDoNotDivideAreRefused) {
   EXPECT_TRUE(Layout::make(model, 8));
 }
 
-TEST(Layout, ATokenizerThatDoesNotFitTheEmbeddingIsRefused) {
+TEST(Layout, RejectsATokenizerLargerThanTheEmbedding) {
   ModelConfig model = small(Architecture::Llama);
   model.vocabulary = 10;
   EXPECT_TRUE(Layout::make(model, 10));
   EXPECT_FALSE(Layout::make(model, 11));
 }
 
-TEST(Layout, NamesTensorsAsHuggingFaceDoes) {
+TEST(Layout, UsesTheTensorNamesOfHuggingFace) {
   const std::vector<std::string> llama{"input_layernorm.weight",
                                        "mlp.down_proj.weight",
                                        "mlp.gate_proj.weight",
@@ -75,7 +75,7 @@ TEST(Layout, NamesTensorsAsHuggingFaceDoes) {
 }
 
 // q: 4 heads of 4 floats, k and v: 2 heads; gate and up: 24 rows each; all over 16 columns.
-TEST(Layout, WhatIsStoredApartLiesSideBySide) {
+TEST(Layout, KeepsFusedTensorsAdjacent) {
   const Layout layout = Layout::make(small(Architecture::Llama), 11).value();
   const auto find = [&](const std::string& name) {
     return *std::ranges::find(layout.stored(), name, &TensorSpec::name);

@@ -32,7 +32,7 @@ class Folder : public ::testing::Test {
     config_.end_tokens = {1};
   }
 
-  /// The padding of the flat array is 0, in both.
+  /// The padding of the flat array is 0 in both.
   std::vector<float> read(const ModelFolder& folder) const {
     std::vector<float> values(flat_.size());
     const Status status = folder.read(tensors_to_read(*layout_, values));
@@ -76,7 +76,7 @@ class Folder : public ::testing::Test {
   std::vector<float> flat_;
 };
 
-TEST_F(Folder, ThatHoldsAValueThatIsNotFiniteIsRefusedByReadAndCheckAlike) {
+TEST_F(Folder, ReadAndCheckRejectValuesThatAreNotFinite) {
   write();
   EXPECT_EQ(refusal(), "");
   const auto specs = layout_->stored();
@@ -105,7 +105,7 @@ class TiedFolder : public Folder {
     flat_.assign(static_cast<std::size_t>(layout_->size()), 0.5f);
     std::iota(flat_.begin(), flat_.end(), 1.0f);
   }
-  /// With a head of its own beside the embedding, changed at some element.
+  /// Adds a separate head beside the embedding that differs at one element.
   void write_with_head(std::optional<std::size_t> changed, Bytes shard, float to = -1) {
     fs::remove_all(folder_.path());
     fs::create_directory(folder_.path());
@@ -125,7 +125,7 @@ class TiedFolder : public Folder {
   std::vector<float> head_;
 };
 
-TEST_F(TiedFolder, MayHoldItsHeadOnlyIfThatIsTheEmbedding) {
+TEST_F(TiedFolder, AcceptsAStoredHeadOnlyIfItEqualsTheEmbedding) {
   write();
   EXPECT_EQ(refusal(), "") << "without a head";
   for (const Bytes shard : {Bytes(1 << 20), Bytes(512)}) {  // in one file, and in two
@@ -140,7 +140,7 @@ TEST_F(TiedFolder, MayHoldItsHeadOnlyIfThatIsTheEmbedding) {
   }
 }
 
-TEST_F(Folder, OneFileIsReadBack) {
+TEST_F(Folder, ReadsBackOneFile) {
   write();
   const ModelFolder folder = open();
   EXPECT_EQ(folder.shards(), std::vector<std::string>{"model.safetensors"});
@@ -150,7 +150,7 @@ TEST_F(Folder, OneFileIsReadBack) {
   EXPECT_EQ(read(folder), stored());
 }
 
-TEST_F(Folder, ShardsAreReadBackByTheirIndex) {
+TEST_F(Folder, ReadsBackShardsThroughTheIndex) {
   write(Bytes(4000));
   const ModelFolder folder = open();
   EXPECT_GT(folder.shards().size(), 3U);
@@ -159,7 +159,7 @@ TEST_F(Folder, ShardsAreReadBackByTheirIndex) {
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(Folder, AShardThatIsMissingCutOrOfAnotherModelIsNamedWithItsTensor) {
+TEST_F(Folder, NamesABrokenShardAndItsTensor) {
   write(Bytes(4000));
   const std::string shard = open().shards()[1];
   const std::string whole = read_file(folder_ / shard).value();
@@ -174,12 +174,12 @@ TEST_F(Folder, AShardThatIsMissingCutOrOfAnotherModelIsNamedWithItsTensor) {
   ASSERT_TRUE(write_file_atomically(
       folder_ / shard,
       write_safetensors(std::vector<TensorToWrite>{{"model.norm.weight", {16}, one}}, {})));
-  EXPECT_NE(refusal().find("missing, model.safetensors.index.json says it is here"),
+  EXPECT_NE(refusal().find("missing, although model.safetensors.index.json names this file"),
             std::string::npos)
       << refusal();
 }
 
-TEST_F(Folder, AMissingOrMisshapenTensorIsNamedWithItsFile) {
+TEST_F(Folder, NamesAMissingOrMisshapenTensorAndItsFile) {
   write();
   auto tensors = tensors_to_write(*layout_, flat_);
   const auto rewrite = [&](const std::vector<TensorToWrite>& list) {
@@ -192,12 +192,12 @@ TEST_F(Folder, AMissingOrMisshapenTensorIsNamedWithItsFile) {
       << refusal();
   std::swap(tensors[0].shape[0], tensors[0].shape[1]);
   rewrite(tensors);
-  EXPECT_NE(refusal().find("'model.embed_tokens.weight': shape [16, 11], expected [11, 16]"),
+  EXPECT_NE(refusal().find("'model.embed_tokens.weight': found shape [16, 11], expected [11, 16]"),
             std::string::npos)
       << refusal();
 }
 
-TEST_F(Folder, ATiedModelIsReadWithOrWithoutItsHead) {
+TEST_F(Folder, ReadsATiedModelWithOrWithoutItsHead) {
   config_.model.tie_embeddings = true;
   layout_ = Layout::make(config_.model, 11).value();
   flat_.resize(static_cast<std::size_t>(layout_->size()));
@@ -209,22 +209,23 @@ TEST_F(Folder, ATiedModelIsReadWithOrWithoutItsHead) {
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(Folder, WhatIsNoModelFolderSaysWhatIsMissing) {
+TEST_F(Folder, NamesWhatIsMissing) {
   EXPECT_NE(refusal().find("config.json"), std::string::npos);
   ASSERT_TRUE(write_file_atomically(folder_ / "config.json", write_config_json(config_)));
   EXPECT_NE(refusal().find("has neither model.safetensors nor model.safetensors.index.json"),
             std::string::npos);
   ASSERT_TRUE(write_file_atomically(folder_ / "pytorch_model.bin", "x"));
-  EXPECT_NE(refusal().find("save it as safetensors"), std::string::npos);
+  EXPECT_NE(refusal().find("save the model as safetensors"), std::string::npos);
   ASSERT_TRUE(write_file_atomically(folder_ / "model.safetensors.index.json",
                                     R"({"weight_map": {"a": "../b.safetensors"}})"));
-  EXPECT_NE(refusal().find("is not a file of this folder"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("expected a file name in this folder"), std::string::npos) << refusal();
   EXPECT_NE(ModelFolder::open(folder_ / "none").error().context.find("is not a folder"),
             std::string::npos);
 }
 
-/// As a file that is cut short between the two: the kernel says of this one that it has a page.
-TEST_F(Folder, WeightsThatEndBeforeTheirSizeAreAnErrorAndNoSignal) {
+/// Simulates a file that is truncated between stat and read: the kernel reports one page for this
+/// file.
+TEST_F(Folder, ReportsTruncatedWeightsWithoutASignal) {
   const fs::path shorter = "/sys/kernel/mm/transparent_hugepage/enabled";
   if (!fs::exists(shorter))
     GTEST_SKIP() << "no file here that is shorter than it says";
@@ -234,18 +235,18 @@ TEST_F(Folder, WeightsThatEndBeforeTheirSizeAreAnErrorAndNoSignal) {
   std::vector<float> flat(flat_.size());
   const Status read = open().read(tensors_to_read(*layout_, flat));
   ASSERT_FALSE(read);
-  EXPECT_NE(read.error().context.find("cut short while it was read"), std::string::npos)
+  EXPECT_NE(read.error().context.find("truncated while it was read"), std::string::npos)
       << read.error().context;
 }
 
-TEST_F(Folder, TheEndsOfGenerationConfigCountBeforeThoseOfConfig) {
+TEST_F(Folder, PrefersEndTokensOfGenerationConfig) {
   write();
   ASSERT_TRUE(
       write_file_atomically(folder_ / "generation_config.json", R"({"eos_token_id": [2, 3]})"));
   EXPECT_EQ(open().end_tokens(), (std::vector<std::int32_t>{2, 3}));
 }
 
-TEST_F(Folder, AnotherPlaceGetsAllFilesThatBelongToIt) {
+TEST_F(Folder, LinksAllFilesOfTheModel) {
   write(Bytes(4000));
   ASSERT_TRUE(write_file_atomically(folder_ / "generation_config.json", "{}"));
   ASSERT_TRUE(write_file_atomically(folder_ / "pytorch_model.bin", "x"));

@@ -29,7 +29,7 @@ class HttpClientTest : public testing::Test {
   HttpClient client_{url().value(), 50};
 };
 
-TEST_F(HttpClientTest, AnswersEachRequestOnceThoughMoreAreSentThanThereAreConnections) {
+TEST_F(HttpClientTest, AnswersMoreRequestsThanConnectionsOnce) {
   std::set<HttpClient::Ticket> sent, answered;
   for (int i = 0; i < 500; ++i)
     sent.insert(client_.send(health()));
@@ -44,14 +44,14 @@ TEST_F(HttpClientTest, AnswersEachRequestOnceThoughMoreAreSentThanThereAreConnec
   EXPECT_EQ(sent, answered);
 }
 
-TEST_F(HttpClientTest, GivesTheStatusAndBodyOfARefusal) {
+TEST_F(HttpClientTest, ReturnsStatusAndBodyOfAnError) {
   const HttpAnswer answer = client_.call({"GET", "/nowhere", {}, std::chrono::seconds(10)});
   EXPECT_EQ(answer.status, 404);
   EXPECT_NE(answer.body.find("Not Found"), std::string::npos);
   EXPECT_FALSE(answer.good());
 }
 
-TEST_F(HttpClientTest, SaysWhyThereIsNoAnswer) {
+TEST_F(HttpClientTest, NamesTheReasonForNoResponse) {
   const auto port = fake_.port();
   fake_.kill();
   const HttpAnswer answer = client_.call(health());
@@ -60,7 +60,7 @@ TEST_F(HttpClientTest, SaysWhyThereIsNoAnswer) {
   EXPECT_NE(answer.failure.find("/health"), std::string::npos);
 }
 
-TEST_F(HttpClientTest, GoesOnWithAServerThatWasStartedAgainMeanwhile) {
+TEST_F(HttpClientTest, ContinuesAfterTheServerRestarts) {
   ASSERT_TRUE(client_.call(health()).good());
   fake_.kill();
   fake_.start_again();
@@ -79,7 +79,7 @@ TEST_F(HttpClientTest, GivesUpAtTheDeadline) {
   EXPECT_NE(answer.failure.find("deadline"), std::string::npos);
 }
 
-TEST_F(HttpClientTest, ForgetsWhatIsDroppedAndServesWhatComesAfter) {
+TEST_F(HttpClientTest, ServesNewRequestsAfterDropAll) {
   fake_.tell(R"({"faults": {"hangs": -1}})");
   const actors::HttpRequest hanging{"POST",
                                     "/inference/v1/generate",
@@ -94,10 +94,10 @@ TEST_F(HttpClientTest, ForgetsWhatIsDroppedAndServesWhatComesAfter) {
   EXPECT_EQ(arrived[0].ticket, ticket);
 }
 
-/// A server that answers every request with what `say` sends, and then closes.
+/// A server that answers every request with what `say` sends, then closes the connection.
 class BadServer {
  public:
-  /// False: the client has closed.
+  /// Returns false once the client has closed the connection.
   using Send = std::function<bool(std::string_view)>;
   explicit BadServer(std::function<void(const Send&)> say)
       : say_(std::move(say)), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -152,7 +152,7 @@ class BadServer {
   std::thread thread_;
 };
 
-/// Sends `begin` and then `piece` for as long as somebody takes it, but no more than 4 GiB.
+/// Sends `begin`, then repeats `piece` as long as the client reads, up to 4 GiB.
 std::function<void(const BadServer::Send&)> endless(std::string begin, std::string piece) {
   return [begin = std::move(begin), piece = std::move(piece)](const BadServer::Send& send) {
     if (!send(begin))
@@ -167,7 +167,7 @@ std::function<void(const BadServer::Send&)> endless(std::string begin, std::stri
 
 constexpr const char* kChunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-TEST(BadServers, WhatHasNoEndIsRefusedAtItsBound) {
+TEST(BadServers, EndlessPartsStopAtTheLimit) {
   const std::string megabyte(1 << 20, 'a');
   std::string fields;
   for (int i = 0; i < 1000; ++i)
@@ -197,7 +197,7 @@ TEST(BadServers, WhatHasNoEndIsRefusedAtItsBound) {
   }
 }
 
-TEST(BadServers, OneThatKeepsSendingDelaysNoOtherDeadline) {
+TEST(BadServers, EndlessOutputDelaysNoOtherDeadline) {
   // Within the bound of its body, so that only a deadline can end it.
   const BadServer flood(
       endless("HTTP/1.1 200 OK\r\nContent-Length: 4000000000\r\n\r\n", std::string(1 << 20, ' ')));
@@ -207,7 +207,7 @@ TEST(BadServers, OneThatKeepsSendingDelaysNoOtherDeadline) {
   EXPECT_NE(first.failure.find("deadline"), std::string::npos) << first.failure;
 }
 
-TEST(BadServers, ABodyHasTheBoundOfItsRequest) {
+TEST(BadServers, BodyLimitIsThatOfTheRequest) {
   const std::string body(5000, 'x');
   const BadServer server([&](const BadServer::Send& send) {
     send("HTTP/1.1 200 OK\r\nContent-Length: 5000\r\nConnection: close\r\n\r\n" + body);
@@ -220,9 +220,9 @@ TEST(BadServers, ABodyHasTheBoundOfItsRequest) {
   EXPECT_EQ(ask(5000).body, body);
 }
 
-/// Answers put together from right and wrong parts, cut and sent in pieces: each request has one
-/// answer in time, good or bad.
-TEST(BadServers, WhateverTheyAnswerEachRequestEndsOnce) {
+/// Sends responses composed of valid and invalid parts, truncated and in pieces. Each request must
+/// end once and in time.
+TEST(BadServers, EachRequestEndsOnceForAnyResponse) {
   Random random(1, "answers");
   using Texts = std::vector<std::string>;
   const auto pick = [&](const Texts& list) { return list[random.below(list.size())]; };

@@ -17,7 +17,7 @@ std::unique_ptr<ServerApi> api_at(double temperature) {
   return make_llamacpp_api(s);
 }
 
-TEST(LlamacppApi, AsksForTokensByTokensWithoutTheServersOwnDefaults) {
+TEST(LlamacppApi, SendsTokenIdsAndOverridesServerDefaults) {
   const auto call = api_at(1)->generate({"id-1", kLlamaTokens, 5, "v1"});
   EXPECT_EQ(call.target, "/completion");
   const auto body = parse_json(call.body);
@@ -34,7 +34,7 @@ TEST(LlamacppApi, AsksForTokensByTokensWithoutTheServersOwnDefaults) {
     EXPECT_EQ(body[key], neutral) << key;
 }
 
-// As the server of 2026-10 answered.
+// A response of the server of 2026-10.
 TEST(LlamacppApi, ReadsTokensAndLogProbs) {
   const auto reply = api_at(1)->read_generated(
       R"({"tokens":[7,1],"completion_probabilities":[{"id":7,"token":"<7>","bytes":[60,55,62],
@@ -47,7 +47,7 @@ TEST(LlamacppApi, ReadsTokensAndLogProbs) {
   EXPECT_EQ(reply->ended, GenerateReply::Ended::End);
 }
 
-TEST(LlamacppApi, AsksForTheLogProbsAfterSamplingWhereThoseBeforeAreOfAnotherDistribution) {
+TEST(LlamacppApi, RequestsPostSamplingLogProbsIfTheDistributionIsChanged) {
   const auto api = api_at(0.5);
   EXPECT_EQ(parse_json(api->generate({"1", kLlamaTokens, 5, "v1"}).body)["post_sampling_probs"],
             true);
@@ -58,7 +58,7 @@ TEST(LlamacppApi, AsksForTheLogProbsAfterSamplingWhereThoseBeforeAreOfAnotherDis
   EXPECT_FLOAT_EQ(reply->logprobs.at(0), std::log(0.25F));
 }
 
-TEST(LlamacppApi, RefusesLogProbsThatAreNotOfTheTokensBesideThem) {
+TEST(LlamacppApi, RejectsLogProbsOfOtherTokens) {
   EXPECT_FALSE(api_at(1)->read_generated(
       R"({"tokens":[7,8],"completion_probabilities":[{"id":8,"logprob":-1}],"stop_type":"limit"})"));
   EXPECT_FALSE(api_at(1)->read_generated(

@@ -27,7 +27,7 @@ constexpr const char* kGood =
     R"({"choices":[{"finish_reason":"length","token_ids":[5],
         "logprobs":{"tokens":["x"],"token_logprobs":[-0.5]}}],"usage":{"prompt_tokens":3}})";
 
-/// Answers all that it is asked: the first with `first`, then with `rest`.
+/// Answers the first request with `first`, the others with `rest`.
 Status probe(ServerApi& api, std::string_view first, std::string_view rest = kGood) {
   const Status met = api.accept_routes({});
   EXPECT_TRUE(met);
@@ -38,7 +38,7 @@ Status probe(ServerApi& api, std::string_view first, std::string_view rest = kGo
   return {};
 }
 
-TEST(OpenaiApi, AsksForTokensByTokensWithoutTheServersOwnDefaults) {
+TEST(OpenaiApi, SendsTokenIdsAndOverridesServerDefaults) {
   const auto call = api_of()->generate({"id-1", kOpenaiTokens, 5, "v1"});
   EXPECT_EQ(call.target, "/v1/completions");
   const auto body = parse_json(call.body);
@@ -56,7 +56,7 @@ TEST(OpenaiApi, AsksForTokensByTokensWithoutTheServersOwnDefaults) {
     EXPECT_EQ(body[key], neutral) << key;
 }
 
-TEST(OpenaiApi, LeavesOutWhatAServerRefusesThatOpenAisInterfaceDoesNotHave) {
+TEST(OpenaiApi, OmitsExtensionsThatTheServerRefuses) {
   const auto api = api_of();
   ASSERT_TRUE(api->accept_routes({}));
   ASSERT_TRUE(parse_json(api->next_probe()->body).contains("top_k"));
@@ -66,9 +66,8 @@ TEST(OpenaiApi, LeavesOutWhatAServerRefusesThatOpenAisInterfaceDoesNotHave) {
   EXPECT_FALSE(parse_json(api->generate({"1", kOpenaiTokens, 5, "v1"}).body).contains("top_k"));
 }
 
-// As vLLM's release 0.32, a server of the older interface, and llama.cpp's of 2026-10 answer,
-// shortened.
-TEST(OpenaiApi, ReadsTokenIdsAndLogProbsInEachOfThreeForms) {
+// Shortened responses of vLLM 0.32, a server of the older API, and llama.cpp of 2026-10.
+TEST(OpenaiApi, ReadsThreeFormsOfTokenIdsAndLogProbs) {
   const char* const kForms[] = {
       R"({"choices":[{"index":0,"text":"ab","finish_reason":"stop","token_ids":[5,12],
           "logprobs":{"text_offset":[0,1],"token_logprobs":[-2.5,-0.25],"tokens":["a","b"],
@@ -88,7 +87,7 @@ TEST(OpenaiApi, ReadsTokenIdsAndLogProbsInEachOfThreeForms) {
   }
 }
 
-TEST(OpenaiApi, RefusesAnswersThatCannotBe) {
+TEST(OpenaiApi, RejectsInvalidResponses) {
   const char* const kBad[] = {
       "",
       R"({"choices":[]})",
@@ -101,7 +100,7 @@ TEST(OpenaiApi, RefusesAnswersThatCannotBe) {
     EXPECT_FALSE(api_of()->read_generated(bad)) << bad;
 }
 
-TEST(OpenaiApi, ScoresByTheFirstWayThatTheServerAnswers) {
+TEST(OpenaiApi, UsesTheFirstSupportedWayToScore) {
   const auto by_prompt = api_of();
   ASSERT_TRUE(probe(*by_prompt,
                     kGood,
@@ -122,7 +121,7 @@ TEST(OpenaiApi, ScoresByTheFirstWayThatTheServerAnswers) {
   EXPECT_EQ(*scores, std::vector<float>{-1.5F});
 }
 
-TEST(OpenaiApi, ScoresTokenByTokenWhereThatIsTheOnlyWay) {
+TEST(OpenaiApi, ScoresTokenByTokenIfNecessary) {
   const auto api = api_of();
   ASSERT_TRUE(api->accept_routes({}));
   ASSERT_TRUE(api->learn(200, kGood));
@@ -143,7 +142,7 @@ TEST(OpenaiApi, ScoresTokenByTokenWhereThatIsTheOnlyWay) {
   EXPECT_FALSE(api->read_scores(forced(5), kOpenaiTokens));
 }
 
-TEST(OpenaiApi, MayScoreThoughItGivesNoTokenIds) {
+TEST(OpenaiApi, CanScoreWithoutTokenIds) {
   const auto api = api_of();
   ASSERT_TRUE(probe(*api,
                     R"({"choices":[{"finish_reason":"length",
@@ -154,7 +153,7 @@ TEST(OpenaiApi, MayScoreThoughItGivesNoTokenIds) {
   EXPECT_NE(api->can_generate().error().context.find("no token ids"), std::string::npos);
 }
 
-TEST(OpenaiApi, TakesNewWeightsByARequestOrByARestartOrNever) {
+TEST(OpenaiApi, LoadsWeightsByRequestByRestartOrNever) {
   using Loading = ServerApi::Loading;
   EXPECT_EQ(api_of("POST /reload?p={model}")->loading(), Loading::Routes);
   EXPECT_EQ(api_of("", "serve {model} {port}")->loading(), Loading::Restart);
@@ -164,7 +163,7 @@ TEST(OpenaiApi, TakesNewWeightsByARequestOrByARestartOrNever) {
   EXPECT_EQ(calls[0].target, "/reload?p=/w/v3");
 }
 
-TEST(OpenaiApi, BelievesNoLoadThatTheServerItselfDenies) {
+TEST(OpenaiApi, ReportsALoadThatTheServerDenies) {
   EXPECT_TRUE(api_of()->check_loaded("done"));
   EXPECT_TRUE(api_of()->check_loaded(R"({"success":true})"));
   EXPECT_FALSE(api_of()->check_loaded(R"({"success":false})"));

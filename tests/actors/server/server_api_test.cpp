@@ -18,7 +18,7 @@ ServerSampling sampling() {
 
 const std::vector<std::int32_t> kTokens{3, 4};
 
-TEST(VllmApi, AsksForTokensByTokensWithoutTheServersOwnDefaults) {
+TEST(VllmApi, SendsTokenIdsAndOverridesServerDefaults) {
   const auto call = make_vllm_api(sampling())->generate({"id-1", kTokens, 5, "v1"});
   EXPECT_EQ(call.target, "/inference/v1/generate");
   const auto body = parse_json(call.body);
@@ -31,7 +31,7 @@ TEST(VllmApi, AsksForTokensByTokensWithoutTheServersOwnDefaults) {
   EXPECT_EQ(body["sampling_params"]["stop_token_ids"], (std::vector<int>{1}));
 }
 
-// As release 0.32 answered, shortened.
+// A shortened response of release 0.32.
 TEST(VllmApi, ReadsTokensLogProbsAndVersionRanges) {
   const auto reply =
       make_vllm_api(sampling())
@@ -48,7 +48,7 @@ TEST(VllmApi, ReadsTokensLogProbsAndVersionRanges) {
   EXPECT_EQ(reply->runs->front().label, "v1-ab");
 }
 
-TEST(VllmApi, RefusesAnswersThatCannotBe) {
+TEST(VllmApi, RejectsInvalidResponses) {
   const auto api = make_vllm_api(sampling());
   const char* const kBad[] = {
       "",
@@ -64,19 +64,19 @@ TEST(VllmApi, RefusesAnswersThatCannotBe) {
     EXPECT_FALSE(api->read_generated(body)) << body;
 }
 
-/// A log-prob that is no possible one, in the answers of three kinds of servers.
-TEST(ServerApis, NameALogprobThatIsImpossible) {
+/// An impossible log-prob in the responses of three kinds of servers.
+TEST(ServerApis, NameAnImpossibleLogProb) {
   struct Case {
     std::string logprob;
     std::string_view says;
   };
-  const Case kCases[] = {{"null", "token 1: log-prob null"},
-                         {"NaN", "token 1: log-prob is no finite number"},
-                         {"-Infinity", "token 1: log-prob is no finite number"},
-                         {"1e999", "token 1: log-prob is no finite number"},
-                         {"\"-1\"", "token 1: log-prob is no finite number"},
-                         {"true", "token 1: log-prob is no finite number"},
-                         {"[-1]", "token 1: log-prob is no finite number"},
+  const Case kCases[] = {{"null", "token 1: expected a number as log-prob, found null"},
+                         {"NaN", "token 1: expected a finite number as log-prob"},
+                         {"-Infinity", "token 1: expected a finite number as log-prob"},
+                         {"1e999", "token 1: expected a finite number as log-prob"},
+                         {"\"-1\"", "token 1: expected a finite number as log-prob"},
+                         {"true", "token 1: expected a finite number as log-prob"},
+                         {"[-1]", "token 1: expected a finite number as log-prob"},
                          {"5", "token 1: log-prob 5, expected"},
                          {"0.01", "token 1: log-prob 0.01, expected"},
                          {"-1000", "token 1: log-prob -1000, expected"},
@@ -112,19 +112,19 @@ TEST(ServerApis, NameALogprobThatIsImpossible) {
   }
 }
 
-TEST(ServerApis, AnAnswerThatIsCutOffIsSaidToBe) {
+TEST(ServerApis, ReportATruncatedResponse) {
   const std::string whole =
       R"({"choices":[{"finish_reason":"stop","token_ids":[2],"logprobs":{"content":[{"logprob":-1}]}}]})";
   ASSERT_TRUE(make_vllm_api(sampling())->read_generated(whole));
   for (const std::size_t size : {1U, 20U, 50U, 70U, 90U}) {
     const auto reply = make_vllm_api(sampling())->read_generated(whole.substr(0, size));
     ASSERT_FALSE(reply);
-    EXPECT_NE(reply.error().context.find("no whole JSON object"), std::string::npos)
+    EXPECT_NE(reply.error().context.find("expected a complete JSON object"), std::string::npos)
         << reply.error().context;
   }
 }
 
-TEST(ServerApis, AProbabilityIsThatOfATokenThatCanBeSampled) {
+TEST(ServerApis, BoundProbabilitiesOfSampledTokens) {
   EngineConfig config;
   config.kind = EngineKind::Llamacpp;
   const auto api = make_server_api(config, sampling());
@@ -141,7 +141,7 @@ TEST(ServerApis, AProbabilityIsThatOfATokenThatCanBeSampled) {
     EXPECT_FALSE(reads(impossible)) << impossible;
 }
 
-TEST(VllmApi, ReadsTheScoreOfEachTokenAmongOthers) {
+TEST(VllmApi, ReadsTheScoreOfEachToken) {
   const std::vector<std::int32_t> tokens{3, 4, 5};
   const auto scores =
       make_vllm_api(sampling())
@@ -158,7 +158,7 @@ TEST(VllmApi, ReadsTheScoreOfEachTokenAmongOthers) {
               tokens));
 }
 
-TEST(VllmApi, NamesTheFlagThatARouteNeeds) {
+TEST(VllmApi, NamesTheFlagForAMissingRoute) {
   const std::set<std::string> all{"/inference/v1/generate",
                                   "/pause",
                                   "/resume",
@@ -194,7 +194,7 @@ TEST(SglangApi, ReadsTokensLogProbsAndVersionRanges) {
   EXPECT_EQ(reply->runs->at(1).tokens, 1U);
 }
 
-TEST(SglangApi, TakesTheOneVersionOfAnOlderServerForAllTokens) {
+TEST(SglangApi, AppliesASingleVersionToAllTokens) {
   const auto reply = make_sglang_api(sampling())
                          ->read_generated(
                              R"({"meta_info":{"finish_reason":{"type":"stop"},"weight_version":"v2",
@@ -203,7 +203,7 @@ TEST(SglangApi, TakesTheOneVersionOfAnOlderServerForAllTokens) {
   EXPECT_EQ(reply->runs->front().label, "v2");
 }
 
-TEST(SglangApi, BelievesNoLoadThatTheServerItselfDenies) {
+TEST(SglangApi, ReportsALoadThatTheServerDenies) {
   const auto api = make_sglang_api(sampling());
   EXPECT_TRUE(api->check_loaded(R"({"success":true,"message":""})"));
   const Status denied = api->check_loaded(R"({"success":false,"message":"out of memory"})");
@@ -211,7 +211,7 @@ TEST(SglangApi, BelievesNoLoadThatTheServerItselfDenies) {
   EXPECT_NE(denied.error().context.find("out of memory"), std::string::npos);
 }
 
-TEST(Metric, SumsOverLabelsAndTellsNamesApart) {
+TEST(Metric, SumsOverLabelsAndMatchesWholeNames) {
   constexpr std::string_view kText =
       "# HELP vllm:num_requests_waiting x\n"
       "vllm:num_requests_waiting{engine=\"0\"} 2.0\n"

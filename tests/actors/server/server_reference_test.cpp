@@ -1,5 +1,5 @@
-// The reference over a fake server: what it scores is what its weights say, whatever the server did
-// meanwhile, or an error says why not.
+// The reference engine over a fake server: scores must be those of the base weights whatever the
+// server did in between, or an error must explain why not.
 #include "actors/server/server_reference.hpp"
 
 #include "tests/rollout/server/server_world.hpp"
@@ -63,13 +63,13 @@ TEST_P(ServerReferenceOver, ScoresEachTokenOfTheResponsesUnderTheBaseWeights) {
   expect_right_scores();
 }
 
-TEST_P(ServerReferenceOver, ScoresUnderTheBaseWeightsWhenTheServerWasStartedAgain) {
+TEST_P(ServerReferenceOver, ScoresUnderTheBaseWeightsAfterARestart) {
   fake_.kill();
   fake_.start_again();
   expect_right_scores();
 }
 
-TEST_P(ServerReferenceOver, ScoresUnderTheBaseWeightsWhenSomebodyLoadedOthers) {
+TEST_P(ServerReferenceOver, ScoresUnderTheBaseWeightsAfterOthersWereLoaded) {
   const TemporaryFolder folder;
   actors::EngineConfig config = config_of(GetParam(), fake_.address());
   config.folder = folder.path();
@@ -78,19 +78,19 @@ TEST_P(ServerReferenceOver, ScoresUnderTheBaseWeightsWhenSomebodyLoadedOthers) {
   expect_right_scores();
 }
 
-TEST_P(ServerReferenceOver, AsksAgainForWhatWasRefusedOrCutOff) {
+TEST_P(ServerReferenceOver, RetriesRefusedAndTruncatedRequests) {
   faults(R"("status_503": 2, "cut": 2, "truncated": 2)");
   expect_right_scores();
 }
 
-TEST_P(ServerReferenceOver, SaysWhyAServerDoesNotScore) {
+TEST_P(ServerReferenceOver, NamesTheReasonIfTheServerCannotScore) {
   faults(R"("status_503": -1)");
   const auto scores = reference_->score(batch());
   ASSERT_FALSE(scores);
   EXPECT_NE(scores.error().context.find("status 503"), std::string::npos) << scores.error().context;
 }
 
-TEST_P(ServerReferenceOver, RefusesAPromptOfNoToken) {
+TEST_P(ServerReferenceOver, RejectsAnEmptyPrompt) {
   const std::vector<actors::ScoringRequest> requests{{{}, {3, 1}}};
   EXPECT_FALSE(reference_->score(requests));
 }

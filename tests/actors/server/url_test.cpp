@@ -17,7 +17,7 @@ TEST(Url, ReadsHostPortAndPrefix) {
   EXPECT_EQ(text_of({"::1", 9, "/x"}), "http://[::1]:9/x");
 }
 
-TEST(Url, IsTheSameHoweverTheBaseOfAnOpenaiClientIsWritten) {
+TEST(Url, AcceptsAddressesOfOpenaiClients) {
   const Url server{"host", 8000, ""};
   for (const char* const text : {"http://host:8000",
                                  "http://host:8000/",
@@ -33,7 +33,7 @@ TEST(Url, IsTheSameHoweverTheBaseOfAnOpenaiClientIsWritten) {
   EXPECT_EQ(parse_url("http://[2001:db8::7]/v1").value(), (Url{"2001:db8::7", 80, ""}));
 }
 
-TEST(Url, RefusesWhatIsNoAddress) {
+TEST(Url, RejectsInvalidAddresses) {
   for (const char* const text : {"",
                                  " ",
                                  "gpu-1",
@@ -91,13 +91,13 @@ TEST(Url, NeverRepeatsAPassword) {
   }
 }
 
-TEST(FindServer, TakesTheEntryOfTheReplica) {
+TEST(FindServer, UsesTheEntryOfTheReplica) {
   const std::vector<std::string> entries{"http://a:1", "http://b:2"};
   EXPECT_EQ(find_server(entries, 1).value().host, "b");
   EXPECT_FALSE(find_server(entries, 2));
 }
 
-TEST(FindServer, ReadsAFileAnewEachTimeAndSaysThatALineMayYetCome) {
+TEST(FindServer, RereadsTheFileAndReportsAMissingLineAsTemporary) {
   const test::TemporaryFolder folder;
   const std::vector<std::string> entries{"file:" + (folder / "servers").string()};
   EXPECT_EQ(find_server(entries, 0).error().code, ErrorCode::Unavailable);
@@ -116,7 +116,7 @@ TEST(FindServer, ResolvesANameToOneAddressPerReplica) {
   EXPECT_EQ(find_server(entries, 100).error().code, ErrorCode::Unavailable);
 }
 
-TEST(CheckServers, WantsAnAddressForEachReplica) {
+TEST(CheckServers, RequiresAnAddressForEachReplica) {
   EXPECT_TRUE(check_servers({"http://a", "http://b"}, 2));
   EXPECT_FALSE(check_servers({"http://a", "http://b"}, 3));
   EXPECT_FALSE(check_servers({}, 1));

@@ -15,7 +15,7 @@ std::span<const std::byte> bytes_of(const std::string& image) {
   return std::as_bytes(std::span(image));
 }
 
-TEST(VersionFolder, HasTheNamesAndShapesOfALlamaAndIsMarkedWhole) {
+TEST(VersionFolder, HasTheLayoutOfALlamaModelAndAStableMark) {
   const TemporaryFolder folder;
   const std::string image = Table(1).image();
   const auto written = write_version_folder(folder / "v1", bytes_of(image), table_model());
@@ -36,7 +36,7 @@ TEST(VersionFolder, HasTheNamesAndShapesOfALlamaAndIsMarkedWhole) {
   EXPECT_EQ(header["model.norm.weight"]["shape"], (std::vector<int>{16}));
 }
 
-TEST(VersionFolder, HasTheImageAsItWasPublished) {
+TEST(VersionFolder, HasThePublishedImageUnchanged) {
   const TemporaryFolder folder;
   const std::string image = Table(1).image();
   ASSERT_TRUE(write_version_folder(folder / "v1", bytes_of(image), table_model()));
@@ -50,7 +50,7 @@ TEST(VersionFolder, IsWrittenOnce) {
   EXPECT_EQ(write_version_folder(folder / "v1", bytes_of(image), table_model()).value(), Bytes(0));
 }
 
-TEST(VersionFolder, RefusesAnImageThatIsCutOff) {
+TEST(VersionFolder, RejectsATruncatedImage) {
   const TemporaryFolder folder;
   const std::string image = Table(1).image();
   for (const std::size_t size :
@@ -58,13 +58,13 @@ TEST(VersionFolder, RefusesAnImageThatIsCutOff) {
     EXPECT_FALSE(write_version_folder(folder / "v1", bytes_of(image).first(size), table_model()));
 }
 
-TEST(Canary, TravelsInTheMetadataOfTheImage) {
+TEST(Canary, IsInTheMetadataOfTheImage) {
   const std::string with = Table(3).image(), without = Table(3).image(false);
   EXPECT_EQ(actors::canary_of(bytes_of(with)).value(), Table(3).canary());
   EXPECT_FALSE(actors::canary_of(bytes_of(without)).value().has_value());
 }
 
-TEST(Canary, IsTheSameSequenceForEveryone) {
+TEST(Canary, IsTheSameSequenceEverywhere) {
   EXPECT_EQ(actors::canary_tokens(14, Tokens(32)), actors::canary_tokens(14, Tokens(32)));
   EXPECT_EQ(actors::canary_tokens(14, Tokens(1000)).size(), 32U);
   EXPECT_EQ(actors::canary_tokens(14, Tokens(10)).size(), 9U);
@@ -72,7 +72,7 @@ TEST(Canary, IsTheSameSequenceForEveryone) {
     EXPECT_TRUE(token >= 2 && token < 14);
 }
 
-TEST(Canary, RefusesTextThatIsNone) {
+TEST(Canary, RejectsInvalidText) {
   for (const char* const text : {"",
                                  "{}",
                                  R"({"tokens":[1,2],"logprobs":[]})",

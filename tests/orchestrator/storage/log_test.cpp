@@ -214,7 +214,7 @@ TEST(EventLog, ThatWasRemovedWhileItIsWrittenIsAnError) {
   fs::remove(folder / "events.log");
   const Status status = log.check_named();
   ASSERT_FALSE(status);
-  EXPECT_NE(status.error().context.find("was removed"), std::string::npos);
+  EXPECT_NE(status.error().context.find("was deleted"), std::string::npos);
 }
 
 /// While it lives, no file grows beyond `largest`: a full disk.

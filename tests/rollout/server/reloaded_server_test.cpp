@@ -47,7 +47,7 @@ TEST_P(ReloadedServer, GeneratesUnderTheVersionThatItLoaded) {
 }
 
 TEST_P(ReloadedServer, ThatDoesNothingWhenItIsAskedToLoadIsSeenByTheCanary) {
-  expect_refused(R"("not_applied": -1)", "not the weights that were trained");
+  expect_refused(R"("not_applied": -1)", "not the trained weights");
 }
 
 TEST_P(ReloadedServer, ThatDidNothingOnceIsAskedAgain) {
@@ -58,7 +58,7 @@ TEST_P(ReloadedServer, ThatDidNothingOnceIsAskedAgain) {
 }
 
 TEST_P(ReloadedServer, ThatAppliesHalfOfTheWeightsIsSeenByTheCanary) {
-  expect_refused(R"("half_applied": -1)", "not the weights that were trained");
+  expect_refused(R"("half_applied": -1)", "not the trained weights");
 }
 
 TEST_P(ReloadedServer, ThatCannotLoadIsNotBelieved) {

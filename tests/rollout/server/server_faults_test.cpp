@@ -104,7 +104,7 @@ TEST_P(FaultsOf, ALoadThatFailsLeavesTheServerGoingAndItsVersionUncounted) {
 }
 
 TEST_P(FaultsOf, AnUpdateThatWasNotDeliveredIsSeenByTheCanary) {
-  expect_refused(R"("not_applied": -1)", "not the weights that were trained");
+  expect_refused(R"("not_applied": -1)", "not the trained weights");
 }
 
 TEST_P(FaultsOf, AnUpdateThatWasNotDeliveredOnceIsBroughtAgain) {
@@ -112,7 +112,7 @@ TEST_P(FaultsOf, AnUpdateThatWasNotDeliveredOnceIsBroughtAgain) {
 }
 
 TEST_P(FaultsOf, HalfAppliedWeightsAreSeenByTheCanary) {
-  expect_refused(R"("half_applied": -1)", "not the weights that were trained");
+  expect_refused(R"("half_applied": -1)", "not the trained weights");
 }
 
 TEST_P(FaultsOf, AServerThatNamesAnotherVersionIsNotBelieved) {
@@ -120,7 +120,7 @@ TEST_P(FaultsOf, AServerThatNamesAnotherVersionIsNotBelieved) {
 }
 
 TEST_P(FaultsOf, AServerThatKeepsItsLabelIsNotBelieved) {
-  expect_refused(R"("default_label": -1)", "says that its weights are");
+  expect_refused(R"("default_label": -1)", "the server reports weights");
 }
 
 TEST_P(FaultsOf, LogProbsThatAreNotThoseSampledAreSeenAtTheCommit) {

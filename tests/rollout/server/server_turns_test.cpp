@@ -65,7 +65,7 @@ TEST_P(ServerThatTakesTurns, AnUpdateThatWasNotDeliveredWhileItSleptIsSeenBefore
   tell_faults(R"("not_applied": -1)");
   const Status woken = rollout_turn(2);
   ASSERT_FALSE(woken);
-  EXPECT_NE(woken.error().context.find("not the weights that were trained"), std::string::npos);
+  EXPECT_NE(woken.error().context.find("not the trained weights"), std::string::npos);
   EXPECT_EQ(fake_.state()["begun"], 0);
 }
 
