@@ -195,7 +195,7 @@ void profile_decode(const Subject& s, std::int32_t batch) {
       std::vector<actors::DecoderRow> rows;
       for (std::int32_t slot = 0; slot < batch; ++slot)
         rows.push_back({2, slot, position});
-      const auto logits = decoder.forward(weights, rows, actors::Decoder::Want::Logits);
+      const auto logits = decoder.forward(weights, rows, actors::Decoder::Output::Logits);
       const Time start = clock.now();
       for (std::int32_t i = 0; i < batch; ++i) {
         const ResponseId id(static_cast<std::uint64_t>(i));

@@ -242,8 +242,7 @@ std::size_t text_character(std::string_view text) {
   return size;
 }
 
-/// Rejects text that yaml-cpp would misread or report poorly. Returns false if it must not be
-/// parsed.
+/// Rejects text that yaml-cpp would misread. Returns false if it must not be parsed.
 bool check_text(std::string_view text, std::size_t source, std::vector<YamlIssue>& issues) {
   if (text.size() > YamlDocument::kMaxBytes) {
     issues.push_back(

@@ -1,5 +1,5 @@
 // AdamW over a flat array of weights (Loshchilov and Hutter, 2019), with clipping of the global
-// gradient norm. Norm weights (tensors of one dimension) do not decay.
+// gradient norm. Norm weights (one-dimensional tensors) have no weight decay.
 #pragma once
 
 #include "actors/policy/weights.hpp"
@@ -15,7 +15,7 @@ struct AdamWConfig {
   double gradient_clip = 1.0;
 };
 
-/// The moments and the count of steps: what a checkpoint must keep.
+/// The optimizer state that a checkpoint must contain: the moments and the number of steps.
 struct AdamWState {
   explicit AdamWState(const Layout& layout)
       : first_moment(layout.size()), second_moment(layout.size()) {}
@@ -30,7 +30,7 @@ struct AdamWState {
 
 double gradient_norm(const FloatBuffer& gradients);
 
-/// One step. Requires: `norm` is gradient_norm(gradients), finite.
+/// Applies one step. Requires: `norm` is gradient_norm(gradients) and is finite.
 void adamw_step(const AdamWConfig& config,
                 const FloatBuffer& gradients,
                 double norm,

@@ -1,17 +1,17 @@
-// What the network costs and what this machine gives: the two sides of every efficiency figure.
+// Cost of the network and speed of this machine, for efficiency figures.
 #pragma once
 
 #include "actors/model_folder/layout.hpp"
 
 namespace temper::actors {
 
-/// Floating-point operations of one token's forward pass that sees `keys` positions: 2 per weight
-/// of each matrix it meets (the head included, the embedding not), 4 per element of a query head
-/// and key.
+/// Floating-point operations of one token's forward pass that attends to `keys` positions: 2 per
+/// weight of each matrix used (including the head, excluding the embedding), 4 per element of a
+/// query head and key.
 Flops forward_flops(const Layout& layout, double keys);
 
-/// Rate of a large square single-precision matrix product with the threads in use: the best of
-/// `repeats`. Takes about 10 ms a repeat.
+/// Rate of a large square single-precision matrix product with the current number of threads: the
+/// best of `repeats`, each of which takes about 10 ms.
 FlopsPerSecond measure_gemm_rate(std::int32_t repeats = 20);
 
 }  // namespace temper::actors

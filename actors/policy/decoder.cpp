@@ -82,7 +82,7 @@ void Decoder::State::embed(const Weights& weights, std::span<const DecoderRow> r
   }
 }
 
-/// What an architecture does to them before their positions are turned in.
+/// Architecture-specific operations on queries and keys before the rotary embedding.
 void Decoder::State::queries_and_keys(const Weights& weights,
                                       std::int32_t layer,
                                       std::int64_t rows) {
@@ -182,7 +182,7 @@ Bytes Decoder::cache_bytes() const {
 
 std::span<const float> Decoder::forward(const Weights& weights,
                                         std::span<const DecoderRow> rows,
-                                        Want want) {
+                                        Output output) {
   State& s = *state_;
   TEMPER_CHECK(!s.cache.empty(), "the KV cache is not allocated");
   const auto n = static_cast<std::int64_t>(rows.size());
@@ -194,7 +194,7 @@ std::span<const float> Decoder::forward(const Weights& weights,
   s.lap(&DecoderProfile::other);
   for (std::int32_t layer = 0; layer < s.layout.model().layers; ++layer)
     s.run_layer(weights, layer, rows);
-  if (want == Want::Nothing)
+  if (output == Output::Nothing)
     return {};
   const std::int32_t vocabulary = s.layout.vocabulary();
   rms_norm(

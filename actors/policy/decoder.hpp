@@ -1,7 +1,7 @@
-// The policy without gradients and with a KV cache: what generation runs. One call takes any mix of
-// rows, each a token at a position of a slot, so prefill (many rows of a slot) and decode (one row
-// of each) are the same computation, and there is no padding. The cost of a call is proportional to
-// its rows. Not thread-safe.
+// The policy for generation: no gradients, with a KV cache. One call takes any mix of rows, each a
+// token at a position of a slot, so prefill (many rows of one slot) and decode (one row per slot)
+// are the same computation without padding. The cost of a call is proportional to its rows. Not
+// thread-safe.
 #pragma once
 
 #include "actors/policy/weights.hpp"
@@ -12,7 +12,7 @@
 
 namespace temper::actors {
 
-/// Time spent by kind, summed over calls; a layer's share of it is what a profile shows.
+/// Time by kind of operation, summed over calls.
 struct DecoderProfile {
   Duration matmul{};
   Duration attention{};
@@ -21,8 +21,8 @@ struct DecoderProfile {
   Duration other{};
 };
 
-/// One token to feed. Its slot's cache must hold, or this call must bring in earlier rows, every
-/// position before it.
+/// One input token. Requires: every earlier position of the slot is in its cache or in an earlier
+/// row of the same call.
 struct DecoderRow {
   std::int32_t token = 0;
   std::int32_t slot = 0;
@@ -36,22 +36,22 @@ class Decoder {
   Decoder(Decoder&&) noexcept;
   Decoder& operator=(Decoder&&) noexcept;
 
-  /// The KV cache: slots x context positions, zeroed. Allocated by the constructor.
+  /// Allocates the zeroed KV cache, slots x context positions. The constructor does so, too.
   void allocate_cache();
   void free_cache();
   Bytes cache_bytes() const;
 
-  enum class Want { Nothing, Logits };
-  /// Writes keys and values of every row to the cache and, if wanted, returns the logits of every
-  /// row ([rows, vocabulary]), valid until the next call. Requires: slots, positions and tokens in
-  /// range; the cache allocated.
+  enum class Output { Nothing, Logits };
+  /// Writes keys and values of every row to the cache. With Output::Logits returns the logits of
+  /// every row ([rows, vocabulary]), valid until the next call. Requires: slots, positions and
+  /// tokens are in range, and the cache is allocated.
   std::span<const float> forward(const Weights& weights,
                                  std::span<const DecoderRow> rows,
-                                 Want want);
-  /// Copies the first `positions` of one slot's cache to another.
+                                 Output output);
+  /// Copies the first `positions` positions of one slot's cache to another slot.
   void copy_slot(std::int32_t from, std::int32_t to, std::int32_t positions);
 
-  /// Measures from now on (costs a few clock reads a layer).
+  /// Enables profiling, which costs a few clock reads per layer.
   void enable_profile();
   const DecoderProfile& profile() const;
 

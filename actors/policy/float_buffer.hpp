@@ -1,5 +1,5 @@
-// Zeroed floats on pages of their own: releasing the buffer gives the memory back to the system at
-// once, which is what freeing a card's memory means here.
+// A zeroed array of floats on separate pages. Releasing it returns the memory to the system at
+// once, which stands for freeing device memory here.
 #pragma once
 
 #include "core/units.hpp"
@@ -13,14 +13,14 @@ namespace temper::actors {
 class FloatBuffer {
  public:
   FloatBuffer() = default;
-  /// Aborts if the system refuses the address space.
+  /// Aborts if no address space is left.
   explicit FloatBuffer(std::int64_t floats);
   FloatBuffer(FloatBuffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   FloatBuffer& operator=(FloatBuffer&& other) noexcept;
   ~FloatBuffer() { release(); }
 
-  /// A copy, made explicitly.
+  /// An explicit copy.
   FloatBuffer clone() const;
   void release();
 

@@ -12,7 +12,7 @@ void Pack::add_rows(std::span<const std::int32_t> tokens, std::int64_t first_pos
 }
 
 void Pack::add_prompt(std::span<const std::int32_t> tokens) {
-  TEMPER_CHECK(!tokens.empty(), "a prompt needs a token");
+  TEMPER_CHECK(!tokens.empty(), "a prompt must have at least one token");
   prompt_begin_ = rows();
   prompt_count_ = rows_of_prompt(tokens);
   add_rows(tokens, 0);
@@ -22,7 +22,7 @@ void Pack::add_prompt(std::span<const std::int32_t> tokens) {
 }
 
 void Pack::add_response(std::span<const std::int32_t> tokens) {
-  TEMPER_CHECK(prompt_count_ > 0, "a response needs a prompt");
+  TEMPER_CHECK(prompt_count_ > 0, "a response requires a prompt");
   if (tokens.empty())
     return;
   const std::int64_t begin = rows();

@@ -1,6 +1,6 @@
-// A batch for scoring or training: sequences laid end to end without padding, and a prompt that
-// several responses share laid only once. Row = one input token. The last token of a response is
-// predicted but not fed, so a response of n tokens takes n - 1 rows.
+// A batch for scoring or training: concatenated sequences without padding. A prompt shared by
+// several responses is included once. One row is one input token. The last token of a response is
+// predicted but not an input, so a response of n tokens takes n - 1 rows.
 #pragma once
 
 #include "core/units.hpp"
@@ -11,8 +11,8 @@
 
 namespace temper::actors {
 
-/// Rows [begin, begin + count), which see each other causally, after the rows of a shared prefix
-/// (none for a prompt).
+/// Rows [begin, begin + count) with causal attention among themselves, after the rows of a shared
+/// prefix (empty for a prompt).
 struct PackedSequence {
   std::int64_t prefix_begin = 0;
   std::int64_t prefix_count = 0;
@@ -22,14 +22,14 @@ struct PackedSequence {
 
 class Pack {
  public:
-  /// Requires: not empty.
+  /// Requires: `tokens` is not empty.
   void add_prompt(std::span<const std::int32_t> tokens);
-  /// A response to the prompt added last. Requires: one was added.
+  /// Adds a response to the last prompt. Requires: a prompt was added.
   void add_response(std::span<const std::int32_t> tokens);
   void clear() { *this = Pack(); }
 
   std::int64_t rows() const { return static_cast<std::int64_t>(tokens_.size()); }
-  /// Rows that adding these would take.
+  /// Number of rows that these tokens would take.
   static std::int64_t rows_of_prompt(std::span<const std::int32_t> tokens) {
     return static_cast<std::int64_t>(tokens.size());
   }
@@ -40,10 +40,10 @@ class Pack {
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
   const std::vector<std::int32_t>& positions() const { return positions_; }
   const std::vector<PackedSequence>& sequences() const { return sequences_; }
-  /// Rows whose output is used, each once.
+  /// Rows whose output is used, without duplicates.
   const std::vector<std::int64_t>& output_rows() const { return output_rows_; }
-  /// One per response token, in the order they were added: which of output_rows() predicts it, and
-  /// the token.
+  /// One target per response token, in the order in which they were added: the index in
+  /// output_rows() of the row that predicts it, and the token.
   struct Target {
     std::int32_t output = 0;
     std::int32_t token = 0;

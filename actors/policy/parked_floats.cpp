@@ -9,7 +9,7 @@
 namespace temper::actors {
 namespace {
 
-/// Moves all bytes by calls of `move(pointer, bytes left, offset) -> ssize_t`.
+/// Transfers all bytes with calls of `move(pointer, bytes left, offset) -> ssize_t`.
 template <class Byte, class Move>
 Status move_all(Byte* data, Bytes bytes, std::string_view what, Move move) {
   const auto size = static_cast<std::size_t>(bytes.count());

@@ -1,5 +1,5 @@
-// Floats that have left the memory of their process for the host's: a memfd that the process holds
-// and has not mapped. Where card and host share one memory, this is what leaving the card means.
+// Floats offloaded to host memory: a memfd that the process holds but has not mapped. On a machine
+// where device and host share one memory, this stands for leaving the device.
 #pragma once
 
 #include "actors/policy/float_buffer.hpp"
@@ -10,10 +10,11 @@ namespace temper::actors {
 
 class ParkedFloats {
  public:
-  /// A copy; the caller then releases the floats. Errors: no memory, or a system without memfd.
+  /// Copies the floats; the caller then releases them. Error Io: no memory, or a system without
+  /// memfd.
   static Result<ParkedFloats> copy_of(const FloatBuffer& floats);
 
-  /// The same floats, on pages of their own. Error: they cannot be read.
+  /// Reads the floats back into a new buffer. Error: Io.
   Result<FloatBuffer> read() const;
   Bytes bytes() const { return Bytes(size_ * static_cast<std::int64_t>(sizeof(float))); }
 

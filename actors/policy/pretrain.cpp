@@ -20,7 +20,7 @@ namespace temper::actors {
 
 namespace {
 
-/// Writes every field as text: the part of a key that names the options.
+/// Writes every field as text, for the checkpoint key.
 struct TextVisitor {
   template <class T>
   void field(int id, std::string_view, T& value, const std::type_identity_t<FieldMeta<T>>& = {}) {
@@ -47,13 +47,13 @@ struct TextVisitor {
   std::string text;
 };
 
-struct TokenisedProblem {
+struct TokenizedProblem {
   std::vector<TokenId> prompt;
-  std::vector<TokenId> answer;  ///< With the end mark.
-  std::string text;             ///< The answer as given.
+  std::vector<TokenId> answer;  ///< Includes the end token.
+  std::string text;             ///< The answer as text.
 };
 
-/// A task as token ids.
+/// The problems of a task as token ids.
 class Problems {
  public:
   static Result<Problems> make(const PretrainOptions& options) {
@@ -63,18 +63,21 @@ class Problems {
   const Tokenizer& tokenizer() const { return tokenizer_; }
   std::uint64_t held_out_size() const { return source_->held_out_size(); }
 
-  Result<TokenisedProblem> get(AccuracyQuery::From from, std::uint64_t index) const {
+  Result<TokenizedProblem> get(AccuracyQuery::Split split, std::uint64_t index) const {
     const Problem problem =
-        from == AccuracyQuery::From::Training ? source_->train(index) : source_->held_out(index);
-    TokenisedProblem p;
+        split == AccuracyQuery::Split::Training ? source_->train(index) : source_->held_out(index);
+    TokenizedProblem p;
     TEMPER_TRY(p.prompt, tokenizer_.encode(problem.prompt));
     TEMPER_TRY(p.answer, tokenizer_.encode(problem.answer));
     p.answer.push_back(tokenizer_.end());
     p.text = problem.answer;
     const std::size_t length = p.prompt.size() + p.answer.size();
     if (p.prompt.empty() || length > static_cast<std::size_t>(context_))
-      return invalid_input(fmt::format(
-          "problem {}: {} tokens with its answer, the context holds {}", index, length, context_));
+      return invalid_input(
+          fmt::format("problem {}: has {} tokens with its answer, more than the context of {}",
+                      index,
+                      length,
+                      context_));
     return p;
   }
 
@@ -89,20 +92,20 @@ class Problems {
   std::int64_t context_;
 };
 
-/// Answers problems in one batch and counts those that are right to the end mark.
+/// Generates answers for a batch of problems and counts those that are correct up to the end token.
 class Examiner {
  public:
   Examiner(const Layout& layout, std::uint64_t seed, std::int32_t problems)
       : seed_(seed), decoder_(layout, problems), vocabulary_(layout.vocabulary()) {}
 
   double share_right(const Weights& weights,
-                     std::span<const TokenisedProblem> problems,
+                     std::span<const TokenizedProblem> problems,
                      double temperature) {
     std::vector<DecoderRow> rows = feed_prompts(weights, problems);
     std::size_t right = 0;
-    // A wrong token settles an answer, so only those right so far go on.
+    // A wrong token decides an answer, so only the answers that are correct so far continue.
     for (std::size_t step = 0; !rows.empty(); ++step) {
-      const auto logits = decoder_.forward(weights, rows, Decoder::Want::Logits);
+      const auto logits = decoder_.forward(weights, rows, Decoder::Output::Logits);
       std::vector<DecoderRow> next;
       for (std::size_t r = 0; r < rows.size(); ++r) {
         const auto& answer = problems[static_cast<std::size_t>(rows[r].slot)].answer;
@@ -122,9 +125,10 @@ class Examiner {
   }
 
  private:
-  /// Caches all but the last token of each prompt; returns the rows of those last tokens.
+  /// Feeds all but the last token of each prompt to the cache and returns the rows of the last
+  /// tokens.
   std::vector<DecoderRow> feed_prompts(const Weights& weights,
-                                       std::span<const TokenisedProblem> problems) {
+                                       std::span<const TokenizedProblem> problems) {
     std::vector<DecoderRow> prompts;
     std::vector<DecoderRow> last;
     for (std::size_t i = 0; i < problems.size(); ++i) {
@@ -133,7 +137,7 @@ class Examiner {
         (j + 1 < prompt.size() ? prompts : last)
             .push_back({prompt[j], static_cast<std::int32_t>(i), static_cast<std::int32_t>(j)});
     }
-    decoder_.forward(weights, prompts, Decoder::Want::Nothing);
+    decoder_.forward(weights, prompts, Decoder::Output::Nothing);
     return last;
   }
 
@@ -154,19 +158,19 @@ class Examiner {
   std::int32_t vocabulary_;
 };
 
-Result<std::vector<TokenisedProblem>> fetch(const Problems& problems,
-                                            AccuracyQuery::From from,
+Result<std::vector<TokenizedProblem>> fetch(const Problems& problems,
+                                            AccuracyQuery::Split split,
                                             std::uint64_t first,
                                             std::int64_t count) {
-  std::vector<TokenisedProblem> list;
+  std::vector<TokenizedProblem> list;
   for (std::int64_t i = 0; i < count; ++i) {
-    TEMPER_TRY(TokenisedProblem p, problems.get(from, first + static_cast<std::uint64_t>(i)));
+    TEMPER_TRY(TokenizedProblem p, problems.get(split, first + static_cast<std::uint64_t>(i)));
     list.push_back(std::move(p));
   }
   return list;
 }
 
-/// The answer with each token but the end mark replaced, with that probability, by any other
+/// Replaces each token of the answer except the end token, with the given probability, by another
 /// symbol.
 std::vector<TokenId> with_noise(std::vector<TokenId> answer,
                                 double noise,
@@ -182,9 +186,9 @@ std::vector<TokenId> with_noise(std::vector<TokenId> answer,
   return answer;
 }
 
-/// One supervised step on `batch` problems drawn from `random`; returns the mean loss.
+/// One supervised step on `batch` problems drawn with `random`; returns the mean loss.
 double train_step(const PretrainConfig& config,
-                  std::span<const TokenisedProblem> problems,
+                  std::span<const TokenizedProblem> problems,
                   Random& random,
                   Transformer& network,
                   AdamWState& optimizer,
@@ -192,7 +196,7 @@ double train_step(const PretrainConfig& config,
   const std::int32_t vocabulary = weights.layout().vocabulary();
   Pack pack;
   for (std::int32_t i = 0; i < config.batch; ++i) {
-    const TokenisedProblem& p = problems[random.below(problems.size())];
+    const TokenizedProblem& p = problems[random.below(problems.size())];
     pack.add_prompt(p.prompt);
     pack.add_response(with_noise(p.answer, config.label_noise, vocabulary, random));
   }
@@ -217,14 +221,14 @@ double train_step(const PretrainConfig& config,
 
 Result<PretrainResult> pretrain(const PretrainOptions& options,
                                 const std::function<void(const PretrainProgress&)>& progress) {
-  using From = AccuracyQuery::From;
+  using Split = AccuracyQuery::Split;
   const PretrainConfig& config = options.pretrain;
   TEMPER_TRY(const Problems source, Problems::make(options));
   TEMPER_TRY(const Layout layout, Layout::make(options.model, source.tokenizer().vocabulary()));
-  TEMPER_TRY(const auto problems, fetch(source, From::Training, 0, config.problems));
+  TEMPER_TRY(const auto problems, fetch(source, Split::Training, 0, config.problems));
   TEMPER_TRY(const auto exam,
              fetch(source,
-                   From::Training,
+                   Split::Training,
                    static_cast<std::uint64_t>(config.problems),
                    config.check_problems));
   Weights weights = Weights::random(layout, options.seed);
@@ -265,9 +269,9 @@ Result<double> measure_accuracy(const PretrainOptions& options,
   TEMPER_TRY(const Problems source, Problems::make(options));
   TEMPER_TRY(const Layout layout, Layout::make(options.model, source.tokenizer().vocabulary()));
   TEMPER_TRY(const Weights weights, Weights::from_image(layout, std::as_bytes(std::span(image))));
-  if (query.from == AccuracyQuery::From::HeldOut && source.held_out_size() == 0)
-    return invalid_input("the task holds no problems out");
-  TEMPER_TRY(const auto exam, fetch(source, query.from, query.first, query.problems));
+  if (query.split == AccuracyQuery::Split::HeldOut && source.held_out_size() == 0)
+    return invalid_input("the task has no held-out problems; raise task.held_out");
+  TEMPER_TRY(const auto exam, fetch(source, query.split, query.first, query.problems));
   Examiner examiner(layout, options.seed, query.problems);
   return examiner.share_right(weights, exam, query.temperature);
 }

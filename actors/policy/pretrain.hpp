@@ -1,4 +1,4 @@
-// Making the base checkpoint: next-token training on the answers of a part of the task.
+// Pretraining of the base checkpoint: next-token training on the answers of a part of the task.
 #pragma once
 
 #include "actors/model/model_config.hpp"
@@ -17,14 +17,14 @@ struct PretrainOptions {
   ModelConfig model;
   TaskConfig task;
   PretrainConfig pretrain;
-  double temperature = 1.0;  ///< Of the answers sampled to measure the accuracy.
+  double temperature = 1.0;  ///< Temperature for sampling answers when measuring the accuracy.
   std::uint64_t seed = 0;
 };
 
 struct PretrainProgress {
   std::int32_t step = 0;
-  double loss = 0;      ///< Mean over answer tokens, natural log.
-  double accuracy = 0;  ///< Share of sampled answers that are right.
+  double loss = 0;      ///< Mean cross-entropy over answer tokens, natural logarithm.
+  double accuracy = 0;  ///< Share of sampled answers that are correct.
 };
 
 struct PretrainResult {
@@ -32,19 +32,19 @@ struct PretrainResult {
   PretrainProgress last;
 };
 
-/// Stops at the target accuracy or after max_steps. The same options give the same weights on the
-/// same machine. Errors: a task that cannot be read, a problem longer than the context.
+/// Trains until the target accuracy or max_steps is reached. The same options give the same weights
+/// on the same machine. Errors: a task that cannot be read; a problem longer than the context.
 Result<PretrainResult> pretrain(const PretrainOptions& options,
                                 const std::function<void(const PretrainProgress&)>& progress);
 
-/// A file name for the checkpoint of these options: equal options, equal key.
+/// A file name for the checkpoint of these options; equal options give equal names.
 std::string pretrain_key(const PretrainOptions& options);
 
-/// Share of problems whose sampled (temperature > 0) or most likely (temperature 0) answer is
-/// right. `held_out` takes the held-out problems, else those of training from `first` on.
+/// Measures the share of problems whose sampled (temperature > 0) or most likely (temperature 0)
+/// answer is correct, on held-out problems or on training problems from `first` on.
 struct AccuracyQuery {
-  enum class From { Training, HeldOut };
-  From from = From::HeldOut;
+  enum class Split { Training, HeldOut };
+  Split split = Split::HeldOut;
   std::uint64_t first = 0;
   std::int32_t problems = 256;
   double temperature = 0;

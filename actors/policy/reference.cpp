@@ -47,15 +47,15 @@ class TorchReference final : public ReferenceEngine {
     const auto total = static_cast<std::int64_t>(request.prompt.size() + request.response.size());
     if (request.prompt.empty() || total > options_.model.context.count())
       return invalid_input(
-          fmt::format("a prompt of {} and a response of {} tokens in a context "
+          fmt::format("a prompt of {} and a response of {} tokens exceed the context "
                       "of {}",
                       request.prompt.size(),
                       request.response.size(),
                       options_.model.context.count()));
     if (std::any_of(request.prompt.begin(), request.prompt.end(), bad) ||
         std::any_of(request.response.begin(), request.response.end(), bad))
-      return invalid_input(
-          fmt::format("a token outside the vocabulary of {}", options_.vocabulary));
+      return invalid_input(fmt::format(
+          "expected token ids below {}, found one outside the vocabulary", options_.vocabulary));
     return {};
   }
 

@@ -1,4 +1,5 @@
-// The reference engine: log-probs of responses under fixed weights, at the temperature of the run.
+// The built-in reference engine: log-probs of responses under fixed weights, at the run's
+// temperature.
 #pragma once
 
 #include "actors/model/model_config.hpp"
@@ -13,10 +14,10 @@ struct TorchReferenceOptions {
   ModelConfig model;
   std::int32_t vocabulary = 0;
   double temperature = 1.0;
-  Tokens micro_batch_tokens{4096};  ///< Rows of one forward pass.
+  Tokens micro_batch_tokens{4096};  ///< Most rows per forward pass.
 };
 
-/// Requires: the weights are of this model.
+/// Requires: the weights belong to this model.
 std::unique_ptr<ReferenceEngine> make_torch_reference(const TorchReferenceOptions& options,
                                                       Weights weights);
 

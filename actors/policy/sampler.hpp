@@ -1,5 +1,5 @@
-// Drawing one token from logits. The recorded log-prob is of the distribution drawn from: after
-// temperature, and after the nucleus has been cut and renormalised.
+// Samples tokens from logits. The recorded log-prob is that of the sampling distribution: after
+// temperature, nucleus cut and renormalization.
 #pragma once
 
 #include "core/ids.hpp"
@@ -10,8 +10,8 @@
 
 namespace temper::actors {
 
-/// A number in [0, 1) fixed by (seed, response, position): the same response draws the same numbers
-/// whatever is generated beside it, and a resumed one goes on where it stopped.
+/// A number in [0, 1) determined by (seed, response, position), so that a response draws the same
+/// numbers whatever is generated beside it, and a resumed response continues unchanged.
 double sampling_uniform(std::uint64_t seed, ResponseId response, std::int64_t position);
 
 struct SampledToken {
@@ -21,14 +21,14 @@ struct SampledToken {
 
 class Sampler {
  public:
-  /// `top_p` as in nucleus sampling: the smallest set of most likely tokens with at least that
-  /// much mass (ties: the lower id first).
+  /// `top_p`: nucleus sampling from the smallest set of most likely tokens with at least this
+  /// probability mass (ties: lower id first).
   Sampler(double temperature, double top_p) : temperature_(temperature), top_p_(top_p) {}
 
-  /// The token at `uniform` of the cumulative distribution in order of ids. A token of negative id:
-  /// the logits are not finite.
+  /// Draws the token at `uniform` of the cumulative distribution in order of ids. A negative token
+  /// means that the logits are not finite.
   SampledToken draw(std::span<const float> logits, double uniform);
-  /// The likeliest token, of equals that of the lowest id, as if drawn.
+  /// The most likely token (ties: lower id), with its log-prob as if it had been sampled.
   SampledToken likeliest(std::span<const float> logits);
 
  private:

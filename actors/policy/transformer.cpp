@@ -20,7 +20,7 @@ namespace temper::actors {
 void set_compute_threads(std::int32_t threads) {
   at::set_num_threads(threads);
   static const bool once = [] {
-    at::set_num_interop_threads(1);  // May be set once in a process, before its first use.
+    at::set_num_interop_threads(1);  // May be set only once per process, before its first use.
     return true;
   }();
   static_cast<void>(once);
@@ -44,12 +44,12 @@ struct Transformer::State {
   const RotaryTable rotary;
   AttentionContext attention;
   Pack pack;
-  std::vector<at::Tensor> parameters;  ///< Views of the weights; leaves of the graph.
+  std::vector<at::Tensor> parameters;  ///< Views of the weights, the leaves of the graph.
   FloatBuffer gradients;
   at::Tensor logprobs;
 };
 
-/// Makes the parameters, if their memory has moved or there are none, and points their gradients
+/// Creates the parameters if there are none or their memory has moved, and points their gradients
 /// into the flat array.
 void Transformer::State::bind() {
   const auto& tensors = weights->layout().tensors();
@@ -79,7 +79,7 @@ at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::siz
     case Architecture::Qwen2:
       return at::add(qkv, parameters[layer + Layout::QkvBias]);
     case Architecture::Qwen3:
-      return normalise_heads(qkv,
+      return normalize_heads(qkv,
                              parameters[layer + Layout::QueryNorm],
                              parameters[layer + Layout::KeyNorm],
                              attention);
@@ -95,17 +95,17 @@ at::Tensor Transformer::State::compute_logprobs(double temperature) const {
   at::Tensor x = at::embedding(parameters[layout.embedding()], ids);
   for (std::int32_t i = 0; i < layout.model().layers; ++i) {
     const auto p = [&](Layout::LayerTensor which) { return parameters[layout.layer(i) + which]; };
-    const at::Tensor normed = normalise(x, p(Layout::AttentionNorm), attention.epsilon);
+    const at::Tensor normed = normalize(x, p(Layout::AttentionNorm), attention.epsilon);
     const at::Tensor qkv = queries_keys_values(normed, layout.layer(i));
     x = linear_onto(x, temper::actors::attention(qkv, attention), p(Layout::Out));
     const at::Tensor gate_up = temper::actors::linear(
-        normalise(x, p(Layout::FfnNorm), attention.epsilon), p(Layout::GateUp));
+        normalize(x, p(Layout::FfnNorm), attention.epsilon), p(Layout::GateUp));
     x = linear_onto(x, gated(gate_up), p(Layout::Down));
   }
   const auto rows = at::from_blob(const_cast<std::int64_t*>(pack.output_rows().data()),
                                   {static_cast<std::int64_t>(pack.output_rows().size())},
                                   at::TensorOptions().dtype(at::kLong));
-  x = normalise(at::index_select(x, 0, rows), parameters[layout.norm()], attention.epsilon);
+  x = normalize(at::index_select(x, 0, rows), parameters[layout.norm()], attention.epsilon);
   return target_logprobs(temper::actors::linear(x, parameters[layout.head()]), pack, temperature);
 }
 
@@ -116,7 +116,7 @@ Transformer& Transformer::operator=(Transformer&&) noexcept = default;
 
 std::span<const float> Transformer::forward(const Pack& pack, double temperature, Graph graph) {
   State& s = *state_;
-  s.logprobs.reset();  // Frees the graph that borrowed the last pack.
+  s.logprobs.reset();  // Frees the graph that refers to the previous pack.
   s.pack = pack;
   if (pack.targets().empty())
     return {};
@@ -130,8 +130,9 @@ void Transformer::backward(std::span<const float> d_logprobs) {
   State& s = *state_;
   if (d_logprobs.empty())
     return;
-  TEMPER_CHECK(s.logprobs.defined() && s.logprobs.requires_grad(), "no graph was kept");
-  TEMPER_CHECK(d_logprobs.size() == s.pack.targets().size(), "one gradient per target");
+  TEMPER_CHECK(s.logprobs.defined() && s.logprobs.requires_grad(),
+               "backward() requires forward(Graph::Keep)");
+  TEMPER_CHECK(d_logprobs.size() == s.pack.targets().size(), "expected one gradient per target");
   gradients();
   s.bind();
   const at::Tensor d = at::from_blob(const_cast<float*>(d_logprobs.data()),

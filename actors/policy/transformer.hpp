@@ -1,6 +1,6 @@
-// The policy with gradients, on libtorch's autograd. The caller sees plain arrays: log-probs out,
-// their gradients in, so a loss is scalar code and nothing above this file knows of tensors.
-// Not thread-safe.
+// The policy with gradients, using libtorch's autograd. Callers exchange plain arrays (log-probs
+// out, their gradients in), so a loss is scalar code and no other file depends on tensors. Not
+// thread-safe.
 #pragma once
 
 #include "actors/policy/pack.hpp"
@@ -11,26 +11,28 @@
 
 namespace temper::actors {
 
-/// Threads of matrix products and of libtorch, for the whole process: the cards an actor owns.
+/// Sets the number of threads of matrix products and of libtorch for the whole process.
 void set_compute_threads(std::int32_t threads);
 
 enum class Graph { Discard, Keep };
 
 class Transformer {
  public:
-  /// Borrows the weights: reads their current values at every forward.
+  /// Borrows the weights and reads their current values at every forward().
   explicit Transformer(Weights& weights);
   ~Transformer();
   Transformer(Transformer&&) noexcept;
   Transformer& operator=(Transformer&&) noexcept;
 
-  /// log softmax(logits / temperature) at every target of the pack, in order; valid until the next
-  /// call. Requires: tokens in the vocabulary, positions in the context.
+  /// Returns log softmax(logits / temperature) for every target of the pack, in order; valid until
+  /// the next call. Requires: tokens are in the vocabulary, positions in the context.
   std::span<const float> forward(const Pack& pack, double temperature, Graph graph);
-  /// Adds the gradient of sum(d_logprobs * logprobs) of the last forward(Graph::Keep), once.
+  /// Adds the gradient of sum(d_logprobs * logprobs) of the last forward(Graph::Keep). At most once
+  /// per forward().
   void backward(std::span<const float> d_logprobs);
 
-  /// Laid out as the weights; allocated (zero) by the first backward or by this call.
+  /// Gradients in the layout of the weights; allocated and zeroed by the first backward() or by
+  /// this call.
   FloatBuffer& gradients();
   void zero_gradients();
   void free_gradients();

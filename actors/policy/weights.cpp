@@ -16,10 +16,9 @@ Weights Weights::random(const Layout& layout, std::uint64_t seed) {
       std::fill_n(out, tensor.elements(), tensor.name.ends_with("bias") ? 0.0f : 1.0f);
       continue;
     }
-    // 1/sqrt(fan-in) keeps activations near unit scale; the two projections that write to the
-    // residual stream are smaller the deeper the network, so that the stream does not grow with
-    // depth. Small embeddings let the layers speak over them: the addition task is learned in half
-    // the steps.
+    // 1/sqrt(fan-in) keeps activations near unit scale. The two projections into the residual
+    // stream are scaled down with depth, so that the stream does not grow. With small embeddings
+    // the layers have more influence: the addition task is learned in half the steps.
     const bool embedding = tensor.name == "embedding.weight";
     const bool writes_residual =
         tensor.name.ends_with("out.weight") || tensor.name.ends_with("down.weight");

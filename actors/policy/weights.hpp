@@ -1,5 +1,5 @@
-// The weights of one policy: a flat array laid out by Layout, made at random or from a safetensors
-// image.
+// The weights of one policy: a flat array with a Layout, initialized at random or read from a
+// safetensors image.
 #pragma once
 
 #include "actors/model_folder/layout.hpp"
@@ -14,12 +14,12 @@ namespace temper::actors {
 
 class Weights {
  public:
-  /// All zero.
+  /// Zero weights.
   explicit Weights(const Layout& layout) : layout_(layout), values_(layout.size()) {}
-  /// Normal, of deviation 1/sqrt(fan-in), smaller where a layer writes back; norms at 1,
-  /// biases at 0.
+  /// Normally distributed with standard deviation 1/sqrt(fan-in), smaller for projections into the
+  /// residual stream; norms are 1, biases 0.
   static Weights random(const Layout& layout, std::uint64_t seed);
-  /// Errors (Corrupt) name the tensor.
+  /// Error: Corrupt, naming the tensor.
   static Result<Weights> from_image(const Layout& layout, std::span<const std::byte> image);
   /// Errors name the file and the tensor.
   static Result<Weights> from_folder(const Layout& layout, const ModelFolder& folder);

@@ -259,7 +259,7 @@ class HttpClient::Io {
       if (failed == net::error::eof && c->got_some) {
         beast::error_code incomplete;
         c->parser->put_eof(incomplete);
-        return incomplete ? end(c, c->doing, failed) : finish(c, Keep::No);
+        return incomplete ? end(c, c->doing, failed) : finish(c, KeepConnection::No);
       }
       if (failed)
         return !c->got_some && may_be_stale(c) ? repeat(c) : end(c, c->doing, failed);
@@ -271,7 +271,7 @@ class HttpClient::Io {
       if (const auto wrong = parse(c, {scratch_.data(), size}))
         return end(c, c->doing, *wrong);
       if (c->parser->is_done())
-        return finish(c, c->rest.empty() ? Keep::Yes : Keep::No);
+        return finish(c, c->rest.empty() ? KeepConnection::Yes : KeepConnection::No);
       if (size < scratch_.size())
         return await_answer(c);
     }
@@ -317,12 +317,12 @@ class HttpClient::Io {
     begin(std::move(job));
   }
 
-  enum class Keep { No, Yes };
-  void finish(const Shared& c, Keep keep) {
+  enum class KeepConnection { No, Yes };
+  void finish(const Shared& c, KeepConnection keep) {
     auto answer = c->parser->release();
     Job job = std::move(*c->job);
     deliver(job, {static_cast<int>(answer.result_int()), std::move(answer.body()), {}});
-    if (keep == Keep::No || !answer.keep_alive()) {
+    if (keep == KeepConnection::No || !answer.keep_alive()) {
       retire(c);
       return go_on();
     }

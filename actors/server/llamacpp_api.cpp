@@ -154,7 +154,8 @@ class LlamacppApi final : public PlainServerApi {
   static void read_stop_type(internal::ReplyReader& answer) {
     const std::string_view word = answer.json.text();
     if (word == "eos" || word == "limit")
-      return answer.ended(word == "eos" ? GenerateReply::Ended::End : GenerateReply::Ended::Length);
+      return answer.ended(word == "eos" ? GenerateReply::StopReason::End
+                                        : GenerateReply::StopReason::Length);
     answer.refuse(fmt::format("unknown stop reason \"{}\"", word));
   }
 

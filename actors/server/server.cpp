@@ -292,7 +292,7 @@ Result<std::string> Server::trusted_label() {
 }
 
 Status Server::trust(const ServerVersion& version) {
-  trusted_ = Trusted{version.label, starts_, version.canary};
+  trusted_ = TrustedWeights{version.label, starts_, version.canary};
   if (process_ && api_->loading() == ServerApi::Loading::Restart) {
     trusted_->canary.reset();
   } else if (!version.canary) {

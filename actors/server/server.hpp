@@ -117,12 +117,12 @@ class Server {
   std::optional<ServerProcess> process_;
   std::filesystem::path started_with_;  ///< Weights folder with which the process was started.
   std::uint64_t starts_ = 0;
-  struct Trusted {
+  struct TrustedWeights {
     std::string label;
     std::uint64_t start = 0;
     std::optional<Canary> canary;
   };
-  std::optional<Trusted> trusted_;
+  std::optional<TrustedWeights> trusted_;
   std::unique_ptr<HttpClient> data_, control_;
   std::optional<Url> data_url_, control_url_;
   std::string last_seen_ = "nothing yet";

@@ -50,10 +50,10 @@ struct LabelledRun {
 };
 
 struct GenerateReply {
-  enum class Ended { End, Length, Aborted };
+  enum class StopReason { End, Length, Aborted };
   std::vector<std::int32_t> tokens;
   std::vector<float> logprobs;
-  Ended ended = Ended::End;
+  StopReason ended = StopReason::End;
   /// Cover all tokens; empty if the server reports no versions.
   std::optional<std::vector<LabelledRun>> runs;
 };

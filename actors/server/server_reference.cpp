@@ -80,11 +80,11 @@ class ServerReference final : public ReferenceEngine {
   Result<std::vector<std::size_t>> try_score(std::span<const ScoringRequest> batch,
                                              const std::vector<std::size_t>& open,
                                              std::vector<std::vector<float>>& scores) {
-    struct Sent {
+    struct SentRequest {
       std::size_t index;
       std::vector<std::int32_t> tokens;
     };
-    std::map<HttpClient::Ticket, Sent> sent;
+    std::map<HttpClient::Ticket, SentRequest> sent;
     for (const std::size_t i : open) {
       std::vector<std::int32_t> tokens = batch[i].prompt;
       tokens.insert(tokens.end(), batch[i].response.begin(), batch[i].response.end());
@@ -94,7 +94,7 @@ class ServerReference final : public ReferenceEngine {
                                                 std::move(call.body),
                                                 kDeadline,
                                                 largest_answer(tokens.size())});
-      sent.emplace(ticket, Sent{i, std::move(tokens)});
+      sent.emplace(ticket, SentRequest{i, std::move(tokens)});
     }
     std::vector<std::size_t> failed;
     while (!sent.empty()) {

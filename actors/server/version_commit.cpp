@@ -149,7 +149,7 @@ Status check_sampling(Server& server,
                  server.api().generate({"check-" + label, tokens, std::min(kTokens, room), label}),
                  std::chrono::seconds(30)));
   TEMPER_TRY(const GenerateReply reply, server.api().read_generated(body));
-  if (reply.ended == GenerateReply::Ended::Aborted)
+  if (reply.ended == GenerateReply::StopReason::Aborted)
     return corrupt("the server still aborts requests after it was resumed");
   if (reply.tokens.empty() || reply.tokens.size() != reply.logprobs.size()) {
     return corrupt(

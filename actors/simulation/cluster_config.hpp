@@ -1,4 +1,4 @@
-// Clusters of different cards in one simulated run, and the link between them.
+// Clusters with different cards in one simulated run, and the link between them.
 #pragma once
 
 #include "core/describe.hpp"
@@ -10,7 +10,7 @@
 
 namespace temper::actors {
 
-/// Cards of one kind.
+/// A cluster of cards of one kind.
 struct ClusterConfig {
   std::string hardware;
   std::int32_t cards = 0;
@@ -23,18 +23,18 @@ void describe(V& v, ClusterConfig& c) {
   v.field(2,
           "cards",
           c.cards,
-          {.doc = "Its cards, numbered on from those of the cluster before. Where the hardware is "
-                  "one node, as many nodes as they need.",
+          {.doc = "Number of its cards, numbered after those of the previous cluster. If the "
+                  "hardware describes one node, as many nodes as needed.",
            .min = 0});
   v.field(3,
           "port",
           c.port,
-          {.doc = "Of one device towards other clusters, per direction; null: the port of its "
-                  "outermost level, which it then shares with what is inside.",
+          {.doc = "Bandwidth of one device toward other clusters, per direction; null: the port of "
+                  "its outermost level, shared with the traffic inside the cluster.",
            .min = BytesPerSecond(1e6)});
 }
 
-/// Between any two of the clusters.
+/// The link between any two clusters.
 struct BetweenConfig {
   BytesPerSecond bandwidth{};
   Duration latency{};
@@ -45,10 +45,10 @@ void describe(V& v, BetweenConfig& c) {
   v.field(1,
           "bandwidth",
           c.bandwidth,
-          {.doc = "Per direction, of all that crosses together; needed where there are several "
-                  "clusters.",
+          {.doc = "Total bandwidth per direction; required if there are several clusters.",
            .min = BytesPerSecond(0)});
-  v.field(2, "latency", c.latency, {.doc = "One way, empty message.", .min = Duration(0)});
+  v.field(
+      2, "latency", c.latency, {.doc = "One-way latency of an empty message.", .min = Duration(0)});
 }
 
 }  // namespace temper::actors

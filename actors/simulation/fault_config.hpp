@@ -1,14 +1,14 @@
-// What fails in a simulated cluster, how often, and what a checkpoint costs there.
+// Fault injection in a simulated cluster, and the cost of a checkpoint.
 //
-// The mean times between failures that are given here are those of the training of Llama 3 405B
-// (The Llama 3 Herd of Models, 2024, table 5): in 54 days on 16,384 H100 (2,048 hosts) there were
-// 419 unexpected interruptions, of which
+// The default mean times between failures are those of the training of Llama 3 405B (The Llama 3
+// Herd of Models, 2024, table 5): 54 days on 16,384 H100 (2,048 hosts) with 419 unexpected
+// interruptions, of which
 //   card   268  (GPU 148, HBM3 72, SRAM 19, system processor 17, silent data corruption 6, thermal
 //   6) host    46  (host maintenance 32, SSD 3, power 3, chassis 2, IO board 2, CPU 2, memory 2)
 //   link    42  (switch and cable 35, NIC 7), counted per card
-// so that a card fails once in 54 d x 16,384 / 268 = 79,200 hours, and so on. The other 63 were
-// software, which is not simulated. Nothing is published of supernodes: they do not fail unless
-// told.
+// So a card fails once in 54 d x 16,384 / 268 = 79,200 hours, and so on. The other 63 were software
+// failures, which are not simulated. There is no published data on supernodes, so by default they
+// do not fail.
 #pragma once
 
 #include "core/describe.hpp"
@@ -36,41 +36,48 @@ struct FaultConfig {
 };
 template <class V>
 void describe(V& v, FaultConfig& c) {
-  v.field(1, "rate", c.rate, {.doc = "All rates times this; 0: nothing fails.", .min = 0.0});
+  v.field(1, "rate", c.rate, {.doc = "Factor for all failure rates; 0: no failures.", .min = 0.0});
   v.field(2,
           "card_mtbf",
           c.card_mtbf,
-          {.doc = "Mean time between failures of a card, which takes its host with it; 0: never.",
+          {.doc = "Mean time between failures of a card, which also fails its host; 0: never.",
            .min = Duration(0)});
-  v.field(3, "host_mtbf", c.host_mtbf, {.doc = "The same of a host.", .min = Duration(0)});
-  v.field(4, "link_mtbf", c.link_mtbf, {.doc = "The same of a card's link.", .min = Duration(0)});
-  v.field(5,
-          "supernode_mtbf",
-          c.supernode_mtbf,
-          {.doc = "The same of a supernode, with all its hosts.", .min = Duration(0)});
-  v.field(6,
-          "repair",
-          c.repair,
-          {.doc = "After so long a host that failed is back.", .min = Duration(0)});
+  v.field(3,
+          "host_mtbf",
+          c.host_mtbf,
+          {.doc = "Mean time between failures of a host.", .min = Duration(0)});
+  v.field(4,
+          "link_mtbf",
+          c.link_mtbf,
+          {.doc = "Mean time between failures of a card's link.", .min = Duration(0)});
+  v.field(
+      5,
+      "supernode_mtbf",
+      c.supernode_mtbf,
+      {.doc = "Mean time between failures of a supernode with all its hosts.", .min = Duration(0)});
+  v.field(6, "repair", c.repair, {.doc = "Time until a failed host is back.", .min = Duration(0)});
   v.field(7,
           "link_repair",
           c.link_repair,
-          {.doc = "After so long a link or a supernode is back.", .min = Duration(0)});
-  v.field(8, "spares", c.spares, {.doc = "Hosts that wait to replace one that fails.", .min = 0});
+          {.doc = "Time until a failed link or supernode is back.", .min = Duration(0)});
+  v.field(
+      8, "spares", c.spares, {.doc = "Number of spare hosts that replace failed ones.", .min = 0});
   v.field(9,
           "replacement",
           c.replacement,
-          {.doc = "From a failure until a spare host can be started on.", .min = Duration(0)});
-  v.field(10, "seed", c.seed, {.doc = "Of the times of failures, beside that of the run."});
+          {.doc = "Time from a failure until a spare host is ready.", .min = Duration(0)});
+  v.field(
+      10, "seed", c.seed, {.doc = "Seed of the failure times, in addition to that of the run."});
   v.field(
       11,
       "trace",
       c.trace,
-      {.doc = "File of failures to play instead: lines `seconds,kind,index` (docs/faults.md); on "
-              "local hardware on the processes of the run."});
+      {.doc =
+           "File with failures to inject instead: lines `seconds,kind,index` (docs/faults.md); on "
+           "local hardware they hit the processes of the run."});
 }
 
-/// What the trainer saves, and where to.
+/// Cost of a checkpoint of the trainer.
 struct CheckpointCostConfig {
   BytesPerSecond bandwidth{};
   double bytes_per_parameter = 14;
@@ -80,14 +87,14 @@ void describe(V& v, CheckpointCostConfig& c) {
   v.field(1,
           "bandwidth",
           c.bandwidth,
-          {.doc = "Of the storage, for all trainer cards together; the trainer waits for it. 0: "
-                  "nothing is waited for.",
+          {.doc = "Bandwidth of the storage for all trainer cards together; the trainer waits for "
+                  "the write. 0: no wait.",
            .min = BytesPerSecond(0)});
-  v.field(2,
-          "bytes_per_parameter",
-          c.bytes_per_parameter,
-          {.doc = "Weights in 16 bits, and in 32 bits weights and the two moments of Adam.",
-           .min = 0.0});
+  v.field(
+      2,
+      "bytes_per_parameter",
+      c.bytes_per_parameter,
+      {.doc = "16-bit weights, 32-bit weights and the two 32-bit moments of Adam.", .min = 0.0});
 }
 
 }  // namespace temper::actors

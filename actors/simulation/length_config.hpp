@@ -1,5 +1,5 @@
-// How long prompts and responses are on simulated hardware: drawn per group and per response from
-// the run's seed, so that a length is the same whichever engine makes it, and under every policy.
+// Lengths of prompts and responses on simulated hardware: drawn per group and per response from the
+// run's seed, so that a length does not depend on the engine or the staleness rule.
 #pragma once
 
 #include "core/describe.hpp"
@@ -18,28 +18,34 @@ struct LengthConfig {
   double mean = 4096;
   double p99_over_median = 5;  ///< lognormal
   Tokens cap{32768};
-  std::vector<double> weights;        ///< histogram: of `width` tokens each, from 1.
+  std::vector<double> weights;        ///< histogram: weights of bins of `width` tokens, starting at
+                                      ///< 1.
   Tokens width{1024};                 ///< histogram
-  std::string trace;                  ///< trace: file with a JSON array of lengths, used in turn.
-  std::vector<std::int32_t> lengths;  ///< trace: what the file holds; filled when it is read.
-  double sibling_correlation = 0;     ///< lognormal: of the logarithms, within a group.
+  std::string trace;                  ///< trace: file with a JSON array of lengths, used
+                                      ///< cyclically.
+  std::vector<std::int32_t> lengths;  ///< trace: content of the file, filled when it is read.
+  double sibling_correlation = 0;     ///< lognormal: correlation of logarithms within a group.
 };
 template <class V>
 void describe(V& v, LengthConfig& c) {
   v.field(1, "kind", c.kind, {.doc = "constant, lognormal, histogram or trace."});
   v.field(2, "mean", c.mean, {.doc = "Mean in tokens, after the cap.", .min = 1.0});
-  v.field(3, "p99_over_median", c.p99_over_median, {.doc = "lognormal: spread.", .min = 1.0});
-  v.field(4, "cap", c.cap, {.doc = "Longest, in tokens.", .min = Tokens(1)});
+  v.field(3,
+          "p99_over_median",
+          c.p99_over_median,
+          {.doc = "lognormal: ratio of the 99th percentile to the median.", .min = 1.0});
+  v.field(4, "cap", c.cap, {.doc = "Longest length, in tokens.", .min = Tokens(1)});
   v.field(5, "weights", c.weights, {.doc = "histogram: weight of each bin."});
-  v.field(6, "width", c.width, {.doc = "histogram: tokens of a bin.", .min = Tokens(1)});
+  v.field(6, "width", c.width, {.doc = "histogram: width of a bin, in tokens.", .min = Tokens(1)});
   v.field(7, "trace", c.trace, {.doc = "trace: JSON file of lengths."});
-  v.field(8, "lengths", c.lengths, {.doc = "trace: the lengths; filled from the file."});
+  v.field(8, "lengths", c.lengths, {.doc = "trace: the lengths, read from the file."});
   v.field(
       9,
       "sibling_correlation",
       c.sibling_correlation,
-      {.doc = "lognormal, of responses: correlation of the logarithms of two lengths of a group; "
-              "0: a prompt says nothing about how long its answers are.",
+      {.doc =
+           "lognormal, responses: correlation of the logarithms of two lengths of a group; 0: the "
+           "prompt does not affect the length of its responses.",
        .min = 0.0,
        .max = 1.0});
 }

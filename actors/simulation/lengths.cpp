@@ -29,7 +29,7 @@ std::int64_t whole_length(double length, std::int64_t cap) {
   return std::max<std::int64_t>(1, std::llround(length));
 }
 
-/// The median with which round(median exp(sigma z)), cut off at `cap`, has this mean.
+/// The median for which round(median exp(sigma z)), limited by `cap`, has this mean.
 double solve_median(double mean, double sigma, std::int64_t cap) {
   constexpr int kPoints = 513;  // z from -8 to 8
   std::array<double, kPoints> ratio;
@@ -46,7 +46,7 @@ double solve_median(double mean, double sigma, std::int64_t cap) {
   const auto mean_of = [&](double median) {
     double sum = 0;
     for (std::size_t i = 0; i < kPoints; ++i) {
-      // As if rounding moved nothing on average, which holds from 1 upwards.
+      // Neglects rounding, whose average effect is zero from 1 upward.
       sum += weight[i] * std::clamp(median * ratio[i], 1.0, static_cast<double>(cap));
     }
     return sum / total;
@@ -64,37 +64,37 @@ double solve_median(double mean, double sigma, std::int64_t cap) {
 
 Status check_lengths(const LengthConfig& c) {
   if (c.cap.count() < 1)
-    return invalid_input(fmt::format("lengths: cap {}: must be 1 or more", c.cap.count()));
+    return invalid_input(fmt::format("lengths: cap: expected >= 1, found {}", c.cap.count()));
   if (c.kind == LengthKind::Constant || c.kind == LengthKind::Lognormal) {
     if (!(c.mean >= 1 && c.mean <= static_cast<double>(c.cap.count())))
-      return invalid_input(
-          fmt::format("lengths: mean {}: must be from 1 to the cap, {}", c.mean, c.cap.count()));
+      return invalid_input(fmt::format(
+          "lengths: mean: expected 1 to the cap ({}), found {}", c.cap.count(), c.mean));
     if (c.kind == LengthKind::Lognormal && !(c.p99_over_median >= 1 && c.p99_over_median <= 1e6))
       return invalid_input(
-          fmt::format("lengths: p99_over_median {}: must be 1 to 1e6", c.p99_over_median));
+          fmt::format("lengths: p99_over_median: expected 1 to 1e6, found {}", c.p99_over_median));
   }
   if (c.kind == LengthKind::Histogram) {
     double sum = 0;
     for (const double w : c.weights) {
       if (!(w >= 0 && w <= 1e300))
-        return invalid_input(fmt::format("lengths: weight {}: must be 0 or more", w));
+        return invalid_input(fmt::format("lengths: weights: expected numbers >= 0, found {}", w));
       sum += w;
     }
     if (!(sum > 0 && sum <= 1e300) || c.width.count() < 1)
-      return invalid_input("lengths: a histogram needs a weight above 0 and a width of 1 or more");
+      return invalid_input("lengths: a histogram needs at least one weight > 0 and a width >= 1");
   }
   if (c.kind == LengthKind::Trace) {
     if (c.lengths.empty())
       return invalid_input("lengths: the trace is empty");
     if (*std::min_element(c.lengths.begin(), c.lengths.end()) < 1)
-      return invalid_input("lengths: an entry of the trace is below 1");
+      return invalid_input("lengths: expected trace entries >= 1, found a smaller one");
   }
   return {};
 }
 
 Lengths::Lengths(const LengthConfig& config, std::uint64_t seed, std::string_view stream)
     : kind_(config.kind), cap_(config.cap.count()), key_(hash64(stream, seed)) {
-  TEMPER_CHECK(check_lengths(config), "lengths are checked before they are drawn");
+  TEMPER_CHECK(check_lengths(config), "check_lengths() must succeed first");
   switch (kind_) {
     case LengthKind::Constant:
       constant_ = whole_length(config.mean, cap_);

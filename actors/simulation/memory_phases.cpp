@@ -14,7 +14,7 @@ namespace {
 
 using sim_hw::Ledger;
 
-/// The settings of one actor of a role.
+/// Settings of one actor of a role.
 SimulationSettings of_actor(const SimulatedPlacement& p,
                             RoleKind role,
                             std::int64_t cards,
@@ -36,19 +36,19 @@ bool shares(const SimulatedPlacement& p) {
 /// Memory of each role, per device.
 struct Roles {
   ActorMemory trainer;
-  ActorMemory engine;            ///< On the rollout's own cards.
-  ActorMemory switching_engine;  ///< On cards that it shares with the trainer.
+  ActorMemory engine;            ///< On exclusive rollout cards.
+  ActorMemory switching_engine;  ///< On cards shared with the trainer.
   ActorMemory reference;
 };
 
 Status check_engines(const SimulatedPlacement& p, const SimulationSettings& engine) {
   if (p.engines < 1 || p.rollout_cards % p.engines != 0) {
     return invalid_input(fmt::format(
-        "{} rollout cards cannot be shared evenly by {} engines", p.rollout_cards, p.engines));
+        "{} rollout cards cannot be divided evenly among {} engines", p.rollout_cards, p.engines));
   }
   if (p.mode == PlacementMode::Hybrid && p.run.trainer_cards % engine.cards != 0) {
     return invalid_input(
-        fmt::format("the {} cards that switch are no whole number of engines of {} cards",
+        fmt::format("the {} cards that switch are not a multiple of the {} cards of an engine",
                     p.run.trainer_cards,
                     engine.cards));
   }
@@ -58,8 +58,8 @@ Status check_engines(const SimulatedPlacement& p, const SimulationSettings& engi
   const Tokens sequence = longest(engine.config.prompt) + longest(engine.config.response);
   if (cache < sequence) {
     return Error{ErrorCode::OutOfMemory,
-                 fmt::format("rollout: beside {} GiB of weights the KV cache of a replica holds {} "
-                             "tokens, fewer than one longest sequence of {}",
+                 fmt::format("rollout: with {} GiB of weights, the KV cache of a replica holds {} "
+                             "tokens, fewer than the longest sequence ({})",
                              gib_text(rollout_memory(engine).device.weights),
                              cache.count(),
                              sequence.count())};
@@ -78,9 +78,10 @@ Result<Roles> make_roles(const SimulatedPlacement& p) {
   roles.switching_engine = rollout_memory(switching_engine(p));
   if (p.reference != ReferencePlace::None) {
     if (p.references < 1 || p.reference_cards % p.references != 0 || p.reference_cards < 1) {
-      return invalid_input(fmt::format("{} reference cards cannot be shared evenly by {} actors",
-                                       p.reference_cards,
-                                       p.references));
+      return invalid_input(
+          fmt::format("{} reference cards cannot be divided evenly among {} actors",
+                      p.reference_cards,
+                      p.references));
     }
     const SimulationSettings reference = one_reference(p);
     if (Status status = check_reference(reference); !status)
@@ -90,7 +91,7 @@ Result<Roles> make_roles(const SimulatedPlacement& p) {
   return roles;
 }
 
-/// What is left between updates.
+/// The memory that remains between updates.
 Ledger without_activations(Ledger trainer) {
   trainer.activations = trainer.recompute_working_set = trainer.head = trainer.communication = 0;
   return trainer;
@@ -102,7 +103,7 @@ Ledger reserve_of(const Ledger& role) {
   return ledger;
 }
 
-/// A trainer whose weights and optimizer are in host memory.
+/// A trainer with weights and optimizer in host memory.
 Ledger parked(const ActorMemory& trainer) {
   Ledger host = trainer.host;
   host.weights = trainer.device.weights;
@@ -202,7 +203,7 @@ class Phases {
 
   const SimulatedRun& run_;
   const Roles& roles_;
-  RoleKind role_ = RoleKind::Trainer;  ///< Whose cards the phases to come are of.
+  RoleKind role_ = RoleKind::Trainer;  ///< Role whose cards the next phases are on.
   std::vector<PhaseLedger> out_;
 };
 
@@ -218,7 +219,7 @@ SimulationSettings own_engine(const SimulatedPlacement& p) {
 
 SimulationSettings switching_engine(const SimulatedPlacement& p) {
   SimulationSettings s = of_actor(p, RoleKind::Rollout, p.rollout_cards, p.engines, true);
-  s.rollout_cards = p.run.trainer_cards;  // theirs are the only weights that come from there
+  s.rollout_cards = p.run.trainer_cards;  // only these engines get weights from the trainer's cards
   return s;
 }
 

@@ -1,17 +1,17 @@
-// The bytes of every device, and of its share of host memory, in each phase of the cards that hold
-// it: who of the roles is there, and with what of the bytes that role_memory.hpp gives it.
+// Memory of every device, and of its share of host memory, in each phase of a card group: the
+// roles present and which of their bytes (role_memory.hpp) they hold.
 //
-// Cards form groups that hold the same roles. Phases of a group, in the order of the switch
-// (orchestrator/scheduler/sharing/role_switch.hpp); T trainer, E engine, R reference, in host memory but
-// where it says otherwise:
-//   own cards of the trainer   train     T in full
+// Cards with the same roles form a group. Phases of a group, in the order of the role switch
+// (orchestrator/scheduler/sharing/role_switch.hpp). T: trainer, E: engine, R: reference. Idle roles are in
+// host memory unless stated otherwise:
+//   exclusive trainer cards    train     T in full
 //                              publish   T without activations, one bucket
-//   own cards of the rollout   rollout   E in full, the staged version in host memory
-//   own cards of the reference score     R
-//   shared cards               train              T in full, what an idle E keeps
+//   exclusive rollout cards    rollout   E in full, the staged version in host memory
+//   exclusive reference cards  score     R
+//   shared cards               train              T in full, the remainder of an idle E
 //                              offload_optimizer  T without activations, on device and host at once
 //                              reshard, bind      T's weights stay, E's arrive; one bucket
-//                              kv_alloc           E with its cache; what an idle T keeps (parked)
+//                              kv_alloc           E with its cache; the remainder of an idle T
 //                              rollout            E in full
 //                              renew              E in full, the staged version in host memory, one
 //                                                 bucket (where engines switch one by one)
@@ -19,9 +19,9 @@
 //                              onload_reference   R's weights on device and host (fused)
 //                              score              R in full, T parked (fused)
 //                              onload             T without activations, on device and host
-// `separate` has groups of the first three kinds, `colocated` a shared group, `fused` one with the
-// reference in it, `hybrid` own cards of the rollout and a shared group.
-// Ledgers: role_memory.hpp. Range: theirs.
+// `separate` has groups of the first three kinds, `colocated` a shared group, `fused` a shared
+// group with the reference, `hybrid` exclusive rollout cards and a shared group.
+// Ledgers and range of validity: role_memory.hpp.
 #pragma once
 
 #include "actors/simulation/placement_mode.hpp"
@@ -37,27 +37,28 @@ namespace temper::actors {
 
 enum class ReferencePlace { None, Own, InTurn };
 
-/// Who is where, as counts.
+/// Placement of the roles, as counts.
 struct SimulatedPlacement {
   SimulatedRun run;
   PlacementMode mode = PlacementMode::Separate;
-  std::int64_t rollout_cards = 1;  ///< In hybrid mode the fixed ones: the trainer's switch.
-  std::int64_t engines = 1;        ///< On rollout_cards.
-  std::int32_t concurrency = 0;    ///< Of an engine.
+  std::int64_t rollout_cards = 1;  ///< In hybrid mode only the exclusive ones; the trainer's cards
+                                   ///< switch roles.
+  std::int64_t engines = 1;        ///< Engines on rollout_cards.
+  std::int32_t concurrency = 0;    ///< Concurrent responses per engine.
   ReferencePlace reference = ReferencePlace::None;
   std::int64_t references = 1;
-  std::int64_t reference_cards = 0;  ///< Of all references.
-  bool one_by_one = false;           ///< Engines that stay take new weights while they generate.
+  std::int64_t reference_cards = 0;  ///< Cards of all references together.
+  bool one_by_one = false;           ///< Remaining engines receive new weights while they generate.
 };
 
-/// The settings of an engine on the rollout's own cards.
+/// Settings of an engine on exclusive rollout cards.
 SimulationSettings own_engine(const SimulatedPlacement& placement);
-/// The settings of an engine on shared cards. Requires: a mode that has them.
+/// Settings of an engine on shared cards. Requires: a mode with shared cards.
 SimulationSettings switching_engine(const SimulatedPlacement& placement);
-/// The settings of a reference. Requires: there is one.
+/// Settings of a reference. Requires: the run has one.
 SimulationSettings one_reference(const SimulatedPlacement& placement);
 
-/// What each role holds per device of a group of cards in one phase.
+/// Memory of each role per device of a card group in one phase.
 struct PhaseLedger {
   struct Part {
     std::string_view role;
@@ -66,19 +67,19 @@ struct PhaseLedger {
   std::string_view group;
   std::string_view phase;
   std::vector<Part> parts;
-  double device_capacity = 0, host_capacity = 0;  ///< Of the hardware that these cards are of.
+  double device_capacity = 0, host_capacity = 0;  ///< Capacities of the hardware of these cards.
 
   double device() const;
   double host() const;
-  /// Every entry that is not zero, in GiB.
+  /// Lists every nonzero entry, in GiB.
   std::string text() const;
 };
 
-/// Every phase of every group. Error: a layout that does not divide the model or its cards, or a KV
-/// cache that cannot hold one longest response.
+/// Computes every phase of every group. Error: a layout that does not divide the model or its
+/// cards, or a KV cache smaller than one longest response.
 Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& placement);
 
-/// Bytes of a device's share of host memory that no phase needs; none for what does not fit.
+/// Bytes of a device's share of host memory that no phase needs; empty if a phase does not fit.
 std::optional<double> host_left(const SimulatedPlacement& placement);
 
 /// "1.50" for 1.5 GiB.

@@ -21,18 +21,19 @@ std::int64_t divided_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// Longest first, each into the emptiest of `bins` (the last of equals).
+/// Puts each sequence, longest first, into the emptiest of `bins` (the last of equals).
 std::vector<Bin> fill(const std::vector<Tokens>& descending, std::size_t bins) {
-  using Entry = std::pair<std::int64_t, std::size_t>;  // Tokens, bin counted from the last.
+  // Tokens, and the bin's index counted from the end.
+  using Entry = std::pair<std::int64_t, std::size_t>;
   std::vector<Bin> out(bins);
-  std::vector<Entry> heap(bins);  // The emptiest on top.
+  std::vector<Entry> heap(bins);  // Min-heap by tokens.
   const auto put = [&](std::size_t bin, Tokens length) {
     const auto tokens = static_cast<double>(length.count());
     out[bin].tokens += length.count();
     out[bin].squares += tokens * tokens;
     ++out[bin].sequences;
   };
-  // The first ones find empty bins; from the last to the first these are in order, so a heap.
+  // The first sequences go to empty bins; in reverse order these are sorted, hence a heap.
   const std::size_t direct = std::min(bins, descending.size());
   for (std::size_t i = 0; i < direct; ++i)
     put(i, descending[i]);
@@ -53,7 +54,8 @@ bool within(const std::vector<Bin>& bins, std::int64_t limit) {
                              [&](const Bin& b) { return b.tokens <= limit || b.sequences <= 1; });
 }
 
-/// Fewest micro-batches that could hold them: by tokens, and one for each over half of the limit.
+/// Lower bound of the number of micro-batches: by tokens, and one for each sequence over half of
+/// the limit.
 std::int64_t fewest(const std::vector<Tokens>& descending,
                     std::int64_t tokens,
                     std::int64_t limit) {
@@ -100,7 +102,7 @@ std::vector<Tokens> repeated(std::vector<Tokens> lengths, std::int64_t times) {
 }
 
 Packing pack(std::vector<Tokens> lengths, const PackingLimits& limits) {
-  TEMPER_CHECK(!lengths.empty(), "there is a sequence to pack");
+  TEMPER_CHECK(!lengths.empty(), "expected at least one sequence to pack");
   std::ranges::sort(lengths, std::greater<>{});
   Packing out;
   out.replicas = limits.replicas;

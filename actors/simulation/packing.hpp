@@ -1,18 +1,17 @@
-// How sequences of different lengths share the micro-batches of a step, and what attention over
-// them costs beside one long sequence. Used by trainer and reference. Values only.
+// Packing of sequences of different lengths into micro-batches, and the cost of attention over
+// packed sequences compared with one long sequence. Used by trainer and reference. Values only.
 //
-// Packing: longest first into the emptiest micro-batch; as few micro-batches as hold `limit` tokens
-// each, found by trying (a sequence longer than that has one to itself). Micro-batches go to the
-// replicas fullest first, back and forth.
+// Packing: longest first into the emptiest micro-batch, with the smallest number of micro-batches
+// of at most `limit` tokens, found by trial (a longer sequence has its own). Micro-batches are
+// assigned to the replicas fullest first, back and forth.
 //
-// Attention. sim_hw prices a micro-batch of T packed tokens as one sequence of T. Packed sequences
-// attend each to itself: with Q the sum of their squared lengths, the scores are those of T^2 / Q
-// sequences of Q / T tokens, which also has T tokens. T and Q are means over the micro-batches of
-// the busiest replica; where long sequences have micro-batches of their own, Q / T exceeds T and
-// the correction adds. The correction is the difference of
-// attention_prefill_seconds() for the two shapes in every layer, as often as the pass runs it.
-// Assumed: it does not change which stage is slowest, nor what communication hides behind
-// attention.
+// Attention. sim_hw prices a micro-batch of T packed tokens as one sequence of T tokens, but packed
+// sequences attend only to themselves. With Q the sum of their squared lengths, the scores are
+// those of T^2 / Q sequences of Q / T tokens, which also have T tokens in total. T and Q are means
+// over the micro-batches of the busiest replica. If long sequences have their own micro-batches, Q
+// / T exceeds T and the correction is positive. The correction is the difference of
+// attention_prefill_seconds() for the two shapes in every layer, for each time the pass runs it.
+// Assumption: it changes neither the slowest stage nor the communication hidden behind attention.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -26,34 +25,35 @@
 namespace temper::actors {
 
 struct Packing {
-  std::int64_t micro_batches = 0;  ///< Of each replica.
+  std::int64_t micro_batches = 0;  ///< Micro-batches per replica.
   std::int64_t replicas = 1;
-  std::int64_t tokens = 0;          ///< Of all sequences.
-  std::int64_t busiest_tokens = 0;  ///< Of the replica with the most.
-  std::int64_t largest_tokens = 0;  ///< Of a micro-batch.
-  double busiest_squares = 0;       ///< Most squared lengths that a replica has.
+  std::int64_t tokens = 0;          ///< Tokens of all sequences.
+  std::int64_t busiest_tokens = 0;  ///< Tokens of the busiest replica.
+  std::int64_t largest_tokens = 0;  ///< Tokens of the largest micro-batch.
+  double busiest_squares = 0;       ///< Largest sum of squared lengths of a replica.
 
-  /// Mean of the busiest replica's micro-batches, rounded up.
+  /// Mean tokens of the busiest replica's micro-batches, rounded up.
   Tokens mean_tokens() const;
   double mean_squares() const;
 };
 
 struct PackingLimits {
-  std::int64_t tokens = 1;    ///< Of a micro-batch.
+  std::int64_t tokens = 1;    ///< Most tokens per micro-batch.
   std::int64_t replicas = 1;  ///< Data parallelism.
-  std::int64_t multiple = 1;  ///< What the number of micro-batches of a replica is rounded up to.
+  std::int64_t multiple = 1;  ///< The number of micro-batches of a replica is rounded up to a
+                              ///< multiple of this.
 
   auto operator<=>(const PackingLimits&) const = default;
 };
-/// Each length so many times, as in a thinned run, where it counts for others.
+/// Repeats each length, as in a thinned run, where each response stands for several.
 std::vector<Tokens> repeated(std::vector<Tokens> lengths, std::int64_t times);
-/// Requires: limits of 1 or more, lengths above 0, at least one.
+/// Requires: limits >= 1, and at least one length, all > 0.
 Packing pack(std::vector<Tokens> lengths, const PackingLimits& limits);
 
-/// Packings of the same sequences under different limits, each made once. One thread.
+/// Caches packings of the same sequences under different limits. Not thread-safe.
 class Packings {
  public:
-  /// Requires: as pack().
+  /// Requires: see pack().
   explicit Packings(std::vector<Tokens> lengths) : lengths_(std::move(lengths)) {}
   const Packing& operator()(const PackingLimits& limits);
 
@@ -65,9 +65,9 @@ class Packings {
 /// Seconds of attention's forward pass in one layer.
 struct LayerAttention {
   double packed = 0;  ///< As sim_hw prices a micro-batch of `shape`.
-  double real = 0;    ///< With the lengths it holds.
+  double real = 0;    ///< With the actual lengths.
 };
-/// Of a micro-batch of `shape`, whose sequences have `squares` in all.
+/// For a micro-batch of `shape` whose sum of squared lengths is `squares`.
 LayerAttention layer_attention(const sim_hw::ModelSpec& model,
                                const sim_hw::Device& device,
                                const sim_hw::Layout& layout,

@@ -1,10 +1,10 @@
-// Which roles of a run share cards.
+// Placement modes: the roles of a run that share cards.
 #pragma once
 
 namespace temper::actors {
 
-/// Separate: none. Colocated: rollout and trainer. Fused: the reference too. Hybrid: rollout
-/// engines have cards of their own, and the trainer's cards roll out besides while they are lent.
+/// Separate: none. Colocated: rollout and trainer. Fused: rollout, trainer and reference. Hybrid:
+/// rollout engines have exclusive cards, and the trainer's cards also generate while they are lent.
 enum class PlacementMode { Separate, Colocated, Fused, Hybrid };
 
 }  // namespace temper::actors

@@ -5,11 +5,11 @@
 namespace temper::actors {
 namespace {
 
-constexpr double kPerToken = 4;      ///< Of an id, and of a log-prob.
-constexpr double kPerResponse = 64;  ///< Ids, lengths, reward.
+constexpr double kPerToken = 4;      ///< Bytes of a token id or a log-prob.
+constexpr double kPerResponse = 64;  ///< Bytes of ids, lengths and reward.
 
 const RoleCluster& place_of(const SimulatedRun& run, RoleKind role) {
-  TEMPER_CHECK(run.clusters.has_value(), "a run of several clusters");
+  TEMPER_CHECK(run.clusters.has_value(), "the run must have several clusters");
   switch (role) {
     case RoleKind::Rollout:
       return run.clusters->rollout;
@@ -26,7 +26,7 @@ double in_count(Tokens tokens) {
   return static_cast<double>(tokens.count());
 }
 
-/// Nothing of a run of one cluster.
+/// Zero for a run with one cluster.
 Crossing crossing(const SimulatedRun& run, double bytes) {
   if (bytes <= 0)
     return {};
@@ -65,7 +65,7 @@ std::optional<BytesPerSecond> outside_of(const SimulatedRun& run, RoleKind role)
 
 sim_hw::ClusterLink link_between(const SimulatedRun& run) {
   const BetweenConfig& between = run.config.between;
-  TEMPER_CHECK(between.bandwidth.count() > 0, "the link between clusters has a bandwidth");
+  TEMPER_CHECK(between.bandwidth.count() > 0, "the link between clusters needs a bandwidth");
   return {1 / between.bandwidth.count(), seconds(between.latency)};
 }
 

@@ -1,16 +1,14 @@
-// Which hardware each role of a simulated run is on, where roles are in several clusters, and what
-// crosses between these (equations: sim_hw/network/cluster_link.hpp). With one cluster every
-// function says so, and nothing crosses.
+// The hardware of each role of a simulated run whose roles are in several clusters, and the traffic
+// between clusters (equations: sim_hw/network/cluster_link.hpp). With one cluster there is no such
+// traffic.
 //
-// Payloads, as a live run has them in its messages (docs/protocol.md), per response:
-//   from the engines to the trainer    8 bytes of a token of the response (id and log-prob), 4 of
-//   one
-//                                      of the prompt, 64 of ids, lengths and reward
-//   from the engines to the reference  4 bytes of a token of either; 64
-//   from the reference to the trainer  4 bytes of a token of the response
-// Assumed: they cross when an update, or a pass, is to begin, which waits for them; nothing of the
-// next is sent before.
-// Functions of values; no threads.
+// Payloads per response, as in the messages of a live run (docs/protocol.md):
+//   engines to trainer     8 bytes per response token (id and log-prob), 4 per prompt token, 64 for
+//                          ids, lengths and reward
+//   engines to reference   4 bytes per token; 64
+//   reference to trainer   4 bytes per response token
+// Assumption: the transfer starts when an update or a pass is about to start, and delays it;
+// nothing is sent earlier. Pure functions.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -20,23 +18,23 @@
 
 namespace temper::actors {
 
-/// Of the role's cards.
+/// Hardware of the role's cards.
 const sim_hw::HardwareSpec& hardware_of(const SimulatedRun& run, RoleKind role);
-/// From here on the run's `cluster` is the role's.
+/// Sets the run's `cluster` to that of the role.
 void look_at(SimulatedRun& run, RoleKind role);
-/// Each once: the trainer's, then those of others.
+/// Each hardware once: the trainer's first, then the others.
 std::vector<const sim_hw::HardwareSpec*> all_hardware(const SimulatedRun& run);
-/// Whether these roles are in different clusters.
+/// True if these roles are in different clusters.
 bool are_apart(const SimulatedRun& run, RoleKind a, RoleKind b);
 
-/// Of one device of the role, towards other clusters; none: there are no others.
+/// Bandwidth of one device of the role toward other clusters; empty if there are none.
 std::optional<BytesPerSecond> outside_of(const SimulatedRun& run, RoleKind role);
 
-/// Requires, as the next: the run has several clusters.
+/// This and the next function require several clusters.
 sim_hw::ClusterLink link_between(const SimulatedRun& run);
 sim_hw::OutsidePort port_of(const SimulatedRun& run, RoleKind role);
 
-/// Of responses, all together.
+/// Token totals of responses.
 struct PayloadTokens {
   std::int64_t responses = 0;
   Tokens prompt, response;
@@ -51,10 +49,10 @@ struct Crossing {
   double bytes = 0;
   double seconds = 0;
 };
-/// Of a batch on its way to the trainer; nothing where nothing crosses.
-/// Responses count for run.response_weight each.
+/// Traffic of a batch to the trainer; zero within one cluster. Each response counts
+/// run.response_weight times.
 Crossing to_trainer(const SimulatedRun& run, const PayloadTokens& batch);
-/// The same of responses on their way to the reference.
+/// The same for responses sent to the reference.
 Crossing to_reference(const SimulatedRun& run, const PayloadTokens& responses);
 
 }  // namespace temper::actors

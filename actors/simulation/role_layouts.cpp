@@ -20,12 +20,12 @@ std::int64_t devices_of(const SimulatedRun& s, std::int64_t cards) {
   return cards * s.cluster.dies_per_card;
 }
 
-/// Whatever role is looked at.
+/// Devices of the trainer, whichever role is selected.
 std::int64_t trainer_devices(const SimulatedRun& s) {
   return s.trainer_cards * hardware_of(s, RoleKind::Trainer).dies_per_card;
 }
 
-/// The largest divisor of `whole` that is at most `limit`, and 1 or more. Requires: whole >= 1.
+/// The largest divisor of `whole` that is at most `limit`; at least 1. Requires: whole >= 1.
 std::int64_t largest_divisor(std::int64_t whole, std::int64_t limit) {
   for (std::int64_t d = std::min(whole, limit); d > 1; --d) {
     if (whole % d == 0)
@@ -38,7 +38,7 @@ sim_hw::SequenceParallel sequence_parallel(std::int64_t tp) {
   return tp > 1 ? sim_hw::SequenceParallel::On : sim_hw::SequenceParallel::Off;
 }
 
-/// The trainer's layout with its data parallelism left open.
+/// The trainer's layout without data parallelism.
 sim_hw::Layout training_cuts(const TrainerEngineConfig& c) {
   sim_hw::Layout layout;
   layout.tp = c.tp;

@@ -1,11 +1,11 @@
-// How the roles of a simulated run lie on their cards: layouts, the shape of what they compute, and
-// whether a layout can be. A function takes the run where the run alone decides, and the settings
-// of one actor where its own cards do.
+// Layouts of the roles of a simulated run on their cards, the shapes of their computations, and
+// layout checks. Functions take the run if only the run matters, and the settings of one actor if
+// its cards matter.
 //
-// Assumed. Trainer: distributed optimizer (ZeRO 1), sequence parallelism where tp > 1, every layer
-// recomputed, bf16 gradients, MTP modules not trained: the published recipe of the 718B model, as
-// sim_hw/iteration/cluster.hpp has it. Reference: the trainer's layout, cut down to what divides
-// its cards. Engine: bf16 weights and cache.
+// Assumptions. Trainer: distributed optimizer (ZeRO 1), sequence parallelism if tp > 1, full
+// recomputation, bf16 gradients, MTP modules not trained: the published recipe of the 718B model,
+// as in sim_hw/iteration/cluster.hpp. Reference: the trainer's layout, reduced to what divides its
+// cards. Engine: bf16 weights and cache.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -20,10 +20,10 @@ namespace temper::actors {
 Tokens longest(const LengthConfig& lengths);
 /// Tokens of the longest micro-batch: what it packs, or one longest sequence.
 Tokens largest_micro_batch(const SimulatedRun& run);
-/// The model as it is trained: without MTP modules.
+/// The trained model, without MTP modules.
 sim_hw::ModelSpec trained_model(const SimulatedRun& run);
-/// `micro_batches` of each replica, one sequence of `tokens` each, rounded up to what tp and cp
-/// divide.
+/// `micro_batches` per replica with one sequence of `tokens` each, rounded up to a multiple of what
+/// tp and cp require.
 sim_hw::TrainShape packed_shape(const SimulatedRun& run,
                                 const sim_hw::Layout& layout,
                                 std::int64_t micro_batches,
@@ -33,9 +33,10 @@ sim_hw::TrainShape packed_shape(const SimulatedRun& run,
 // does, with no regard to memory.
 
 // Of the trainer.
-/// Over the trainer's cards; dp is what tp, pp and cp leave, 0 where they need more.
+/// Layout over the trainer's cards. dp is the remaining factor after tp, pp and cp; 0 if they need
+/// more cards.
 sim_hw::Layout trainer_layout(const SimulatedRun& run);
-/// The shape of the trainer's update, with its mechanisms.
+/// Shape of the trainer's update, including its mechanisms.
 sim_hw::TrainShape training_shape(const SimulatedRun& run,
                                   const sim_hw::Layout& layout,
                                   std::int64_t micro_batches,
@@ -43,12 +44,12 @@ sim_hw::TrainShape training_shape(const SimulatedRun& run,
 Status check_trainer(const SimulatedRun& run);
 
 // Of a reference.
-/// Over its cards: the trainer's, cut down to what divides them.
+/// Layout over its cards: the trainer's, reduced to what divides them.
 sim_hw::Layout reference_layout(const SimulationSettings& reference);
 Status check_reference(const SimulationSettings& reference);
 
 // Of a rollout engine.
-/// Over its cards.
+/// Layout over its cards.
 sim_hw::RolloutLayout rollout_layout(const SimulationSettings& engine);
 Status check_rollout(const SimulationSettings& engine);
 

@@ -20,7 +20,7 @@ sim_hw::Layout engine_shards(const sim_hw::RolloutLayout& rollout) {
   return layout;
 }
 
-/// Without its KV cache.
+/// Ledger without the KV cache.
 sim_hw::Ledger engine_ledger(const SimulationSettings& s, const sim_hw::RolloutLayout& layout) {
   sim_hw::InferenceShape shape;
   shape.batch_tokens = as_double(s.config.rollout.prefill_tokens);

@@ -1,10 +1,10 @@
-// An actor on simulated hardware: a logical process whose time moves only when its driver says so.
-// The same object runs in a worker process (rehearsal) and inside the driver (in-process).
+// An actor on simulated hardware: a logical process whose time is advanced by its driver. The same
+// object runs in a worker process (rehearsal) and inside the driver (in-process).
 //
-// The driver calls on_message() with what it commands at `now`, then advance(now); or, when nothing
-// else happens earlier anywhere, advance(*next_event()). An actor may jump between its own events
-// in closed form. What it sends goes out at the `now` of the call. All calls come from one thread;
-// equal calls give equal messages.
+// The driver calls on_message() for each command at `now`, then advance(now); or, if no other event
+// is earlier, advance(*next_event()). An actor may compute several of its own events in closed
+// form. Its messages are sent at the `now` of the call. All calls come from one thread.
+// Deterministic: equal calls give equal messages.
 #pragma once
 
 #include "actors/runtime/role.hpp"
@@ -17,14 +17,14 @@ namespace temper::actors {
 class SimulatedActor {
  public:
   virtual ~SimulatedActor() = default;
-  /// Once, at launch.
+  /// Called once, at launch.
   virtual Status start(Time now, Outbox& out) = 0;
-  /// Requires: now is not earlier than any time seen before, nor later than next_event().
+  /// Requires: `now` is not before any earlier call, nor after next_event().
   virtual Status on_message(const IncomingMessage& message, Time now, Outbox& out) = 0;
-  /// Everything due at or before `now`. Requires: as above.
+  /// Handles everything due at or before `now`. Requires: see on_message().
   virtual Status advance(Time now, Outbox& out) = 0;
-  /// When the actor may say something next by itself; what it does in silence before does not
-  /// count.
+  /// The time of the next message that the actor may send on its own; empty if it sends none.
+  /// Internal events before that do not count.
   virtual std::optional<Time> next_event() const = 0;
 };
 

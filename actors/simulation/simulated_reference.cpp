@@ -67,13 +67,13 @@ Status SimulatedReference::start(Time now, Outbox&) {
   memory_ = reference_memory(settings_);
   place_ = settings_.colocated ? Place::Host : Place::Card;
   ActorMemory predicted = memory_;
-  if (settings_.colocated)  // while other roles have the cards
+  if (settings_.colocated)  // other roles have the cards first
     predicted.host.weights = memory_.device.weights;
   meter_.predict(predicted);
   if (onboard())
     meter_.add_from_host(memory_.device.weights * meter_.devices());
   count_held();
-  doing_ = Doing::Loading;
+  state_ = State::Loading;
   until_ = now + from_seconds(onboard() ? load_seconds(fabric_, memory_) : 0);
   return {};
 }
@@ -89,16 +89,16 @@ Status SimulatedReference::on_message(const IncomingMessage& message, Time now, 
 
 Status SimulatedReference::score(CountedScore work, Time now) {
   if (!onboard())
-    return invalid_input("asked to score while its weights are in host memory");
+    return invalid_input("cannot score: the reference weights are in host memory");
   waiting_.push_back(std::move(work));
-  if (doing_ == Doing::Nothing)
+  if (state_ == State::Nothing)
     begin_pass(now);
   return {};
 }
 
 void SimulatedReference::stop(Time now, Outbox& out) {
   record(now);
-  if (doing_ == Doing::Scoring && *until_ > began_ && now >= began_)
+  if (state_ == State::Scoring && *until_ > began_ && now >= began_)
     account(temper::seconds(now - began_) / temper::seconds(*until_ - began_));
   spans_.finish(now, out, meter_);
 }
@@ -106,7 +106,7 @@ void SimulatedReference::stop(Time now, Outbox& out) {
 Status SimulatedReference::advance(Time now, Outbox& out) {
   if (until_ && *until_ <= now) {
     record(now);
-    if (doing_ == Doing::Scoring)
+    if (state_ == State::Scoring)
       account(1);
     spans_.report(now, out, &meter_);
     until_.reset();
@@ -127,7 +127,7 @@ void SimulatedReference::begin_pass(Time now) {
   for (const CountedScore& work : waiting_)
     lengths.insert(lengths.end(), work.lengths.begin(), work.lengths.end());
   under_way_ = waiting_.size();
-  doing_ = Doing::Scoring;
+  state_ = State::Scoring;
   PayloadTokens responses;
   for (const Tokens length : lengths)
     responses.add(Tokens(0), length);
@@ -146,26 +146,26 @@ void SimulatedReference::account(double share) {
   meter_.hold(pass_.memory.device.total(), pass_.memory.host.total());
 }
 
-/// Its weights, wherever they are.
+/// Counts its weights, wherever they are.
 void SimulatedReference::count_held() {
   const double weights = memory_.device.weights;
   meter_.hold(memory_.device.reserve + (onboard() ? weights : 0), onboard() ? 0 : weights);
 }
 
 void SimulatedReference::finish(Time, Outbox& out) {
-  switch (std::exchange(doing_, Doing::Nothing)) {
-    case Doing::Nothing:
+  switch (std::exchange(state_, State::Nothing)) {
+    case State::Nothing:
       break;
-    case Doing::Loading:
+    case State::Loading:
       out.send(Ready{});
       break;
-    case Doing::Scoring:
+    case State::Scoring:
       for (; under_way_ > 0; --under_way_) {
         out.send(CountedScored{waiting_.front().lease});
         waiting_.pop_front();
       }
       break;
-    case Doing::Switching:
+    case State::Switching:
       count_held();
       if (switched_.cost.duration > Duration{} && onboard())
         meter_.add_from_host(memory_.device.weights * meter_.devices());
@@ -176,15 +176,15 @@ void SimulatedReference::finish(Time, Outbox& out) {
   }
 }
 
-/// Its weights to the card or to the host; an action that cannot be is answered at once.
+/// Moves the weights to the cards or to the host; an unsupported action is answered at once.
 void SimulatedReference::begin_switch(const Switch& work, Time now, Outbox& out) {
   const SwitchAction action = work.action;
   switched_ = {.action = action, .cost = {}, .error = {}};
   const bool comes = action == SwitchAction::OnloadReference;
   if (!comes && action != SwitchAction::OffloadReference)
-    switched_.error = "a reference cannot " + std::string(name_of(action));
-  else if (doing_ != Doing::Nothing)
-    switched_.error = std::string(name_of(action)) + " in the middle of its work";
+    switched_.error = "a reference actor does not support " + std::string(name_of(action));
+  else if (state_ != State::Nothing)
+    switched_.error = "cannot " + std::string(name_of(action)) + " while a pass is running";
   if (!switched_.error.empty()) {
     out.send(switched_);
     return;
@@ -201,12 +201,12 @@ void SimulatedReference::begin_switch(const Switch& work, Time now, Outbox& out)
   place_ = comes ? Place::Card : Place::Host;
   cost.device_after = held(Place::Card);
   cost.host_after = held(Place::Host);
-  doing_ = Doing::Switching;
+  state_ = State::Switching;
   until_ = now + cost.duration;
   began_ = recorded_ = now;
 }
 
-/// From the hosts of the cards that it had last, as if nothing lay where it is needed.
+/// Assumes that all weights move from the hosts of its previous cards, even those already in place.
 double SimulatedReference::settle_on(const std::vector<CardId>& cards) {
   if (cards.empty() || cards == cards_)
     return 0;
@@ -224,11 +224,11 @@ Bytes SimulatedReference::held(Place where) const {
 }
 
 void SimulatedReference::record(Time now) {
-  if (!until_ || doing_ == Doing::Loading)
+  if (!until_ || state_ == State::Loading)
     return;
   if (recorded_ < began_)
     spans_.add(CardState::WeightSync, recorded_, std::min(began_, now));
-  spans_.add(doing_ == Doing::Switching ? CardState::Switch : CardState::Reference,
+  spans_.add(state_ == State::Switching ? CardState::Switch : CardState::Reference,
              std::max(recorded_, began_),
              now);
   recorded_ = now;

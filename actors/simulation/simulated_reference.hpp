@@ -1,12 +1,12 @@
-// The reference on simulated hardware: one forward pass at a time, over all leases that wait.
-// One that takes turns on its cards (SimulationSettings::colocated) starts with its weights in host
-// memory; OnloadReference and OffloadReference move them over each device's link.
+// The reference on simulated hardware: one forward pass at a time over all waiting leases. On
+// time-shared cards (SimulationSettings::colocated) it starts with its weights in host memory;
+// OnloadReference and OffloadReference move them over each device's link.
 //
 //   pass = sim_hw::forward_iteration_seconds() of the packed micro-batches (packing.hpp)
 //        + attention correction: (real - packed) forward attention x (m L_1 + L - L_1)
-// with m micro-batches of a replica, L layers, L_1 of them on the first stage, which has the most.
-// It uses forward FLOP of whole sequences, the exchanges of sim_hw::forward_traffic(), and memory
-// by the longest micro-batch. Layout: reference_layout(). Constants: those of the hardware.
+// with m micro-batches per replica, and L layers, L_1 of them on the first stage, the largest.
+// It counts forward FLOP of whole sequences, the traffic of sim_hw::forward_traffic(), and memory
+// for the longest micro-batch. Layout: reference_layout(). Constants: those of the hardware.
 #pragma once
 
 #include "actors/protocol/counted.hpp"
@@ -25,18 +25,18 @@ namespace temper::actors {
 struct ReferencePass {
   double seconds = 0;
   double flops = 0;
-  sim_hw::LevelBytes sent;  ///< By all devices.
-  ActorMemory memory;       ///< Of one device.
+  sim_hw::LevelBytes sent;  ///< Bytes sent by all devices.
+  ActorMemory memory;       ///< Memory of one device.
 };
 
-/// Forward passes of a reference. Requires: settings that check_reference() accepts.
+/// Cost model of forward passes. Requires: settings that check_reference() accepts.
 class ReferenceModel {
  public:
   explicit ReferenceModel(const SimulationSettings& settings);
   /// Requires: at least one length.
   ReferencePass pass(std::vector<Tokens> lengths) const;
   double seconds(std::vector<Tokens> lengths) const { return pass(std::move(lengths)).seconds; }
-  /// How sequences are packed, and what a pass over them takes.
+  /// Packing limits, and the duration of a pass over packed sequences.
   PackingLimits limits() const;
   double seconds(const Packing& packing) const;
 
@@ -57,7 +57,7 @@ class SimulatedReference final : public SimulatedActor {
  public:
   explicit SimulatedReference(SimulationSettings settings);
 
-  /// Error: no layout of the trainer's kind divides the cards.
+  /// Error InvalidInput if no reduced layout of the trainer divides the cards.
   Status start(Time now, Outbox& out) override;
   Status on_message(const IncomingMessage& message, Time now, Outbox& out) override;
   Status advance(Time now, Outbox& out) override;
@@ -69,31 +69,31 @@ class SimulatedReference final : public SimulatedActor {
   Status score(CountedScore work, Time now);
   void stop(Time now, Outbox& out);
   void begin_switch(const Switch& work, Time now, Outbox& out);
-  /// Takes the layout of these cards; empty: of all. Returns the seconds in which its weights come
-  /// to their hosts.
+  /// Switches to the layout of these cards (empty: all cards). Returns the seconds for moving its
+  /// weights to their hosts.
   double settle_on(const std::vector<CardId>& cards);
   bool onboard() const { return place_ == Place::Card; }
   Bytes held(Place where) const;
-  /// Adds the pass under way to the spans, as far as it is.
+  /// Adds the finished part of the current pass to the spans.
   void record(Time now);
-  /// Counts a share of the pass under way as used.
+  /// Adds a share of the current pass to the usage.
   void account(double share);
   void count_held();
 
-  SimulationSettings settings_;          ///< cards: those that it has now.
-  std::optional<ReferenceModel> model_;  ///< Made by start().
-  std::vector<CardId> cards_;            ///< That it has now; empty: all.
+  SimulationSettings settings_;          ///< `cards` is the current number.
+  std::optional<ReferenceModel> model_;  ///< Created by start().
+  std::vector<CardId> cards_;            ///< Current cards; empty: all.
   sim_hw::Fabric fabric_;
   ActorMemory memory_;
-  enum class Doing { Nothing, Loading, Scoring, Switching } doing_ = Doing::Nothing;
+  enum class State { Nothing, Loading, Scoring, Switching } state_ = State::Nothing;
   Place place_ = Place::Card;
-  std::deque<CountedScore> waiting_;  ///< The first `under_way_` are in the pass.
+  std::deque<CountedScore> waiting_;  ///< The first `under_way_` are in the current pass.
   std::size_t under_way_ = 0;
-  ReferencePass pass_;         ///< Under way.
-  Switched switched_;          ///< Of the switch under way.
-  std::optional<Time> until_;  ///< End of what it is doing.
-  Time began_{};               ///< The pass, with its responses there.
-  Time recorded_{};            ///< That is in `spans_` before this.
+  ReferencePass pass_;         ///< The current pass.
+  Switched switched_;          ///< Result of the current switch.
+  std::optional<Time> until_;  ///< End of the current activity.
+  Time began_{};               ///< Start of the current pass, after its responses arrived.
+  Time recorded_{};            ///< Activity before this time is in `spans_`.
   SpanLog spans_;
   UsageMeter meter_;
 };

@@ -88,7 +88,8 @@ void SimulatedReward::assign(const CountedJudge& work, Time now) {
   }
   Lease lease{now, ++sequence_, {.lease = work.lease, .items = {}}};
   lease.verdict.items.reserve(work.items.size());
-  std::optional<std::uint64_t> group;  // Of `probability`: neighbours are mostly of one.
+  // Group of `probability`, cached because adjacent responses mostly share it.
+  std::optional<std::uint64_t> group;
   double probability = 0;
   for (const auto& item : work.items) {
     if (const std::uint64_t own = model_.group_of(item.response); group != own) {

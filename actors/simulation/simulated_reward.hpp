@@ -1,11 +1,11 @@
-// The reward on simulated hardware: `pool` workers judge one response each, in the order they came;
-// a lease is answered when its last response is judged.
+// The reward actor on simulated hardware: `pool` workers judge one response each, in order of
+// arrival; a lease is answered when its last response is judged.
 //
-// Latency of a response: lognormal with the configured mean and ratio of its 99th percentile to its
-// median (sigma = ln(ratio) / 2.3263, mu = ln(mean) - sigma^2 / 2). Reward: 1 with the probability
-// p of its group, else 0; p = the mean of two uniform numbers, so that some groups are easy, some
-// hard and most between. Both are fixed by the seed and the response's id, whoever judges it. The
-// workers are of the host: they take no device memory.
+// Latency of a response: lognormal with the configured mean and ratio of 99th percentile to median
+// (sigma = ln(ratio) / 2.3263, mu = ln(mean) - sigma^2 / 2). Reward: 1 with the probability p of
+// its group, otherwise 0; p is the mean of two uniform numbers, so some groups are easy, some hard,
+// and most in between. Both depend only on the seed and the response id. The workers run on the
+// host and use no device memory.
 #pragma once
 
 #include "actors/protocol/counted.hpp"
@@ -17,10 +17,10 @@
 
 namespace temper::actors {
 
-/// What judging a response takes, and what comes out.
+/// Latency and reward of judging a response.
 class RewardModel {
  public:
-  /// `responses_per_group`: of the run; responses so numbered share their group's probability.
+  /// `responses_per_group`: responses of one group share their group's probability.
   RewardModel(const RewardPoolConfig& config,
               std::uint64_t seed,
               std::uint64_t responses_per_group);
@@ -63,25 +63,25 @@ class SimulatedReward final : public SimulatedActor {
     Time done;
     std::uint64_t sequence;
     Judged verdict;
-    /// For a queue whose top is the earliest, the oldest of equals.
+    /// Orders a queue by time, then by sequence, earliest on top.
     bool operator<(const Lease& other) const {
       return std::tie(other.done, other.sequence) < std::tie(done, sequence);
     }
   };
 
-  /// Gives its responses to the workers that are free first.
+  /// Assigns its responses to the workers that become free first.
   void assign(const CountedJudge& work, Time now);
-  /// Adds what the pool was busy with until `now`: from the first response after a pause to the
-  /// last end there is no instant without a worker at work.
+  /// Adds the busy time of the pool until `now`: from the first response after a pause to the last
+  /// end, at least one worker is always busy.
   void record(Time now);
 
   const RewardModel model_;
-  /// When each worker that had work is free; the others are free at once.
+  /// When each worker that has had work becomes free; the others are free.
   std::priority_queue<Time, std::vector<Time>, std::greater<>> free_at_;
   const std::size_t pool_;
   std::priority_queue<Lease> leases_;
   std::uint64_t sequence_ = 0;
-  Time recorded_{};  ///< Busy time before it is in `spans_`.
+  Time recorded_{};  ///< Busy time before this is in `spans_`.
   Time busy_until_{};
   SpanLog spans_;
 };

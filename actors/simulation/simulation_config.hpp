@@ -1,5 +1,5 @@
-// What a run on simulated hardware simulates: the cluster, the model, how each role is laid out
-// over its cards. The section `simulation` of a pipeline; resolved, it travels to every actor.
+// Configuration of simulated hardware: the cluster, the model, and the layout of each role on its
+// cards. The section `simulation` of a pipeline; resolved, it is sent to every actor.
 #pragma once
 
 #include "actors/protocol/role_config.hpp"
@@ -32,14 +32,14 @@ struct EnumNames<actors::PublicationMode> {
 
 namespace actors {
 
-/// One rollout engine: what its cards' devices are to each other.
+/// Layout of one rollout engine.
 struct RolloutEngineConfig {
-  std::int64_t tp = 1;                 ///< Devices of one replica of attention.
-  std::int64_t ep = 1;                 ///< Devices that share the experts; within one engine.
-  double kv_share = 0.9;               ///< Of the memory that weights leave, for keys and values.
+  std::int64_t tp = 1;                 ///< Devices per attention replica.
+  std::int64_t ep = 1;                 ///< Devices over which the experts of one engine are spread.
+  double kv_share = 0.9;               ///< Share of the memory left by weights that is used for KV.
   std::int64_t block = 128;            ///< Tokens of a KV block.
-  std::int64_t prefill_tokens = 8192;  ///< Of one prefill step, per replica.
-  bool tuned_host = true;              ///< Without the overhead of an untuned host.
+  std::int64_t prefill_tokens = 8192;  ///< Most tokens per prefill step and replica.
+  bool tuned_host = true;              ///< False adds the overhead of an untuned host.
 
   bool operator==(const RolloutEngineConfig&) const = default;
 };
@@ -47,27 +47,29 @@ template <class V>
 void describe(V& v, RolloutEngineConfig& c) {
   v.field(1, "tp", c.tp, {.doc = "Tensor parallelism, in devices.", .min = 1});
   v.field(2, "ep", c.ep, {.doc = "Expert parallelism, in devices of one engine.", .min = 1});
-  v.field(3,
-          "kv_share",
-          c.kv_share,
-          {.doc = "Of the memory left by weights, for KV.", .min = 0.01, .max = 1.0});
+  v.field(
+      3,
+      "kv_share",
+      c.kv_share,
+      {.doc = "Share of the memory left by weights that is used for KV.", .min = 0.01, .max = 1.0});
   v.field(4, "block", c.block, {.doc = "Tokens of a KV block.", .min = 1});
   v.field(5,
           "prefill_tokens",
           c.prefill_tokens,
-          {.doc = "Most tokens of a prefill step and replica.", .min = 1});
+          {.doc = "Most tokens per prefill step and replica.", .min = 1});
   v.field(6,
           "tuned_host",
           c.tuned_host,
-          {.doc = "Host without garbage collection pauses, cores pinned."});
+          {.doc = "Tuned host: no garbage collection pauses, pinned cores."});
 }
 
 struct TrainerEngineConfig {
   std::int64_t tp = 1, pp = 1, vpp = 1, ep = 1, cp = 1;
-  std::int64_t micro_batch_tokens = 8192;  ///< Responses are packed up to this.
-  bool optimizer_on_host = true;           ///< Its states live in host memory between updates.
+  std::int64_t micro_batch_tokens = 8192;  ///< Responses are packed into micro-batches of at most
+                                           ///< this size.
+  bool optimizer_on_host = true;           ///< Optimizer states are in host memory between updates.
   sim_hw::LayerBalance layer_balance = sim_hw::LayerBalance::LastShort;
-  sim_hw::Mechanisms mechanisms{};  ///< Of its steps.
+  sim_hw::Mechanisms mechanisms{};  ///< Mechanisms of its steps.
 
   bool operator==(const TrainerEngineConfig&) const = default;
 };
@@ -75,24 +77,24 @@ template <class V>
 void describe(V& v, TrainerEngineConfig& c) {
   v.field(1, "tp", c.tp, {.doc = "Tensor parallelism, in devices.", .min = 1});
   v.field(2, "pp", c.pp, {.doc = "Pipeline stages.", .min = 1});
-  v.field(3, "vpp", c.vpp, {.doc = "Chunks of a stage.", .min = 1});
+  v.field(3, "vpp", c.vpp, {.doc = "Virtual pipeline chunks per stage.", .min = 1});
   v.field(4, "ep", c.ep, {.doc = "Expert parallelism, in devices.", .min = 1});
   v.field(5, "cp", c.cp, {.doc = "Context parallelism, in devices.", .min = 1});
   v.field(6,
           "micro_batch_tokens",
           c.micro_batch_tokens,
-          {.doc = "Tokens that a micro-batch packs.", .min = 1});
+          {.doc = "Most tokens per packed micro-batch.", .min = 1});
   v.field(7, "optimizer_on_host", c.optimizer_on_host, {.doc = "Optimizer states in host memory."});
   v.field(8,
           "layer_balance",
           c.layer_balance,
-          {.doc = "Layers of pipeline stages: the last has what is left, or all as many, or heads "
+          {.doc = "Distribution of layers over pipeline stages: the last gets the rest, or all the "
+                  "same, or heads "
                   "count."});
-  v.field(9, "mechanisms", c.mechanisms, {.doc = "How a training step is run."});
+  v.field(9, "mechanisms", c.mechanisms, {.doc = "Mechanisms of a training step."});
 }
 
-/// Rewards are judged by `pool` workers of each reward actor, each response taking a lognormal
-/// time.
+/// Each reward actor has `pool` workers; judging a response takes a lognormal time.
 struct RewardPoolConfig {
   Duration mean = std::chrono::seconds(1);
   double p99_over_median = 4;
@@ -101,7 +103,10 @@ struct RewardPoolConfig {
 template <class V>
 void describe(V& v, RewardPoolConfig& c) {
   v.field(1, "mean", c.mean, {.doc = "Mean time to judge one response.", .min = Duration(0)});
-  v.field(2, "p99_over_median", c.p99_over_median, {.doc = "Spread of that time.", .min = 1.0});
+  v.field(2,
+          "p99_over_median",
+          c.p99_over_median,
+          {.doc = "Ratio of the 99th percentile to the median of that time.", .min = 1.0});
   v.field(3, "pool", c.pool, {.doc = "Responses judged at once per reward actor.", .min = 1});
 }
 
@@ -114,15 +119,16 @@ void describe(V& v, PublicationConfig& c) {
   v.field(1,
           "mode",
           c.mode,
-          {.doc = "Broadcast: every engine receives from the trainer; relay: from the engine "
-                  "before it."});
-  v.field(2,
-          "link_share",
-          c.link_share,
-          {.doc = "Of the speed of links, what weights reach when they are published or change "
-                  "places in a role switch; frameworks were measured at 0.025 to 0.1.",
-           .min = 0.001,
-           .max = 1.0});
+          {.doc = "`broadcast`: every engine receives from the trainer; `relay`: from the previous "
+                  "engine."});
+  v.field(
+      2,
+      "link_share",
+      c.link_share,
+      {.doc = "Share of the link bandwidth that weights reach when they are published or move in "
+              "a role switch; measured frameworks reach 0.025 to 0.1.",
+       .min = 0.001,
+       .max = 1.0});
 }
 
 struct SimulationConfig {
@@ -142,15 +148,17 @@ struct SimulationConfig {
 };
 template <class V>
 void describe(V& v, SimulationConfig& c) {
-  v.field(1,
-          "cluster",
-          c.cluster,
-          {.doc = "Hardware of all cards, from configs/hardware or a path; or else `clusters`."});
+  v.field(
+      1,
+      "cluster",
+      c.cluster,
+      {.doc =
+           "Hardware of all cards, from configs/hardware or a path; alternative to `clusters`."});
   v.field(12,
           "clusters",
           c.clusters,
-          {.doc = "Hardware that differs from card to card; a role's cards are all of one of them, "
-                  "and the rollout's of the first unless `placement` says otherwise."});
+          {.doc = "Clusters of different hardware. All cards of a role are in one cluster; the "
+                  "rollout's are in the first unless `placement` says otherwise."});
   v.field(13, "between", c.between, {.doc = "The link between clusters."});
   v.field(2, "model", c.model, {.doc = "Model, from configs/models or a path."});
   v.field(3, "prompt", c.prompt, {.doc = "Lengths of prompts."});
@@ -158,21 +166,20 @@ void describe(V& v, SimulationConfig& c) {
   v.field(5, "rollout", c.rollout, {.doc = "Layout of a rollout engine."});
   v.field(6, "trainer", c.trainer, {.doc = "Layout of the trainer."});
   v.field(7, "reward", c.reward, {.doc = "Reward workers."});
-  v.field(
-      8,
-      "report_every",
-      c.report_every,
-      {.doc = "Longest time an engine keeps finished responses to itself.", .min = Duration(0)});
+  v.field(8,
+          "report_every",
+          c.report_every,
+          {.doc = "Longest time before an engine reports finished responses.", .min = Duration(0)});
   v.field(9, "publication", c.publication, {.doc = "How new weights reach the engines."});
-  v.field(10, "faults", c.faults, {.doc = "What fails, how often, and what replaces it."});
-  v.field(11, "checkpoint", c.checkpoint, {.doc = "What a checkpoint costs."});
+  v.field(10, "faults", c.faults, {.doc = "Fault injection."});
+  v.field(11, "checkpoint", c.checkpoint, {.doc = "Cost of a checkpoint."});
 }
 
-/// The cluster that a role's cards are of.
+/// The cluster of a role's cards.
 struct RoleCluster {
-  std::int64_t index = 0;  ///< In `clusters`.
+  std::int64_t index = 0;  ///< Index in `clusters`.
   sim_hw::HardwareSpec hardware;
-  BytesPerSecond port{};  ///< Of one device towards other clusters.
+  BytesPerSecond port{};  ///< Bandwidth of one device toward other clusters.
 };
 template <class V>
 void describe(V& v, RoleCluster& c) {
@@ -180,7 +187,7 @@ void describe(V& v, RoleCluster& c) {
   v.field(2, "hardware", c.hardware);
   v.field(3, "port", c.port);
 }
-/// Of each role that has cards. A run without a reference has the trainer's for it.
+/// The clusters of the roles that have cards. Without a reference, `reference` is the trainer's.
 struct RoleClusters {
   RoleCluster trainer, rollout, reference;
 };
@@ -191,30 +198,30 @@ void describe(V& v, RoleClusters& c) {
   v.field(3, "reference", c.reference);
 }
 
-/// What is true of a whole simulated run, for every role alike: the above with its descriptions and
-/// traces read, and the trainer, of which there is one.
+/// Settings of a whole simulated run, the same for every role: the configuration with its
+/// descriptions and traces loaded, and the trainer.
 struct SimulatedRun {
   SimulationConfig config;
-  /// Of the role that is looked at, of which an actor's settings have their own; else the
-  /// trainer's.
+  /// Hardware of the selected role (in the settings of an actor: its own); otherwise the trainer's.
   sim_hw::HardwareSpec cluster;
-  std::optional<RoleClusters> clusters{};  ///< None: every role is in `cluster`.
+  std::optional<RoleClusters> clusters{};  ///< Empty: every role is in `cluster`.
   sim_hw::ModelSpec model;
-  std::int64_t trainer_cards = 1;  ///< Of the trainer: where weights come from.
-  bool deadline_first = false;     ///< Engines: the oldest group enters first, the youngest leaves.
-  /// Responses that each simulated one counts for: the costs are those of so many times the work
-  /// that is there (study/simulate/simulate.hpp, thinned runs).
+  std::int64_t trainer_cards = 1;  ///< Cards of the trainer, from which weights are sent.
+  bool deadline_first = false;     ///< Engines admit the oldest group first and evict the youngest.
+  /// Number of responses that each simulated response stands for; costs are multiplied accordingly
+  /// (study/simulate/simulate.hpp, thinned runs).
   std::int64_t response_weight = 1;
 };
 
-/// What one actor of such a run has to know: the run, and its own share of it.
+/// Settings of one actor: the run, and its own share of it.
 struct SimulationSettings : SimulatedRun {
-  std::int64_t cards = 1;          ///< Of this actor.
-  std::int64_t rollout_cards = 1;  ///< rollout: of all engines that take over a version with it.
-  std::int32_t concurrency = 0;    ///< rollout: most responses at once.
-  bool colocated = false;          ///< Takes turns with other roles on its cards.
-  /// Bytes of a device's share of host memory that no role needs in any phase; none: what the
-  /// engine's own ledger leaves.
+  std::int64_t cards = 1;          ///< Cards of this actor.
+  std::int64_t rollout_cards = 1;  ///< rollout: cards of all engines that switch versions together
+                                   ///< with this one.
+  std::int32_t concurrency = 0;    ///< rollout: most concurrent responses.
+  bool colocated = false;          ///< Its cards are time-shared with other roles.
+  /// Bytes of a device's share of host memory that no role needs in any phase; empty: the remainder
+  /// of the engine's own ledger.
   std::optional<double> host_left{};
 };
 template <class V>

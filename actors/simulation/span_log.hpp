@@ -1,6 +1,7 @@
-// What a simulated actor's cards are busy with, as spans of virtual time: neighbours of one state
-// are joined, and reports go out at most once per interval, so that logs stay small. The owner asks
-// due() for its next_event() and calls report() when it advances. Usage travels with the spans.
+// Records the activity of a simulated actor's cards as spans of virtual time. Adjacent spans of one
+// state are joined, and reports are sent at most once per interval, so that logs stay small. The
+// owner includes due() in its next_event() and calls report() when it advances. Usage is sent with
+// the spans.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
@@ -15,7 +16,7 @@ class SpanLog {
  public:
   explicit SpanLog(Duration interval) : interval_(interval) {}
 
-  /// Requires: spans are added in order and do not overlap. Empty ones are left out.
+  /// Requires: spans are added in order and do not overlap. Empty spans are ignored.
   void add(CardState state, Time begin, Time end) {
     if (begin >= end)
       return;
@@ -25,7 +26,7 @@ class SpanLog {
       spans_.push_back({state, begin, end});
   }
 
-  /// When what has gathered is to be reported; none while nothing has.
+  /// When the recorded spans are due for a report; empty if there are none.
   std::optional<Time> due() const {
     if (spans_.empty())
       return std::nullopt;
@@ -42,7 +43,7 @@ class SpanLog {
     out.send(Activity{std::move(spans_), meter != nullptr ? meter->due(now) : std::nullopt});
     spans_.clear();
   }
-  /// The last report: what has gathered, and the usage whatever it is.
+  /// The last report: the remaining spans and the final usage.
   void finish(Time now, Outbox& out, UsageMeter& meter) {
     out.send(Activity{std::move(spans_), meter.report(now)});
     spans_.clear();
@@ -54,7 +55,7 @@ class SpanLog {
   Time last_report_{};
 };
 
-/// The earlier of two times that may not be.
+/// The earlier of two optional times.
 inline std::optional<Time> earlier(std::optional<Time> a, std::optional<Time> b) {
   if (!a || !b)
     return a ? a : b;

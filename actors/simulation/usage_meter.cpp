@@ -9,7 +9,7 @@
 namespace temper::actors {
 namespace {
 
-/// A month of hundreds of cards moves more bytes than a number holds: they are counted up to there.
+/// Saturates: hundreds of cards move more bytes in a month than the type can represent.
 Bytes whole_bytes(double bytes) {
   constexpr double kMost = 9.2e18;
   return Bytes(std::llround(std::min(bytes, kMost)));
@@ -29,7 +29,7 @@ UsageMeter::UsageMeter(const SimulatedRun& s,
       planes_.push_back({level.name, Bytes(0), level.bandwidth});
   }
   if (outside) {
-    TEMPER_CHECK(planes_.size() < sim_hw::Fabric::kMaxLevels, "room for one plane more");
+    TEMPER_CHECK(planes_.size() < sim_hw::Fabric::kMaxLevels, "too many network planes");
     planes_.push_back({"between clusters", Bytes(0), *outside});
   }
   planes_.push_back({"to host", Bytes(0), s.cluster.host.from_device});

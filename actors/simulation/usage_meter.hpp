@@ -1,11 +1,11 @@
-// Counts what a simulated actor uses: model FLOP (sim_hw/model/flops.hpp), bytes per network plane,
-// memory high-water marks.
+// Measures the usage of a simulated actor: model FLOP (sim_hw/model/flops.hpp), bytes per network
+// plane, memory high-water marks.
 //
-// Planes are the levels of the hardware's description, innermost first, where roles are in several
-// clusters the link between these, then the two directions of the link to the host. Collectives,
-// pipelines and offload count at their devices; a publication counts where it is received. Sums are
-// kept as doubles and rounded when they are reported. Reports go out with an activity report, at
-// most once per kEvery of virtual time, and at the end.
+// Planes are the levels of the hardware description, innermost first; then, with several clusters,
+// the link between them; then the two directions of the host link. Collectives, pipelines and
+// offloads are counted at the sending devices, a publication where it is received. Sums are doubles
+// and are rounded in reports. Usage is sent with an activity report, at most once per kEvery of
+// virtual time, and at the end.
 #pragma once
 
 #include "actors/protocol/usage.hpp"
@@ -20,37 +20,40 @@ class UsageMeter {
  public:
   static constexpr Duration kEvery = std::chrono::minutes(5);
 
-  /// Counts for an actor on `cards` cards.
-  /// `outside`: of one device towards other clusters; none: there are no others.
+  /// `cards`: cards of the actor. `outside`: bandwidth of one device toward other clusters; empty
+  /// if there are none.
   UsageMeter(const SimulatedRun& settings,
              std::int64_t cards,
              std::optional<BytesPerSecond> outside = {});
 
-  /// What the ledger says it holds at most.
+  /// Sets the peak memory predicted by the ledger.
   void predict(const ActorMemory& memory);
 
   void add_flops(double flops) { flops_ += flops; }
-  /// Bytes of all devices.
+  /// Adds bytes sent by all devices.
   void add_sent(const sim_hw::LevelBytes& bytes, double times = 1) { sent_.add(bytes, times); }
-  /// Bytes of messages that came from another cluster. Requires: there is one.
+  /// Adds bytes of messages from another cluster. Requires: there is one.
   void add_crossing(double bytes) { sent_.at[levels() - 1] += bytes; }
   void add_to_host(double bytes) { to_host_ += bytes; }
   void add_from_host(double bytes) { from_host_ += bytes; }
-  /// Bytes of one device and of its share of the host, held at once.
+  /// Records bytes held at once by one device and its share of the host.
   void hold(double device, double host);
 
   double devices() const { return devices_; }
-  /// If the last one is kEvery ago.
+  /// A report, if the last one is at least kEvery ago.
   std::optional<Usage> due(Time now);
   Usage report(Time now);
 
  private:
-  std::size_t levels() const { return planes_.size() - 2; }  ///< Without the host's.
+  std::size_t levels() const {
+    return planes_.size() - 2;
+  }  ///< Number of planes without those of
+     ///< the host.
 
   // Constant after predict().
   double devices_;
   FlopsPerSecond peak_;
-  std::vector<PlaneUse> planes_;  ///< Without bytes.
+  std::vector<PlaneUse> planes_;  ///< Planes with zero bytes.
   ActorMemory predicted_;
   double device_capacity_, host_capacity_;
   // Mutable state.

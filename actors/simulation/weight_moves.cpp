@@ -19,7 +19,7 @@ std::int64_t engines_of(const SimulationSettings& s) {
   return std::max<std::int64_t>(1, s.rollout_cards / s.cards);
 }
 
-/// Engines have as many cards each, so that all of them are more replicas of one.
+/// All engines have the same number of cards, so together they are more replicas of one engine.
 sim_hw::ShardLayout engine_shards(const SimulationSettings& s) {
   const sim_hw::RolloutLayout engine = rollout_layout(s);
   return {.tp = static_cast<std::int64_t>(engine.tp),
@@ -38,13 +38,13 @@ sim_hw::ShardLayout trainer_shards(const SimulationSettings& s, std::int64_t fir
           .first_device = first_device};
 }
 
-/// What crosses the network, and the seconds of that alone.
+/// Network traffic, and its duration alone.
 struct Transfer {
   sim_hw::ReshardTraffic traffic;
   double seconds = 0;
 };
 
-/// The engines' cards come first, the trainer's behind them, where they are not the same.
+/// The engines' cards come first, then the trainer's, unless they are the same.
 Transfer inside(const sim_hw::Fabric& fabric, const SimulationSettings& s, sim_hw::FanOut how) {
   const sim_hw::ShardLayout to = engine_shards(s);
   const sim_hw::ShardLayout from = trainer_shards(s, s.colocated ? 0 : to.devices());
@@ -83,8 +83,8 @@ WeightPublication publish_weights(const sim_hw::Fabric& fabric, const Simulation
   out.seconds = network / share;
   if (s.colocated)
     return out;
-  // The last bucket's copy to the host follows its transfer; where copies are slower, they are what
-  // the first transfer precedes.
+  // The last bucket's copy to the host follows its transfer. If copies are slower, they follow the
+  // first transfer instead.
   const double bytes = traffic.most_received();
   const double buckets = std::max(1.0, std::ceil(bytes / kBucketBytes - 1e-9));
   const double host = bytes * fabric.from_device;

@@ -193,7 +193,7 @@ Tokens TorchEngine::prefill() {
     add_rows(running_[own], 0, running_[own].cached);
   }
   if (!rows_.empty())
-    decoder_.forward(*weights_, rows_, actors::Decoder::Want::Nothing);
+    decoder_.forward(*weights_, rows_, actors::Decoder::Output::Nothing);
   for (const auto& [from, to] : copies)
     decoder_.copy_slot(running_[from].slot, running_[to].slot, running_[from].cached);
   return Tokens(static_cast<std::int64_t>(rows_.size()));
@@ -226,7 +226,7 @@ Tokens TorchEngine::recompute() {
     chosen.push_back(&r);
   }
   if (!rows_.empty())
-    decoder_.forward(*weights_, rows_, actors::Decoder::Want::Nothing);
+    decoder_.forward(*weights_, rows_, actors::Decoder::Output::Nothing);
   for (const auto& [from, to] : copies)
     decoder_.copy_slot(
         from->slot, to->slot, static_cast<std::int32_t>(to->request.prompt.size()) - 1);
@@ -236,7 +236,7 @@ Tokens TorchEngine::recompute() {
     r->outdated = false;
   }
   if (!rows_.empty())
-    decoder_.forward(*weights_, rows_, actors::Decoder::Want::Nothing);
+    decoder_.forward(*weights_, rows_, actors::Decoder::Output::Nothing);
   return Tokens(rows);
 }
 
@@ -256,7 +256,7 @@ Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
   rows_.clear();
   for (const Running& r : running_)
     rows_.push_back({r.last_token, r.slot, r.cached});
-  const auto logits = decoder_.forward(*weights_, rows_, actors::Decoder::Want::Logits);
+  const auto logits = decoder_.forward(*weights_, rows_, actors::Decoder::Output::Logits);
   const auto width = static_cast<std::size_t>(options_.vocabulary);
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Running& r = running_[i];

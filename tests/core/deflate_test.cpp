@@ -24,7 +24,7 @@ std::vector<std::string> pieces() {
   return all;
 }
 
-TEST(Deflate, UnpacksEachPieceAsItWasInOrder) {
+TEST(Deflate, UnpacksRecordsInOrder) {
   Packer packer;
   Unpacker unpacker;
   std::string packed, unpacked;
@@ -36,7 +36,7 @@ TEST(Deflate, UnpacksEachPieceAsItWasInOrder) {
   }
 }
 
-TEST(Deflate, APieceThatResemblesTheOneBeforeItIsSmall) {
+TEST(Deflate, MakesSimilarRecordsSmall) {
   Packer packer;
   std::string first, second;
   packer.pack("rollout-7 generated response 1234 under lease 55", first);
@@ -44,7 +44,7 @@ TEST(Deflate, APieceThatResemblesTheOneBeforeItIsSmall) {
   EXPECT_LT(second.size() * 3, first.size());
 }
 
-TEST(Deflate, BeginsAnewWithoutWhatCameBefore) {
+TEST(Deflate, BeginDropsEarlierRecords) {
   Packer packer;
   std::string before, packed, unpacked;
   packer.pack("something that came before", before);
@@ -55,7 +55,7 @@ TEST(Deflate, BeginsAnewWithoutWhatCameBefore) {
   EXPECT_EQ(unpacked, "something that came before it");
 }
 
-TEST(Deflate, WhatIsNotPackedIsAnError) {
+TEST(Deflate, RejectsNoise) {
   Random random(2, "noise");
   std::string unpacked;
   for (int i = 0; i < 2000; ++i) {
@@ -69,7 +69,7 @@ TEST(Deflate, WhatIsNotPackedIsAnError) {
   EXPECT_FALSE(unpacker.unpack("\xff\xff\xff", kMost, unpacked));
 }
 
-TEST(Deflate, MoreThanIsAllowedIsAnErrorAndNoMemory) {
+TEST(Deflate, StopsAtTheSizeLimit) {
   Packer packer;
   std::string packed, unpacked;
   packer.pack(std::string(std::size_t{1} << 22, 'x'), packed);

@@ -1,4 +1,4 @@
-// A user never sees the text of an exception alone.
+// Users never see the bare text of an exception.
 #include "core/exception_error.hpp"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-TEST(AnException, BecomesAnErrorWithAPlaceAndANextStep) {
+TEST(ErrorOf, AddsPlaceAndNextStepToAnException) {
   for (const Case& c : cases()) {
     std::optional<Error> error;
     try {
@@ -88,7 +88,7 @@ TEST(AnException, BecomesAnErrorWithAPlaceAndANextStep) {
   }
 }
 
-TEST(AnException, OfAFileNamesIt) {
+TEST(ErrorOf, NamesTheFiles) {
   try {
     std::filesystem::rename("/no/such/a", "/no/such/b");
   } catch (const std::exception& exception) {
@@ -98,7 +98,7 @@ TEST(AnException, OfAFileNamesIt) {
   }
 }
 
-TEST(AnExceptionDeathTest, ThatNothingCatchesOnAnotherThreadIsSaidInOurWords) {
+TEST(UncaughtExceptionDeathTest, IsReportedFromAnyThread) {
   EXPECT_DEATH(
       {
         report_uncaught_exceptions();

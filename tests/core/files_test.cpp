@@ -1,4 +1,4 @@
-// Files that somebody else may have put there, and folders whose owner is gone.
+// Files created by others, and folders whose owner has exited.
 #include "core/files.hpp"
 
 #include "core/manifest.hpp"
@@ -27,12 +27,14 @@ ErrorCode code_of(const Error& error) {
   return error.code;
 }
 
-/// What may stand in a folder where a file is expected, made by `make` under a name.
+/// A file-system object found in place of a file, created by `make` under a name.
 struct Special {
   const char* name;
   std::function<void(const fs::path& at)> make;
-  ErrorCode in_folder = ErrorCode::InvalidInput;  ///< What open_to_read(folder, name) says.
-  ErrorCode by_path = ErrorCode::InvalidInput;    ///< And open_to_read(path); Internal: it opens.
+  ErrorCode in_folder = ErrorCode::InvalidInput;  ///< Expected result of open_to_read(folder,
+                                                  ///< name).
+  ErrorCode by_path = ErrorCode::InvalidInput;    ///< Expected result of open_to_read(path);
+                                                  ///< Internal means success.
   ErrorCode to_write = ErrorCode::InvalidInput;
   static constexpr ErrorCode kOpens = ErrorCode::Internal;
 };
@@ -101,7 +103,7 @@ class SpecialFiles : public ::testing::Test {
     };
   }
 
-  /// A folder of its own for each kind, with the special file in it.
+  /// Creates a separate folder for each kind, with the special file in it.
   fs::path make(const Special& kind) {
     const fs::path folder = base_.path() / std::to_string(++made_);
     fs::create_directory(folder);
@@ -115,7 +117,7 @@ class SpecialFiles : public ::testing::Test {
   int made_ = 0;
 };
 
-TEST_F(SpecialFiles, AreNeverWaitedForAndNeverReadInAnUntrustedFolder) {
+TEST_F(SpecialFiles, AreNeverReadInAnUntrustedFolder) {
   for (const Special& kind : kinds()) {
     const UntrustedFolder folder(make(kind));
     const auto opened = open_to_read(folder, "special");
@@ -127,10 +129,10 @@ TEST_F(SpecialFiles, AreNeverWaitedForAndNeverReadInAnUntrustedFolder) {
   }
 }
 
-TEST_F(SpecialFiles, NamedByTheUserAreNotWaitedForEither) {
+TEST_F(SpecialFiles, NamedByTheUserNeverBlock) {
   for (const Special& kind : kinds()) {
     if (std::string_view(kind.name) == "a link to a terminal or none")
-      continue;  // ENXIO or a device: as it happens
+      continue;  // ENXIO or a device, depending on the environment
     const fs::path file = make(kind) / "special";
     const auto opened = open_to_read(file);
     if (kind.by_path == Special::kOpens) {
@@ -146,7 +148,7 @@ TEST_F(SpecialFiles, NamedByTheUserAreNotWaitedForEither) {
   }
 }
 
-TEST_F(SpecialFiles, AreNotWrittenThrough) {
+TEST_F(SpecialFiles, AreNeverWrittenThrough) {
   for (const Special& kind : kinds()) {
     const fs::path folder = make(kind);
     const fs::path file = folder / "special";
@@ -157,7 +159,7 @@ TEST_F(SpecialFiles, AreNotWrittenThrough) {
     }
     ASSERT_FALSE(appended) << kind.name;
     EXPECT_EQ(code_of(appended.error()), kind.to_write) << kind.name << appended.error().context;
-    // What is written atomically replaces a link, and goes to a name of its own before that.
+    // An atomic write replaces a link, and uses a separate temporary name.
     fs::rename(file, folder / "kept.partial");
     EXPECT_FALSE(write_file_atomically(folder / "kept", "x")) << kind.name;
     EXPECT_FALSE(fs::exists(folder / "kept")) << kind.name;
@@ -166,7 +168,7 @@ TEST_F(SpecialFiles, AreNotWrittenThrough) {
   }
 }
 
-TEST_F(SpecialFiles, ALinkOnTheWayIsFollowedOnlyWhereTheUserNamedIt) {
+TEST_F(SpecialFiles, LinksAreFollowedOnlyInThePathOfTheUser) {
   fs::create_directories(base_.path() / "runs/a/timeline");
   outside("runs/a/timeline/0.jsonl", "line");
   fs::create_directory_symlink(base_.path() / "runs", base_.path() / "mine");
@@ -192,7 +194,7 @@ TEST_F(SpecialFiles, ALinkOnTheWayIsFollowedOnlyWhereTheUserNamedIt) {
   }
 }
 
-TEST_F(SpecialFiles, AHoleOfAnySizeIsNoMemory) {
+TEST_F(SpecialFiles, SparseFilesAreRejectedBeforeAllocating) {
   const fs::path file = base_.path() / "hole";
   const FileDescriptor fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_EQ(::ftruncate(fd.get(), off_t{1} << 40), 0);
@@ -201,7 +203,7 @@ TEST_F(SpecialFiles, AHoleOfAnySizeIsNoMemory) {
   EXPECT_EQ(read.error().code, ErrorCode::InvalidInput);
 }
 
-TEST(ReadFile, AGitLfsPointerIsNamedInThePlaceOfItsFile) {
+TEST(ReadFile, NamesAGitLfsPointer) {
   const auto folder = TemporaryFolder::create().value();
   const fs::path file = folder.path() / "model.safetensors";
   const std::string first = "version https://git-lfs.github.com/spec/v1";
@@ -232,14 +234,14 @@ TEST(ReadFile, AGitLfsPointerIsNamedInThePlaceOfItsFile) {
   }
 }
 
-TEST(ReadFile, AFileWithoutASizeIsReadToItsEnd) {
+TEST(ReadFile, ReadsAFileOfUnknownSize) {
   const auto status = read_file("/proc/self/status");
   ASSERT_TRUE(status);
   EXPECT_NE(status->find("Name:"), std::string::npos);
 }
 
-/// As `temper check <(command)` gives one.
-TEST(ReadFile, APipeWithoutANameIsReadToItsEndButNotForEver) {
+/// A pipe as in `temper check <(command)`.
+TEST(ReadFile, ReadsAnUnnamedPipeUpToALimit) {
   const auto read_from = [](std::size_t bytes) {
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
@@ -255,7 +257,7 @@ TEST(ReadFile, APipeWithoutANameIsReadToItsEndButNotForEver) {
       }
     });
     auto content = read_file("/proc/self/fd/" + std::to_string(out.get()));
-    out.reset();  // a writer that goes on sees it
+    out.reset();  // a writer that continues gets an error
     writer.join();
     return content;
   };
@@ -264,18 +266,18 @@ TEST(ReadFile, APipeWithoutANameIsReadToItsEndButNotForEver) {
   EXPECT_EQ(code_of(read_from(std::size_t{1} << 40).error()), ErrorCode::InvalidInput);
 }
 
-/// Of this process alone: other tests leave folders behind too, where they are killed.
+/// Unique to this process: killed tests leave folders behind.
 std::string prefix() {
   return "temper-files-test-" + std::to_string(::getpid()) + "-";
 }
 
-TEST(TemporaryFolder, IsLeftAloneWhileItsOwnerLives) {
+TEST(TemporaryFolder, IsKeptWhileItsOwnerLives) {
   const auto folder = TemporaryFolder::create(prefix()).value();
   EXPECT_EQ(remove_abandoned_folders(prefix()), 0U);
   EXPECT_TRUE(fs::exists(folder.path()));
 }
 
-TEST(TemporaryFolder, IsRemovedByTheNextWhenItsOwnerWasKilled) {
+TEST(TemporaryFolder, IsRemovedAfterItsOwnerWasKilled) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
   const std::string ours = prefix();
@@ -294,7 +296,7 @@ TEST(TemporaryFolder, IsRemovedByTheNextWhenItsOwnerWasKilled) {
   EXPECT_FALSE(fs::exists(path.data()));
 }
 
-TEST(TemporaryFolder, ThatIsNoneOfOursIsLeftAlone) {
+TEST(TemporaryFolder, KeepsForeignFolders) {
   const auto folder = TemporaryFolder::create(prefix()).value();
   const fs::path foreign = folder.path().string() + "-foreign";
   fs::create_directory(foreign);

@@ -18,7 +18,7 @@ class GzipFileTest : public ::testing::Test {
   const test::TemporaryFolder folder_;
 };
 
-TEST_F(GzipFileTest, HoldsAllPiecesInTheirOrder) {
+TEST_F(GzipFileTest, ContainsAllPiecesInOrder) {
   auto file = GzipFile::create(path());
   ASSERT_TRUE(file.has_value());
   std::string all;
@@ -41,7 +41,7 @@ TEST_F(GzipFileTest, ReplacesAnOldFileAndMayBeEmpty) {
   EXPECT_LT(std::filesystem::file_size(path()), 100U);
 }
 
-TEST_F(GzipFileTest, NamesTheFolderThatIsNotThere) {
+TEST_F(GzipFileTest, NamesAMissingFolder) {
   const auto file = GzipFile::create(path() / "nowhere" / "x.gz");
   ASSERT_FALSE(file.has_value());
   EXPECT_NE(file.error().context.find("nowhere"), std::string::npos);

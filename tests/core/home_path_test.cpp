@@ -5,7 +5,7 @@
 namespace temper {
 namespace {
 
-TEST(HomePath, ALeadingTildeOrHomeIsTheHomeDirectory) {
+TEST(HomePath, ExpandsALeadingTildeOrHome) {
   const std::vector<std::pair<const char*, const char*>> cases{{"~", "/home/me"},
                                                                {"~/", "/home/me/"},
                                                                {"~/runs/x", "/home/me/runs/x"},
@@ -21,7 +21,7 @@ TEST(HomePath, ALeadingTildeOrHomeIsTheHomeDirectory) {
   EXPECT_EQ(expand_home("~", "/").value(), "/");
 }
 
-TEST(HomePath, OtherPathsStayAsTheyAre) {
+TEST(HomePath, KeepsOtherPaths) {
   for (const char* path : {"",
                            "runs/x",
                            "/abs/x",
@@ -39,7 +39,7 @@ TEST(HomePath, OtherPathsStayAsTheyAre) {
     EXPECT_EQ(expand_home(path, "/home/me").value(), path);
 }
 
-TEST(HomePath, WhatAShellWouldReplaceIsRefusedByItsName) {
+TEST(HomePath, RejectsOtherShellExpansions) {
   const std::vector<std::pair<const char*, const char*>> cases{
       {"${USER}/x", "${USER}"},
       {"${oc.env:HOME}/x", "${oc.env:HOME}"},
@@ -62,7 +62,7 @@ TEST(HomePath, WhatAShellWouldReplaceIsRefusedByItsName) {
   }
 }
 
-TEST(HomePath, WithoutAHomeOnlyPathsThatNeedItAreRefused) {
+TEST(HomePath, RejectsPathsThatNeedAMissingHome) {
   for (const char* home : {"", "relative", "~"}) {
     EXPECT_FALSE(expand_home("~/x", home)) << home;
     EXPECT_FALSE(expand_home("${HOME}", home)) << home;

@@ -14,7 +14,7 @@ std::vector<std::int64_t> integers(JsonCursor& json) {
   return all;
 }
 
-TEST(JsonCursor, ReadsWhatIsAskedForAndSkipsTheRest) {
+TEST(JsonCursor, ReadsRequestedValuesAndSkipsTheRest) {
   JsonCursor json(
       R"( {"a": {"x": [1, "]", {"y": "\\"}]}, "b": [3, -4] , "c": true, "d": -2.5e-1} )");
   std::vector<std::int64_t> b;
@@ -44,7 +44,7 @@ TEST(JsonCursor, ReadsEmptyObjectsAndArrays) {
   EXPECT_EQ(members, 2);
 }
 
-TEST(JsonCursor, EndsATextAtAQuoteThatIsNotPartOfIt) {
+TEST(JsonCursor, HandlesEscapedQuotes) {
   JsonCursor json(R"(["a\"b", "c\\", ""])");
   std::vector<std::string> texts;
   json.array([&] { texts.emplace_back(json.text()); });
@@ -52,7 +52,7 @@ TEST(JsonCursor, EndsATextAtAQuoteThatIsNotPartOfIt) {
   EXPECT_EQ(texts, (std::vector<std::string>{R"(a\"b)", R"(c\\)", ""}));
 }
 
-TEST(JsonCursor, StepsOverANullWhereThereIsOne) {
+TEST(JsonCursor, ConsumesANull) {
   JsonCursor json("[null,7]");
   int nulls = 0;
   json.array([&] { json.null() ? ++nulls : static_cast<int>(json.integer()); });
@@ -60,8 +60,8 @@ TEST(JsonCursor, StepsOverANullWhereThereIsOne) {
   EXPECT_EQ(nulls, 1);
 }
 
-/// Of each text, read as an array of integers, something is missing or too much.
-TEST(JsonCursor, RefusesWhatIsCutOffOrOfAnotherKind) {
+/// Each text is invalid as an array of integers.
+TEST(JsonCursor, RejectsTruncatedOrOtherInput) {
   for (const char* const text : {"",
                                  "[",
                                  "[1",
@@ -83,7 +83,7 @@ TEST(JsonCursor, RefusesWhatIsCutOffOrOfAnotherKind) {
   }
 }
 
-TEST(JsonCursor, RefusesWhatItSkipsWhereBracketsOrQuotesDoNotFit) {
+TEST(JsonCursor, ChecksBracketsAndQuotesOfSkippedValues) {
   for (const char* const text :
        {"{\"a\":[}", "{\"a\":[}]}", "{\"a\":\"b}", "{\"a\"}", "{\"a\":}", "{a:1}"}) {
     JsonCursor json(text);
@@ -96,7 +96,7 @@ TEST(JsonCursor, RefusesWhatItSkipsWhereBracketsOrQuotesDoNotFit) {
   EXPECT_FALSE(deep.good());
 }
 
-TEST(JsonCursor, CallsNobodyAfterTheFirstThingThatDoesNotFit) {
+TEST(JsonCursor, StopsCallbacksAfterTheFirstMismatch) {
   JsonCursor json("[1,x,3,4]");
   EXPECT_EQ(integers(json).size(), 2U);
   EXPECT_FALSE(json.good());

@@ -40,7 +40,7 @@ TEST(Log, LevelsBelowTheLeastAreNotWritten) {
   Log::discard().error("nowhere");
 }
 
-TEST(Log, AFileHoldsEachLineAtOnceAndIsAppendedTo) {
+TEST(Log, AppendsEachLineToAFileAtOnce) {
   const ManualClock clock;
   const auto path = std::filesystem::temp_directory_path() /
                     ("temper-log-test-" + std::to_string(::getpid()) + ".log");

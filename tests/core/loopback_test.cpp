@@ -5,7 +5,7 @@
 namespace temper {
 namespace {
 
-TEST(Loopback, IsThisMachineByAddressAndByNoNameButOne) {
+TEST(Loopback, AcceptsLoopbackAddressesAndLocalhostOnly) {
   for (const char* host : {"localhost", "127.0.0.1", "127.255.0.7", "::1", "[::1]"})
     EXPECT_TRUE(is_loopback(host)) << host;
   for (const char* host :

@@ -1,4 +1,4 @@
-// Manifests: what they say comes back, and any other byte is found.
+// Manifests round-trip, and any changed byte is detected.
 #include "core/manifest.hpp"
 
 #include "core/files.hpp"
@@ -25,7 +25,7 @@ class ManifestTest : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
-TEST_F(ManifestTest, ComesBackAsItWasWritten) {
+TEST_F(ManifestTest, ReadsBackEqual) {
   const Manifest manifest = made();
   ASSERT_EQ(manifest.files.size(), 2U);
   EXPECT_EQ(manifest.files[0].name, "layers/1");
@@ -34,7 +34,7 @@ TEST_F(ManifestTest, ComesBackAsItWasWritten) {
   EXPECT_EQ(read_manifest(root() / "m").value(), manifest);
 }
 
-TEST_F(ManifestTest, AnyFlippedByteOrLengthOfItIsFound) {
+TEST_F(ManifestTest, DetectsAnyChangedByteOrLength) {
   const std::string text = to_text(made());
   for (std::size_t i = 0; i < text.size(); ++i) {
     for (int bit = 0; bit < 8; ++bit) {
@@ -48,7 +48,7 @@ TEST_F(ManifestTest, AnyFlippedByteOrLengthOfItIsFound) {
   EXPECT_TRUE(parse_manifest(text));
 }
 
-TEST_F(ManifestTest, AFileThatIsNotWhatItSaysIsNamed) {
+TEST_F(ManifestTest, NamesAChangedFile) {
   const Manifest manifest = made();
   ASSERT_TRUE(write_manifest(root() / kFolderManifest, manifest));
   EXPECT_TRUE(check_folder(root()));
@@ -61,7 +61,7 @@ TEST_F(ManifestTest, AFileThatIsNotWhatItSaysIsNamed) {
   EXPECT_NE(check_folder(root()).error().context.find("is missing"), std::string::npos);
 }
 
-TEST(Hash128, OfPiecesIsThatOfTheWhole) {
+TEST(Hash128, IsTheSameInPieces) {
   Hasher128 hasher;
   for (const char* piece : {"a", "", "bcd", "e"})
     hasher.add(piece);

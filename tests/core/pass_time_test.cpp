@@ -15,7 +15,7 @@ Duration processor_time() {
   return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
-TEST(PassTime, EndsNotBeforeItsTime) {
+TEST(PassTime, NeverReturnsEarly) {
   const RealClock clock;
   for (const Duration wanted : {Duration(0), Duration(50us), Duration(300us), Duration(5ms)}) {
     const Time until = clock.now() + wanted;
@@ -24,13 +24,13 @@ TEST(PassTime, EndsNotBeforeItsTime) {
   }
 }
 
-TEST(PassTime, ReturnsAtOnceWhereTheTimeIsOver) {
+TEST(PassTime, ReturnsAtOnceAfterTheDeadline) {
   const RealClock clock;
   pass_time(clock, Time{});
   SUCCEED();
 }
 
-TEST(PassTime, LeavesTheProcessorToOthers) {
+TEST(PassTime, UsesLittleProcessorTime) {
   const RealClock clock;
   const Duration before = processor_time();
   pass_time(clock, clock.now() + 100ms);

@@ -5,7 +5,7 @@
 namespace temper {
 namespace {
 
-TEST(Passwords, AreTakenOutOfAddresses) {
+TEST(Passwords, AreRemovedFromAddresses) {
   const std::pair<const char*, const char*> cases[] = {
       {"http://u:secret@host:1/v1", "http://***@host:1/v1"},
       {"http://secret@host", "http://***@host"},

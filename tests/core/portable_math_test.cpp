@@ -7,7 +7,7 @@
 namespace temper {
 namespace {
 
-TEST(PortableMath, IsAsExactAsTheLibrarys) {
+TEST(PortableMath, IsAsExactAsTheLibrary) {
   for (double x = 1e-6; x < 1e6; x *= 1.7) {
     EXPECT_NEAR(portable_log(x), std::log(x), 1e-14 * std::max(1.0, std::abs(std::log(x)))) << x;
   }

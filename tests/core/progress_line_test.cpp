@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(ProgressLine, InAFileEachStageHasALineAndALongOneHasMore) {
+TEST(ProgressLine, WritesALinePerStageAndPeriodToAFile) {
   std::ostringstream out;
   ManualClock clock;
   clock.set(Time(5s));
@@ -28,7 +28,7 @@ TEST(ProgressLine, InAFileEachStageHasALineAndALongOneHasMore) {
             "temper measure: second\n");
 }
 
-TEST(ProgressLine, OnATerminalOneLineIsRewrittenAndNothingIsLeftOfIt) {
+TEST(ProgressLine, RedrawsAndClearsOneLineOnATerminal) {
   std::ostringstream out;
   const ManualClock clock;
   {

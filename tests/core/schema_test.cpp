@@ -1,4 +1,4 @@
-// Schemas: what is said of a described struct to programs in other languages.
+// Schemas of described structs for programs in other languages.
 #include "core/schema.hpp"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(Schema, NamesEveryFieldWithItsTypeAndDefault) {
       R"({"id":8,"name":"name","type":"text","doc":"","default":"\"a \\\"name\\\"\""}]})");
 }
 
-TEST(Schema, HoldsWhatIsReachedFromAStruct) {
+TEST(Schema, ContainsEveryReferencedType) {
   Schema schema;
   schema.add<schema_test::Outer>();
   EXPECT_EQ(schema.structs.at("Outer.Inner").fields.at(0).type, "optional<duration>");

@@ -13,7 +13,7 @@ std::optional<double> rho(const std::vector<double>& a, const std::vector<double
   return rank_correlation(a, b);
 }
 
-TEST(RankCorrelation, IsOneForTheSameOrderWhateverTheDistances) {
+TEST(RankCorrelation, IsOneForTheSameOrder) {
   EXPECT_DOUBLE_EQ(*rho({1, 2, 3, 4}, {10, 11, 500, 501}), 1);
   EXPECT_DOUBLE_EQ(*rho({1, 2, 3, 4}, {9, 7, 5, -3}), -1);
 }
@@ -23,21 +23,21 @@ TEST(RankCorrelation, GivesTiesTheMeanOfTheirRanks) {
   EXPECT_DOUBLE_EQ(*rho({1, 5, 5, 9}, {1, 2, 3, 4}), 4.5 / std::sqrt(4.5 * 5));
 }
 
-TEST(RankCorrelation, IsNothingWhereOneSideIsConstant) {
+TEST(RankCorrelation, IsEmptyIfOneSideIsConstant) {
   EXPECT_FALSE(rho({1, 1, 1}, {1, 2, 3}));
   EXPECT_FALSE(rho({1}, {1}));
   EXPECT_FALSE(rho({1, 2}, {1, 2, 3}));
 }
 
-TEST(Median, IsTheLargerOfTwoInTheMiddleAndZeroOfNone) {
+TEST(Median, IsTheLargerOfTwoMiddleValues) {
   EXPECT_EQ(median({3, 1, 2}), 2);
   EXPECT_EQ(median({4, 1, 3, 2}), 3);
   EXPECT_EQ(median({}), 0);
 }
 
-/// Values of Newcombe (1998), Statistics in Medicine 17, tables I and II: method 3 of one share,
-/// method 10 of two.
-TEST(WilsonInterval, IsThatOfThePublishedExamples) {
+/// Published values from Newcombe (1998), Statistics in Medicine 17, tables I and II: method 3 for
+/// one share, method 10 for two.
+TEST(WilsonInterval, MatchesPublishedExamples) {
   struct Case {
     double successes, trials, low, high;
   };
@@ -53,8 +53,8 @@ TEST(WilsonInterval, IsThatOfThePublishedExamples) {
   EXPECT_DOUBLE_EQ(wilson_interval(1, 10).high, 1);
 }
 
-TEST(Differ, OnlyWhereTheNoiseOfBothIsExceeded) {
-  // A handful tells nothing: 3 of 15 and 6 of 15 are the same.
+TEST(Differ, OnlyBeyondTheNoiseOfBoth) {
+  // Small samples do not differ: 3 of 15 and 6 of 15.
   for (const auto& [a, b, trials] : std::vector<std::array<double, 3>>{{0.2, 0.2, 15},
                                                                        {0.2, 0.4, 15},
                                                                        {0, 0.2, 15},

@@ -21,7 +21,7 @@ TEST(Units, AMissingUnitIsAnErrorThatNamesTheAcceptedOnes) {
   EXPECT_NE(r.error().context.find("ms"), std::string::npos);
 }
 
-TEST(Units, BytesKnowDecimalAndBinaryUnits) {
+TEST(Units, BytesAcceptDecimalAndBinaryUnits) {
   EXPECT_EQ(parse_bytes("1.5kB").value(), Bytes(1500));
   EXPECT_EQ(parse_bytes("2 MiB").value(), Bytes(2 << 20));
   EXPECT_FALSE(parse_bytes("3 parsecs"));

@@ -96,7 +96,7 @@ TEST(Yaml, RandomValuesReadBackEqual) {
   }
 }
 
-TEST(Yaml, TextThatLooksLikeSomethingElseReadsBack) {
+TEST(Yaml, AmbiguousTextReadsBack) {
   for (const char* text :
        {"",     "null", "~",     "true", "123", "-",   "- a",  "a: b", "#x",  " a ",
         "a\nb", "a\tb", "\"q\"", "\\",   "...", "---", "é",    "0x1f", ".5",  "[a]",
@@ -116,7 +116,7 @@ TEST(Yaml, MissingKeysKeepTheirDefaults) {
   EXPECT_EQ(sample.number, 0.5);
 }
 
-TEST(Yaml, AllErrorsComeAtOnceInTheOrderOfTheFile) {
+TEST(Yaml, ReportsAllErrorsInTheOrderOfTheFile) {
   EXPECT_EQ(
       issues("inner:\n"
              "  tokns: 3\n"
@@ -154,7 +154,7 @@ TEST(Yaml, BoundsAreInclusive) {
   EXPECT_EQ(issues("wait: 3000h"), "x.yaml:1: wait: must be at most 2400h, found `3000h`\n");
 }
 
-TEST(Yaml, AValueThatIsOutOfBoundsOrCannotBeReadLeavesItsDefault) {
+TEST(Yaml, InvalidValuesKeepTheDefault) {
   for (const char* text : {"inner: {tokens: 101}",
                            "inner: {tokens: -9223372036854775808}",
                            "number: 1e300",
@@ -176,7 +176,7 @@ TEST(Yaml, NumbersInQuotesAreText) {
   EXPECT_EQ(value("text: 3").text, "3");
 }
 
-TEST(Yaml, NamesAndQuantitiesInQuotesAreTheSameAsWithout) {
+TEST(Yaml, QuotedNamesAndQuantitiesAreAccepted) {
   const std::vector<std::pair<const char*, const char*>> same{
       {"shape: square", "shape: \"square\""},
       {"shape: square", "shape: 'square'"},
@@ -197,7 +197,7 @@ TEST(Yaml, NamesAndQuantitiesInQuotesAreTheSameAsWithout) {
   EXPECT_EQ(value("text: x", {"shape=\"square\""}).shape, Shape::Square);
 }
 
-TEST(Yaml, WhatIsNoNameOrQuantityIsNoneInQuotesEither) {
+TEST(Yaml, QuotesDoNotMakeInvalidValuesValid) {
   for (const char* text : {"shape: \"sqare\"",
                            "shape: ''",
                            "shape: |\n  square\n",
@@ -222,7 +222,7 @@ TEST(Yaml, NumbersAreWholeAndFinite) {
   EXPECT_EQ(value("number: +1.5e1").number, 15);
 }
 
-TEST(Yaml, AKeyOfAnotherSectionIsSuggestedWithItsPath) {
+TEST(Yaml, SuggestsAKeyOfAnotherSectionWithItsPath) {
   EXPECT_EQ(issues("shap: square\ntokens: 3"),
             "x.yaml:1: shap: unknown key; did you mean `shape`?\n"
             "x.yaml:2: tokens: unknown key; did you mean `inner.tokens`?\n");
@@ -247,7 +247,7 @@ TEST(Yaml, SetsOverrideTheFileAndTheLastOneWins) {
             (Small{Tokens(3), Shape::Square}));
 }
 
-TEST(Yaml, AWrongSetIsNamedByItsText) {
+TEST(Yaml, QuotesAWrongSet) {
   EXPECT_EQ(
       issues("inner: {tokens: 3}\ntext: a\n",
              {"inner.tokns=4",
@@ -299,7 +299,7 @@ TEST(Yaml, ACommandLineHasNoComments) {
   EXPECT_EQ(value("text: x # a comment of a file\n").text, "x");
 }
 
-TEST(Yaml, AliasesAnchorsAndTagsAreRefused) {
+TEST(Yaml, RejectsAliasesAnchorsAndTags) {
   EXPECT_EQ(issues("rows: [&a {tokens: 1}, *a]\ntext: !!binary aGk=\n"),
             "x.yaml:1: anchors (&name) are not supported\n"
             "x.yaml:1: aliases (*name) are not supported\n"
@@ -311,10 +311,11 @@ TEST(Yaml, DepthAndSizeAreLimited) {
     const std::string found = issues("rows: " + std::string(depth, '[') + std::string(depth, ']'));
     EXPECT_EQ(found.find("x.yaml:1: nested deeper than 32 levels\n"), 0U) << depth;
   }
-  EXPECT_EQ(issues(std::string(2 << 20, ' ')), "x.yaml: expected at most 1048576 bytes, found 2097152\n");
+  EXPECT_EQ(issues(std::string(2 << 20, ' ')),
+            "x.yaml: expected at most 1048576 bytes, found 2097152\n");
 }
 
-TEST(Yaml, WhatIsNoYamlSaysWhere) {
+TEST(Yaml, NamesThePlaceOfInvalidYaml) {
   EXPECT_EQ(issues("text: a\nwords: [a\n"), "x.yaml:3: not YAML: end of sequence flow not found\n");
   EXPECT_EQ(issues("text: a\n\tflag: true\n"),
             "x.yaml:2: found a tab in the indentation; YAML expects spaces\n");
@@ -323,11 +324,12 @@ TEST(Yaml, WhatIsNoYamlSaysWhere) {
   EXPECT_EQ(issues("- a\n"), "x.yaml:1: expected keys and values such as `name: first-run`\n");
   EXPECT_EQ(issues("# nothing\n"),
             "x.yaml: expected keys and values such as `name: first-run`, found an empty file\n");
-  EXPECT_EQ(issues("text: a\n---\ntext: b\n"), "x.yaml:3: expected one YAML document, found a second\n");
+  EXPECT_EQ(issues("text: a\n---\ntext: b\n"),
+            "x.yaml:3: expected one YAML document, found a second\n");
   EXPECT_EQ(issues("[a]: b\n"), "x.yaml:1: expected a plain word as the key\n");
 }
 
-TEST(Yaml, PlacesTellWhereAKeyOrItsSectionIsWritten) {
+TEST(Yaml, PlaceIsThatOfTheKeyOrItsSection) {
   const auto read =
       read_yaml<Sample>("x.yaml", "inner:\n  tokens: 3\n", std::vector<std::string>{"tiny=3"});
   EXPECT_EQ(read.document.location(read.place_of("inner.tokens")), "x.yaml:2");

@@ -16,8 +16,8 @@ using torch::autograd::Function;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-// libtorch keeps only tensors and plain values for the backward pass; what is borrowed travels as
-// an address.
+// libtorch saves only tensors and plain values for the backward pass, so borrowed objects are saved
+// as addresses.
 template <class T>
 void save_pointer(AutogradContext* ctx, const char* name, const T* pointer) {
   ctx->saved_data[name] = reinterpret_cast<std::int64_t>(pointer);
@@ -125,7 +125,7 @@ struct HeadNorms : Function<HeadNorms> {
     const Tensor& qkv = tensors[0];
     const Tensor d = dy[0].contiguous();
     const std::int64_t keys = s.heads * s.head_dim;
-    Tensor dx = d.clone();  // The values pass.
+    Tensor dx = d.clone();  // Gradients of the values pass through.
     Tensor d_queries = at::zeros_like(tensors[1]);
     Tensor d_keys = at::zeros_like(tensors[2]);
     for (std::int64_t r = 0; r < qkv.size(0); ++r) {
@@ -293,10 +293,10 @@ Tensor linear(const Tensor& x, const Tensor& w) {
 Tensor linear_onto(const Tensor& residual, const Tensor& x, const Tensor& w) {
   return LinearOnto::apply(residual, x, w);
 }
-Tensor normalise(const Tensor& x, const Tensor& w, float epsilon) {
+Tensor normalize(const Tensor& x, const Tensor& w, float epsilon) {
   return Norm::apply(x, w, static_cast<double>(epsilon));
 }
-Tensor normalise_heads(const Tensor& qkv,
+Tensor normalize_heads(const Tensor& qkv,
                        const Tensor& of_queries,
                        const Tensor& of_keys,
                        const AttentionContext& context) {

@@ -1,5 +1,5 @@
-// The differentiable operations of the transformer, over the kernels. Each is one node of the
-// autograd graph where libtorch's own operators would be five to ten. Includes libtorch: only
+// The differentiable operations of the transformer, built on the kernels. Each is one node of the
+// autograd graph, instead of five to ten with libtorch's own operators. Includes libtorch: only
 // transformer.cpp may include this.
 #pragma once
 
@@ -10,26 +10,28 @@
 
 namespace temper::actors {
 
-/// What attention needs beside its input. Must outlive the graph.
+/// Additional inputs of attention. Must outlive the graph.
 struct AttentionContext {
   const Pack* pack = nullptr;
   const RotaryTable* rotary = nullptr;
   AttentionShape shape;
-  float epsilon = 1e-6f;  ///< Of the norms of heads.
+  float epsilon = 1e-6f;  ///< Epsilon of the head norms.
 };
 
 /// x[rows, in] * w[out, in]^T.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& w);
 /// residual + x w^T.
 at::Tensor linear_onto(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& w);
-at::Tensor normalise(const at::Tensor& x, const at::Tensor& w, float epsilon);
-/// Each head of the queries by one weight, each of the keys by the other; values as they are.
-at::Tensor normalise_heads(const at::Tensor& qkv,
+at::Tensor normalize(const at::Tensor& x, const at::Tensor& w, float epsilon);
+/// Normalizes each head of the queries with one weight and each head of the keys with the other;
+/// values are unchanged.
+at::Tensor normalize_heads(const at::Tensor& qkv,
                            const at::Tensor& of_queries,
                            const at::Tensor& of_keys,
                            const AttentionContext& context);
 at::Tensor gated(const at::Tensor& gate_up);
-/// Rotary positions and causal attention over the pack's sequences; qkv rows in, mixed heads out.
+/// Rotary embedding and causal attention over the pack's sequences; takes qkv rows, returns
+/// attention outputs.
 at::Tensor attention(const at::Tensor& qkv, const AttentionContext& context);
 /// log softmax(logits / temperature) at the pack's targets.
 at::Tensor target_logprobs(const at::Tensor& logits, const Pack& pack, double temperature);

@@ -19,7 +19,7 @@ namespace {
 
 using Index = std::int64_t;
 
-/// e^x to about 2 units in the last place, without a call, so that loops over it vectorise.
+/// e^x with an error of about 2 units in the last place. Inline, so that loops over it vectorize.
 /// 2^t = 2^round(t) * 2^f with |f| <= 1/2; 2^f by its Taylor polynomial of degree 6.
 TEMPER_INLINE float fast_exp(float x) {
   const float clamped = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);
@@ -193,9 +193,9 @@ TEMPER_SIMD void swiglu_backward(
 
 namespace {
 
-/// The `llama3` scaling (Llama 3.1, and the function of that name in transformers): what turns
-/// `turns` times in the original context is slowed by `factor` where these are few, left where they
-/// are many, and goes from one to the other in between.
+/// The `llama3` scaling (Llama 3.1, and transformers): frequencies with few turns in the original
+/// context are divided by `factor`, those with many turns are unchanged, and those in between are
+/// interpolated.
 double scaled(double frequency, const RopeScaling& s) {
   const double turns =
       static_cast<double>(s.original_context.count()) * frequency / (2 * std::numbers::pi);

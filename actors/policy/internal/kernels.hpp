@@ -1,7 +1,7 @@
-// The parts of a transformer that are not matrix products, as loops over rows of plain arrays; each
-// forward has its backward beside it. Shared by the decoder (no gradients) and the trainable
-// network, so both compute the same function. Compiled for several instruction sets; the processor
-// picks. No allocation, no threads.
+// The operations of a transformer other than matrix products, as loops over rows of plain arrays,
+// each with its backward. Shared by the decoder (no gradients) and the trainable network, so both
+// compute the same function. Compiled for several instruction sets and selected at run time. No
+// allocation, no threads.
 #pragma once
 
 #include "actors/model/model_config.hpp"
@@ -19,7 +19,7 @@ struct NormRows {
 };
 /// y = x / rms(x) * w per row, in place if y is x; `inverse_rms` (one per row) may be null.
 void rms_norm(const float* x, const float* w, float* y, float* inverse_rms, const NormRows& shape);
-/// dx is overwritten, dw added to.
+/// Overwrites dx and adds to dw.
 void rms_norm_backward(const float* x,
                        const float* w,
                        const float* inverse_rms,
@@ -34,10 +34,9 @@ void swiglu(const float* gate_up, float* y, std::int64_t rows, std::int64_t ffn)
 void swiglu_backward(
     const float* gate_up, const float* dy, float* d_gate_up, std::int64_t rows, std::int64_t ffn);
 
-/// Cosines and sines of every position of the model's context: angle(p, i) = p * f(i), where f(i) =
-/// base^(-2 i / head_dim), scaled as `rope_scaling` says. The frequency and the angle are rounded
-/// to single precision, as they are where published models were trained and are served; at long
-/// positions that shows.
+/// Cosines and sines for every position of the model's context: angle(p, i) = p * f(i) with f(i) =
+/// base^(-2 i / head_dim), scaled by `rope_scaling`. Frequency and angle are rounded to single
+/// precision, as in the training and serving of published models; this matters at long positions.
 class RotaryTable {
  public:
   explicit RotaryTable(const ModelConfig& model);
@@ -55,8 +54,8 @@ class RotaryTable {
 };
 
 enum class Turn { Forward, Back };
-/// Turns the first `heads` heads of each row in place by the row's position (element i of a head
-/// pairs with element i + head_dim / 2). Rows lie `stride` floats apart.
+/// Rotates the first `heads` heads of each row in place by the row's position (element i of a head
+/// pairs with element i + head_dim / 2). Rows are `stride` floats apart.
 void rotate(float* rows,
             std::int64_t stride,
             std::int64_t heads,
@@ -71,7 +70,7 @@ struct AttentionShape {
 };
 
 /// Consecutive keys (and values, `value_offset` floats after their key), `stride` floats apart; the
-/// kv heads of one position lie side by side.
+/// KV heads of one position are adjacent.
 struct KeyRun {
   const float* keys = nullptr;
   std::int64_t count = 0;
@@ -81,8 +80,8 @@ struct KeyLayout {
   std::int64_t value_offset = 0;
 };
 
-/// One query row (all heads) against up to two runs of keys: a shared prompt and what is its own.
-/// `log_sums` (one per head: log of the softmax denominator) may be null. `scratch` holds one float
+/// One query row (all heads) and up to two runs of keys: those of a shared prompt, and its own.
+/// `log_sums` (one per head: log of the softmax denominator) may be null. `scratch` has one float
 /// per key.
 struct AttentionQuery {
   const float* query = nullptr;
@@ -95,8 +94,8 @@ void attend(std::span<const AttentionQuery> queries,
             const KeyLayout& layout,
             std::span<float> scratch);
 
-/// Gradients of attend() for one row; d_query is overwritten; d_keys are laid out as the keys and
-/// added to.
+/// Gradients of attend() for one row. Overwrites d_query and adds to d_keys, which have the layout
+/// of the keys.
 struct AttentionGradient {
   const float* d_out = nullptr;
   float* d_query = nullptr;
@@ -107,7 +106,7 @@ void attend_backward(const AttentionQuery& query,
                      const AttentionShape& shape,
                      const KeyLayout& layout);
 
-/// p = softmax(logits / temperature); returns the log of the denominator (of logits / temperature).
+/// p = softmax(logits / temperature). Returns the log of the softmax denominator.
 float softmax(const float* logits, float* p, std::int64_t width, float temperature);
 
 /// *Decoupled* weight decay, bias-corrected moments (Loshchilov and Hutter, 2019).

@@ -2,7 +2,7 @@
 
 #include "core/check.hpp"
 
-// Part of oneDNN's stable C interface (dnnl.h), declared here because libtorch brings the library
+// Part of oneDNN's stable C interface (dnnl.h), declared here because libtorch ships the library
 // without its headers. Row-major: C[M, N] = alpha * op(A)[M, K] * op(B)[K, N] + beta * C.
 extern "C" int dnnl_sgemm(char transa,
                           char transb,

@@ -1,7 +1,7 @@
-// Single-precision matrix products over row-major arrays, by oneDNN (which libtorch itself depends
-// on). Called directly because at the sizes of a small policy the dispatch around a product costs
-// as much as the product, and because the BLAS that Debian installs with libtorch by default is the
-// unoptimised reference, 30 times slower. Threads: those of OpenMP.
+// Single-precision matrix products of row-major arrays with oneDNN (on which libtorch depends).
+// Called directly because for a small policy libtorch's dispatch costs as much as the product, and
+// because the BLAS that Debian installs with libtorch by default is the unoptimized reference, 30
+// times slower. Uses OpenMP threads.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ void matmul_nt(const float* x,
                std::int64_t in,
                std::int64_t out,
                Accumulate accumulate = Accumulate::No);
-/// dx[rows, in] = dy[rows, out] * w[out, in]: its gradient by the input.
+/// dx[rows, in] = dy[rows, out] * w[out, in]: gradient with respect to the input.
 void matmul_nn(const float* dy,
                const float* w,
                float* dx,
                std::int64_t rows,
                std::int64_t out,
                std::int64_t in);
-/// dw[out, in] = dy[rows, out]^T * x[rows, in]: its gradient by the weight.
+/// dw[out, in] = dy[rows, out]^T * x[rows, in]: gradient with respect to the weight.
 void matmul_tn(const float* dy,
                const float* x,
                float* dw,

@@ -131,21 +131,21 @@ void ReplyReader::label_all(std::string label) {
   reply.runs.emplace({LabelledRun{std::move(label), labelled_}});
 }
 
-void ReplyReader::ended(GenerateReply::Ended why) {
+void ReplyReader::ended(GenerateReply::StopReason why) {
   ended_ = true;
   reply.ended = why;
 }
 
 void ReplyReader::read_ended() {
-  using Ended = GenerateReply::Ended;
+  using StopReason = GenerateReply::StopReason;
   const std::string_view word = json.text();
   ended_ = true;
   if (word == "stop") {
-    reply.ended = Ended::End;
+    reply.ended = StopReason::End;
   } else if (word == "length") {
-    reply.ended = Ended::Length;
+    reply.ended = StopReason::Length;
   } else if (word == "abort") {
-    reply.ended = Ended::Aborted;
+    reply.ended = StopReason::Aborted;
   } else {
     refuse(fmt::format("unknown finish reason \"{}\"", word));
   }

@@ -43,7 +43,7 @@ class ReplyReader {
   /// "stop", "length", "abort".
   void read_ended();
   /// Records the reason for servers that use other words.
-  void ended(GenerateReply::Ended why);
+  void ended(GenerateReply::StopReason why);
   /// vLLM's prompt_logprobs: [null, {"TOKEN": {"logprob": ...}, ...}, ...], with the most likely
   /// tokens and the actual one.
   void read_prompt_logprobs(std::span<const std::int32_t> tokens, std::vector<float>& scores);

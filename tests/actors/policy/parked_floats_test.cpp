@@ -25,7 +25,7 @@ FloatBuffer counting(std::int64_t floats) {
   return buffer;
 }
 
-TEST(ParkedFloats, AreTheSameToTheBitWhenTheyAreBack) {
+TEST(ParkedFloats, RoundTripExactly) {
   for (const std::int64_t floats : {0, 1, 1000}) {
     const FloatBuffer before = counting(floats);
     const ParkedFloats parked = ParkedFloats::copy_of(before).value();
@@ -35,7 +35,7 @@ TEST(ParkedFloats, AreTheSameToTheBitWhenTheyAreBack) {
   }
 }
 
-TEST(ParkedFloats, AreNoMemoryOfTheProcess) {
+TEST(ParkedFloats, UseNoMemoryOfTheProcess) {
   constexpr std::int64_t kFloats = 16 << 20;
   FloatBuffer floats = counting(kFloats);
   const auto bytes = static_cast<double>(floats.bytes().count());

@@ -32,7 +32,7 @@ Tokens32 greedy(Decoder& decoder, const Weights& weights, const Tokens32& prompt
   auto position = static_cast<std::int32_t>(rows.size());
   const auto width = static_cast<std::size_t>(weights.layout().vocabulary());
   for (int i = 0; i < n; ++i) {
-    const auto logits = decoder.forward(weights, rows, Decoder::Want::Logits);
+    const auto logits = decoder.forward(weights, rows, Decoder::Output::Logits);
     const auto last = logits.last(width);
     out.push_back(static_cast<std::int32_t>(std::ranges::max_element(last) - last.begin()));
     rows = {{out.back(), 0, position++}};
@@ -55,7 +55,7 @@ Result<nlohmann::json> probe(const nlohmann::json& asked) {
                                        tokens.size(),
                                        more,
                                        layout.model().context.count()));
-    const auto logits = decoder.forward(weights, rows_of(tokens), Decoder::Want::Logits);
+    const auto logits = decoder.forward(weights, rows_of(tokens), Decoder::Output::Logits);
     nlohmann::json one = {{"logits", std::vector<float>(logits.begin(), logits.end())}};
     Pack pack;
     pack.add_prompt(std::span(tokens).first(1));

@@ -22,7 +22,7 @@ TEST(Sampler, InvertsTheCumulativeDistribution) {
   EXPECT_NEAR(sampler.draw(kLogits, 0.6).logprob, std::log(0.25), 1e-6);
 }
 
-TEST(Sampler, TheLikeliestIsThatOfTheLargestLogitAndOfEqualsTheFirst) {
+TEST(Sampler, LikeliestHasTheLargestLogitAndTheLowestId) {
   Sampler sampler(0.5, 0.1);
   EXPECT_EQ(sampler.likeliest(kLogits).token, 0);
   EXPECT_NEAR(sampler.likeliest(kLogits).logprob, std::log(16.0 / 22.0), 1e-6);
@@ -36,7 +36,7 @@ TEST(Sampler, RecordsTheProbabilityAtTheTemperature) {
   EXPECT_NEAR(sampler.draw(kLogits, 0.1).logprob, std::log(16.0 / 22.0), 1e-6);
 }
 
-TEST(Sampler, NeverLeavesTheNucleusAndRenormalisesIt) {
+TEST(Sampler, SamplesFromTheRenormalizedNucleus) {
   Sampler sampler(1.0, 0.7);  // 0.5 is not enough, 0.75 is: tokens 0 and 1.
   int second = 0;
   for (std::int64_t i = 0; i < 10000; ++i) {
@@ -48,13 +48,13 @@ TEST(Sampler, NeverLeavesTheNucleusAndRenormalisesIt) {
   EXPECT_NEAR(second, 3333, 200);
 }
 
-TEST(Sampler, RefusesLogitsThatAreNotFinite) {
+TEST(Sampler, RejectsLogitsThatAreNotFinite) {
   Sampler sampler(1.0, 1.0);
   EXPECT_LT(sampler.draw(std::vector<float>{0.0f, std::nanf("")}, 0.5).token, 0);
   EXPECT_LT(sampler.draw(std::vector<float>{0.0f, INFINITY}, 0.5).token, 0);
 }
 
-TEST(Sampler, UniformsAreEvenAndFixedByTheirPlace) {
+TEST(Sampler, UniformsAreEvenAndReproducible) {
   double sum = 0;
   for (std::uint64_t id = 0; id < 1000; ++id) {
     for (std::int64_t position = 0; position < 10; ++position)

@@ -14,13 +14,13 @@ namespace {
 using tests::kVocabulary;
 using Vector = std::vector<double>;
 
-/// The transformer written out in double precision from its definition, one sequence at a time and
-/// nothing shared with the code under test but the names and places of the tensors.
+/// A reference implementation in double precision, one sequence at a time, that shares only names
+/// and places of tensors with the code under test.
 class Textbook {
  public:
   explicit Textbook(const Weights& weights) : w_(weights), m_(weights.layout().model()) {}
 
-  /// Logits after every token.
+  /// Returns the logits after every token.
   std::vector<Vector> logits(const std::vector<std::int32_t>& tokens) {
     std::vector<Vector> x;
     for (const std::int32_t t : tokens) {
@@ -58,7 +58,8 @@ class Textbook {
     return y;
   }
 
-  /// The `llama3` scaling, by wavelengths: short ones stay, long ones are stretched by the factor.
+  /// The `llama3` scaling by wavelength: short ones are unchanged, long ones are multiplied by the
+  /// factor.
   double frequency(double f) const {
     if (!m_.rope_scaling)
       return f;
@@ -74,7 +75,7 @@ class Textbook {
     return (1 - smooth) * f / s.factor + smooth * f;
   }
 
-  /// Head `h` of a row, normalised by a tensor (if any), turned by position `p`.
+  /// Head `h` of a row, normalized by a tensor (if any) and rotated by position `p`.
   Vector head(const Vector& row, std::int32_t h, std::size_t p, std::size_t norm_by) const {
     const std::int32_t dim = m_.head_size();
     Vector y(row.begin() + h * dim, row.begin() + (h + 1) * dim);
@@ -183,7 +184,7 @@ Pack packed(const std::vector<Sequence>& list) {
   return pack;
 }
 
-/// Log-probs of all responses, end to end.
+/// Log-probs of all responses, concatenated.
 Vector textbook_logprobs(const Weights& weights,
                          const std::vector<Sequence>& list,
                          double temperature) {
@@ -198,8 +199,8 @@ Vector textbook_logprobs(const Weights& weights,
   return result;
 }
 
-/// One of each architecture, with what differs between models of it. Norms and biases are drawn, so
-/// that it shows if one is left out.
+/// One model of each architecture with its variations. Norms and biases are random, so that
+/// omitting one is noticed.
 Weights any_weights(Architecture architecture) {
   ModelConfig model = tests::tiny_model();
   model.architecture = architecture;
@@ -307,14 +308,14 @@ TEST_P(Architectures, CachedDecodingEqualsTheFullForward) {
   std::vector<DecoderRow> prefill;
   for (std::int32_t i = 0; i < 7; ++i)
     prefill.push_back({tokens[static_cast<std::size_t>(i)], 2, i});
-  const auto first = decoder.forward(weights, prefill, Decoder::Want::Logits);
+  const auto first = decoder.forward(weights, prefill, Decoder::Output::Logits);
   for (std::size_t i = 0; i < first.size(); ++i)
     EXPECT_NEAR(first[i], expected[i / kVocabulary][i % kVocabulary], 2e-5);
   decoder.copy_slot(2, 0, 7);
   for (std::int32_t i = 7; i < 12; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const std::vector<DecoderRow> rows{{tokens[at], 2, i}, {tokens[at], 0, i}};
-    const auto logits = decoder.forward(weights, rows, Decoder::Want::Logits);
+    const auto logits = decoder.forward(weights, rows, Decoder::Output::Logits);
     for (std::size_t v = 0; v < kVocabulary; ++v) {
       EXPECT_NEAR(logits[v], expected[at][v], 2e-5);
       EXPECT_NEAR(logits[kVocabulary + v], expected[at][v], 2e-5) << "from the copied slot";

@@ -13,14 +13,14 @@ namespace {
 
 using tests::bytes_of;
 
-TEST(Weights, EveryTruncationOfAModelIsRefused) {
+TEST(Weights, RejectsEveryTruncationOfAnImage) {
   const std::string image = tests::tiny_image();
   for (std::size_t length = 0; length < image.size(); length += 97)
     EXPECT_FALSE(Weights::from_image(tests::tiny_layout(), bytes_of(image.substr(0, length))));
   EXPECT_TRUE(Weights::from_image(tests::tiny_layout(), bytes_of(image)));
 }
 
-TEST(Weights, AnotherModelsWeightsAreRefusedByNameOfTheTensor) {
+TEST(Weights, NamesTheTensorOfAnotherModelsWeights) {
   ModelConfig other = tests::tiny_model();
   other.ffn = 32;
   const auto layout = Layout::make(other, tests::kVocabulary).value();
@@ -30,7 +30,7 @@ TEST(Weights, AnotherModelsWeightsAreRefusedByNameOfTheTensor) {
       << loaded.error().context;
 }
 
-TEST(Weights, AFolderHoldsWhatAnImageHolds) {
+TEST(Weights, ReadsTheSameFromFolderAndImage) {
   const test::TemporaryFolder folder;
   const Weights weights = tests::tiny_weights();
   ConfigJson config{tests::tiny_model(), StoredType::Float32, {1}};

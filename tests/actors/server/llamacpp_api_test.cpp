@@ -44,7 +44,7 @@ TEST(LlamacppApi, ReadsTokensAndLogProbs) {
   ASSERT_TRUE(reply) << reply.error().context;
   EXPECT_EQ(reply->tokens, (std::vector<std::int32_t>{7, 1}));
   EXPECT_EQ(reply->logprobs, (std::vector<float>{-6.155F, -0.5F}));
-  EXPECT_EQ(reply->ended, GenerateReply::Ended::End);
+  EXPECT_EQ(reply->ended, GenerateReply::StopReason::End);
 }
 
 TEST(LlamacppApi, RequestsPostSamplingLogProbsIfTheDistributionIsChanged) {

@@ -82,7 +82,7 @@ TEST(OpenaiApi, ReadsThreeFormsOfTokenIdsAndLogProbs) {
     ASSERT_TRUE(reply) << reply.error().context;
     EXPECT_EQ(reply->tokens, (std::vector<std::int32_t>{5, 12}));
     EXPECT_EQ(reply->logprobs, (std::vector<float>{-2.5F, -0.25F}));
-    EXPECT_EQ(reply->ended, GenerateReply::Ended::End);
+    EXPECT_EQ(reply->ended, GenerateReply::StopReason::End);
     EXPECT_FALSE(reply->runs);
   }
 }

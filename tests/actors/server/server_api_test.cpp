@@ -43,7 +43,7 @@ TEST(VllmApi, ReadsTokensLogProbsAndVersionRanges) {
   ASSERT_TRUE(reply) << reply.error().context;
   EXPECT_EQ(reply->tokens, (std::vector<std::int32_t>{5, 12}));
   EXPECT_EQ(reply->logprobs, (std::vector<float>{-2.5F, -0.25F}));
-  EXPECT_EQ(reply->ended, GenerateReply::Ended::Aborted);
+  EXPECT_EQ(reply->ended, GenerateReply::StopReason::Aborted);
   ASSERT_TRUE(reply->runs && reply->runs->size() == 1);
   EXPECT_EQ(reply->runs->front().label, "v1-ab");
 }

@@ -1,4 +1,4 @@
-// Roles on cards of two clusters: what crosses the link between these, and what waits for it.
+// Roles in two clusters: the traffic between them, and the work that waits for it.
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
@@ -23,8 +23,8 @@ RoleCluster cluster(std::int64_t index, std::string_view name) {
   return out;
 }
 
-/// 2 engines of 8 cards of cm384 (16 dies, tp 4) beside a trainer of 16 H800 (tp 8, dp 2), over
-/// `bandwidth`. Looked at as an engine does.
+/// 2 engines of 8 cm384 cards each (16 dies, tp 4) and a trainer on 16 H800 (tp 8, dp 2), linked by
+/// `bandwidth`. The rollout role is selected.
 SimulationSettings apart(BytesPerSecond bandwidth) {
   SimulationSettings s = testing::settings_of("nvidia-h800", "qwen3-32b");
   s.config.clusters = {{"cm384", 16, {}}, {"nvidia-h800", 16, {}}};
@@ -40,7 +40,7 @@ SimulationSettings apart(BytesPerSecond bandwidth) {
   return s;
 }
 
-/// Of the model, in 16 bits.
+/// Bytes of the model in 16 bits.
 double weight_bytes(const SimulatedRun& run) {
   const sim_hw::WeightVolume v = sim_hw::weight_volume(trained_model(run), 2);
   return std::accumulate(v.layers.begin(), v.layers.end(), v.first + v.last);
@@ -50,7 +50,7 @@ WeightPublication published(const SimulationSettings& s) {
   return publish_weights(sim_hw::make_fabric(s.cluster), s);
 }
 
-TEST(Clusters, EachRoleIsCostedWithItsOwnHardware) {
+TEST(Clusters, CostsOfARoleUseItsOwnHardware) {
   SimulationSettings s = apart(BytesPerSecond(1e9));
   EXPECT_EQ(s.cluster.name, "cm384");
   EXPECT_EQ(rollout_layout(s).dp, 4);   // 8 cards are 16 dies
@@ -82,13 +82,13 @@ TEST(Clusters, RelayedWeightsCrossTheLinkOnce) {
   EXPECT_NEAR(p.received.total(), 4 * bytes, 1);  // 4 replicas of an engine
 }
 
-TEST(Clusters, BroadcastWeightsCrossItForEachOfTheEightReplicas) {
+TEST(Clusters, BroadcastWeightsCrossTheLinkOncePerReplica) {
   SimulationSettings s = apart(BytesPerSecond(1e9));
   s.config.publication.mode = PublicationMode::Broadcast;
   EXPECT_NEAR(published(s).seconds, 8 * weight_bytes(s) / 1e9, 0.1);
 }
 
-TEST(Clusters, AWideLinkLeavesThePortsOfTheTwoClusters) {
+TEST(Clusters, PortsAreTheLimitOfAWideLink) {
   // A die of cm384 takes its 16.4 GB over 24.5 GB/s of RoCE, of which transfers reach 0.85: 0.787
   // s. A device of the trainer sends an eighth of the weights for the first replica: 8.2 GB over 50
   // GB/s x 0.815, 0.2 s.
@@ -99,14 +99,14 @@ TEST(Clusters, AWideLinkLeavesThePortsOfTheTwoClusters) {
   EXPECT_NEAR(published(s).seconds, port + 17 * (10e-6 + 1e-3 + 9.6e-6) + host, 1e-3);
 }
 
-TEST(Clusters, APortOfItsOwnBoundsInItsPlace) {
+TEST(Clusters, AConfiguredPortReplacesTheDefault) {
   SimulationSettings s = apart(BytesPerSecond(1e15));
   s.config.clusters[0].port = BytesPerSecond(3.125e9);
   s.clusters->rollout.port = BytesPerSecond(3.125e9);
   EXPECT_NEAR(published(s).seconds, weight_bytes(s) / 4 / 3.125e9 / 0.85, 0.05);
 }
 
-TEST(Clusters, PayloadsAreCountedByWhereTheyComeFrom) {
+TEST(Clusters, CountsPayloadsByDirection) {
   SimulationSettings s = apart(BytesPerSecond(1e9));
   const PayloadTokens batch{.responses = 10, .prompt = Tokens(1000), .response = Tokens(50000)};
   // 10 x 64, 1000 x 4, 50000 x 8.

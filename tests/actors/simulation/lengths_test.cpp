@@ -31,7 +31,7 @@ double mean_of(const std::vector<std::int64_t>& values) {
          static_cast<double>(values.size());
 }
 
-TEST(Lengths, HaveTheMeanAskedForAfterTheCap) {
+TEST(Lengths, HaveTheConfiguredMeanAfterTheCap) {
   for (const auto& [mean, spread, cap] : {std::tuple{1577.0, 4.0, std::int64_t{3072}},
                                           std::tuple{7345.0, 5.0, std::int64_t{32768}},
                                           std::tuple{10119.0, 10.0, std::int64_t{34000}},
@@ -46,7 +46,7 @@ TEST(Lengths, HaveTheMeanAskedForAfterTheCap) {
   }
 }
 
-TEST(Lengths, HaveTheSpreadAskedFor) {
+TEST(Lengths, HaveTheConfiguredSpread) {
   auto values = draw(Lengths(lognormal(2000, 10, 1000000), 7, "x"));
   std::sort(values.begin(), values.end());
   const auto at = [&](double p) {
@@ -59,7 +59,7 @@ TEST(Lengths, HaveTheSpreadAskedFor) {
   EXPECT_NEAR(at(0.841345) / at(0.5), std::exp(std::log(10) / 2.32635), 0.05);
 }
 
-TEST(Lengths, AreTheSameInAnyOrderAndFromAnyObject) {
+TEST(Lengths, DoNotDependOnOrderOrObject) {
   const Lengths a(lognormal(4096, 5, 32768), 11, kResponseLengths);
   const Lengths b(lognormal(4096, 5, 32768), 11, kResponseLengths);
   for (std::uint64_t i = 0; i < 1000; ++i)
@@ -70,7 +70,7 @@ TEST(Lengths, AreTheSameInAnyOrderAndFromAnyObject) {
   EXPECT_EQ(draw(a, 1000), backwards);
 }
 
-TEST(Lengths, OfSiblingsCorrelateAsAskedAndKeepTheirDistribution) {
+TEST(Lengths, OfSiblingsHaveTheConfiguredCorrelation) {
   LengthConfig config = lognormal(2000, 10, 1000000);
   config.sibling_correlation = 0.6;
   const Lengths lengths(config, 7, kResponseLengths);
@@ -161,7 +161,7 @@ TEST(Lengths, MayBeConstant) {
   EXPECT_EQ(draw(Lengths(c, 1, "x"), 3), (std::vector<std::int64_t>{77, 77, 77}));
 }
 
-TEST(Lengths, RefuseWhatHasNoLengths) {
+TEST(Lengths, RejectInvalidConfigurations) {
   EXPECT_TRUE(check_lengths(LengthConfig{}));
   EXPECT_FALSE(check_lengths(lognormal(0, 5, 10)));
   EXPECT_FALSE(check_lengths(lognormal(11, 5, 10)));

@@ -1,4 +1,4 @@
-// How long new weights take to reach the engines, by either way.
+// Duration of the publication of weights, by relay and by broadcast.
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/weight_moves.hpp"
 #include "tests/support/simulated_drive.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kSupernode = 2;  // Among the levels of cm384.
 
-/// `engines` of 4 cards (8 dies, tp 2) beside a trainer of 16 cards: 32 dies in 4 copies of tp 8.
+/// `engines` of 4 cards (8 dies, tp 2) and a trainer of 16 cards: 32 dies in 4 copies of tp 8.
 SimulationSettings with_engines(std::int64_t engines, PublicationMode mode) {
   SimulationSettings s = testing::settings_of("cm384", "qwen3-32b");
   s.cards = 4;
@@ -26,18 +26,18 @@ double seconds_of(const SimulationSettings& s) {
   return publish_seconds(sim_hw::make_fabric(s.cluster), s);
 }
 
-TEST(Publication, IsRelayedUnlessSaidOtherwise) {
+TEST(Publication, IsRelayedByDefault) {
   const SimulationSettings s = testing::settings_of("cm384", "qwen3-32b");
   EXPECT_EQ(s.config.publication.mode, PublicationMode::Relay);
 }
 
-TEST(Publication, RelayTakesAsLongForManyEnginesAsForFew) {
+TEST(Publication, RelayTimeDoesNotDependOnTheNumberOfEngines) {
   const double few = seconds_of(with_engines(2, PublicationMode::Relay));
   const double many = seconds_of(with_engines(64, PublicationMode::Relay));
   EXPECT_NEAR(many, few, 0.05 * few);
 }
 
-TEST(Publication, AShareOfTheLinksTakesItsInverseOfTheTime) {
+TEST(Publication, TimeIsInverseToTheLinkShare) {
   SimulationSettings s = with_engines(2, PublicationMode::Relay);
   const double whole = seconds_of(s);
   s.config.publication.link_share = 0.1;
@@ -57,7 +57,7 @@ TEST(Publication, BroadcastGrowsWithTheNumberOfEngines) {
   EXPECT_NEAR(four_times, 2 * twice, 0.05 * four_times);
 }
 
-TEST(Publication, BroadcastLoadsASenderWithEveryCopyItServes) {
+TEST(Publication, BroadcastLoadsTheSenderWithEveryCopy) {
   // 64 engines of 4 replicas of tp 2: 256 replicas, served by 4 copies of the trainer, 64 each. A
   // trainer's device sends the eighth of the weights that it holds 64 times over.
   const SimulationSettings s = with_engines(64, PublicationMode::Broadcast);
@@ -68,7 +68,7 @@ TEST(Publication, BroadcastLoadsASenderWithEveryCopyItServes) {
   EXPECT_NEAR(seconds_of(s), port, 0.1 * port);
 }
 
-TEST(Publication, BothWaysAreAlikeForOneReplica) {
+TEST(Publication, BothModesAreEqualForOneReplica) {
   SimulationSettings s = with_engines(1, PublicationMode::Relay);
   s.cards = s.rollout_cards = 1;
   const double relay = seconds_of(s);

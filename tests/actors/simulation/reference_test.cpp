@@ -36,7 +36,7 @@ TEST(Packing, FillsMicroBatchesEvenlyOverTheReplicas) {
   EXPECT_EQ(p.mean_squares(), 4 * 1000.0 * 1000.0);
 }
 
-TEST(Packing, GivesASequenceLongerThanTheLimitAMicroBatchOfItsOwn) {
+TEST(Packing, PutsAnOverlongSequenceIntoItsOwnMicroBatch) {
   std::vector<Tokens> lengths(8, Tokens(500));
   lengths.push_back(Tokens(9000));
   const Packing p = pack(lengths, {.tokens = 4000, .replicas = 1});
@@ -44,13 +44,13 @@ TEST(Packing, GivesASequenceLongerThanTheLimitAMicroBatchOfItsOwn) {
   EXPECT_EQ(p.busiest_tokens, 13000);
 }
 
-TEST(Packing, RoundsMicroBatchesToWhatTheScheduleNeeds) {
+TEST(Packing, RoundsTheNumberOfMicroBatchesUp) {
   const Packing p =
       pack(std::vector<Tokens>(5, Tokens(4000)), {.tokens = 4000, .replicas = 1, .multiple = 4});
   EXPECT_EQ(p.micro_batches, 8);
 }
 
-TEST(Reference, OneSequencePerMicroBatchCostsWhatTheModelSays) {
+TEST(Reference, MatchesTheModelForOneSequencePerMicroBatch) {
   const SimulationSettings s = small();
   const sim_hw::Layout layout = reference_layout(s);
   EXPECT_EQ(layout.dp, 4);  // 16 devices / (tp 2 x pp 2).
@@ -65,7 +65,7 @@ TEST(Reference, OneSequencePerMicroBatchCostsWhatTheModelSays) {
       ReferenceModel(s).seconds(std::vector<Tokens>(8, Tokens(8192))), expected, 1e-9 * expected);
 }
 
-TEST(Reference, ShortSequencesPackedTogetherCostLessThanOneLong) {
+TEST(Reference, PackedShortSequencesCostLessThanOneLongSequence) {
   const ReferenceModel model(small());
   const double packed = model.seconds(std::vector<Tokens>(64, Tokens(1024)));
   const double whole = model.seconds(std::vector<Tokens>(8, Tokens(8192)));
@@ -73,7 +73,7 @@ TEST(Reference, ShortSequencesPackedTogetherCostLessThanOneLong) {
   EXPECT_GT(packed, 0.5 * whole);  // Only attention is cheaper.
 }
 
-TEST(SimulatedReference, IsReadyWhenItsWeightsAreLoaded) {
+TEST(SimulatedReference, BecomesReadyWhenItsWeightsAreLoaded) {
   const SimulationSettings s = small();
   SimulatedReference reference(s);
   Driven d(reference);
@@ -86,7 +86,7 @@ TEST(SimulatedReference, IsReadyWhenItsWeightsAreLoaded) {
   EXPECT_TRUE(d.spans().empty());
 }
 
-TEST(SimulatedReference, ScoresAllThatWaitsInOnePassInOrder) {
+TEST(SimulatedReference, ScoresAllWaitingLeasesInOnePass) {
   const SimulationSettings s = small();
   const ReferenceModel model(s);
   SimulatedReference reference(s);
@@ -117,14 +117,14 @@ TEST(SimulatedReference, ScoresAllThatWaitsInOnePassInOrder) {
   EXPECT_EQ(busy, half + rest);
 }
 
-TEST(SimulatedReference, ThatTakesTurnsComesToItsCardsAndLeavesThem) {
+TEST(SimulatedReference, MovesToAndFromTimeSharedCards) {
   SimulationSettings s = small();
   s.colocated = true;
   SimulatedReference reference(s);
   Driven d(reference);
   ASSERT_TRUE(d.start());
   ASSERT_TRUE(d.run());
-  EXPECT_EQ(d.all<Ready>()[0].first, Time{}) << "its weights are in host memory";
+  EXPECT_EQ(d.all<Ready>()[0].first, Time{}) << "the reference weights are in host memory";
   EXPECT_FALSE(d.send(score(1, 4, 8192))) << "asked too early";
 
   const Bytes weights = bytes_on(s, s.cards, reference_memory(s).device.weights);
@@ -144,12 +144,13 @@ TEST(SimulatedReference, ThatTakesTurnsComesToItsCardsAndLeavesThem) {
   EXPECT_EQ(onload.host_before, weights);
   EXPECT_EQ(onload.duration,
             from_seconds(sim_hw::to_device_seconds(fabric, reference_memory(s).device.weights)));
-  EXPECT_EQ(done[1].second.error, "a reference cannot free_kv") << "refused at once";
+  EXPECT_EQ(done[1].second.error, "a reference actor does not support free_kv")
+      << "refused at once";
   EXPECT_EQ(done[2].second.cost.device_after, Bytes(0));
   EXPECT_EQ(d.all<CountedScored>().size(), 1U);
 }
 
-TEST(SimulatedReference, FewerCardsThanTheTrainerGetFewerStages) {
+TEST(SimulatedReference, UsesFewerStagesOnFewerCards) {
   SimulationSettings s = small();
   s.config.trainer.pp = 4;
   s.cards = 2;  // 4 devices: tp 2, so 2 stages are left.
@@ -160,7 +161,7 @@ TEST(SimulatedReference, FewerCardsThanTheTrainerGetFewerStages) {
   EXPECT_TRUE(check_reference(s));
 }
 
-TEST(Costs, LedgersOfARoleSumToItsParts) {
+TEST(Costs, LedgersSumToTheirParts) {
   const SimulationSettings s = small();
   for (const ActorMemory& m : {rollout_memory(s), trainer_memory(s), reference_memory(s)}) {
     double sum = 0;
@@ -170,7 +171,7 @@ TEST(Costs, LedgersOfARoleSumToItsParts) {
   }
 }
 
-TEST(Costs, TheCacheIsItsShareOfWhatWeightsLeaveInWholeBlocks) {
+TEST(Costs, CacheIsAShareOfTheRemainingMemoryInWholeBlocks) {
   const SimulationSettings s = small();
   const ActorMemory m = rollout_memory(s);
   const double room = s.config.rollout.kv_share * (device_capacity(s) - m.device.weights);
@@ -180,7 +181,7 @@ TEST(Costs, TheCacheIsItsShareOfWhatWeightsLeaveInWholeBlocks) {
   EXPECT_GT(m.device.kv_cache + block, room);
 }
 
-TEST(Costs, PublicationTakesAtLeastWhatTheWeightsOfADeviceTakeOverItsPort) {
+TEST(Costs, PublicationIsBoundedByThePortOfADevice) {
   SimulationSettings s = small();
   const sim_hw::Fabric fabric = sim_hw::make_fabric(s.cluster);
   const double bytes = rollout_memory(s).device.weights;
@@ -194,7 +195,7 @@ TEST(Costs, PublicationTakesAtLeastWhatTheWeightsOfADeviceTakeOverItsPort) {
   EXPECT_LT(swap_seconds(fabric, s), 0.1);
 }
 
-TEST(SimulatedReference, ReportsWhatItUsedWhenItStops) {
+TEST(SimulatedReference, ReportsItsUsageWhenItStops) {
   const SimulationSettings s = small();
   SimulatedReference reference(s);
   Driven d(reference);
@@ -224,7 +225,7 @@ TEST(SimulatedReference, ReportsWhatItUsedWhenItStops) {
   EXPECT_LE(usage.device.peak, usage.device.predicted);
 }
 
-TEST(UsageMeter, ReportsAtMostEveryFewMinutesAndSumsWithoutDrift) {
+TEST(UsageMeter, LimitsTheReportRateAndSumsExactly) {
   UsageMeter meter(small(), 8);
   for (int i = 0; i < 1000; ++i)
     meter.add_to_host(0.25);
@@ -237,7 +238,7 @@ TEST(UsageMeter, ReportsAtMostEveryFewMinutesAndSumsWithoutDrift) {
   EXPECT_FALSE(meter.due(Time(UsageMeter::kEvery) + Duration(1)));
 }
 
-TEST(Costs, EnginesReceiveTogetherWhatThePublicationMoves) {
+TEST(Costs, EnginesReceiveAllPublishedBytes) {
   SimulationSettings s = small();
   s.cards = 4;  // Two engines on 8 cards.
   const sim_hw::Fabric fabric = sim_hw::make_fabric(s.cluster);

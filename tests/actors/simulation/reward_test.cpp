@@ -27,7 +27,7 @@ CountedJudge lease(std::uint64_t id, std::uint64_t first, std::uint64_t count) {
   return work;
 }
 
-TEST(RewardModel, LatencyHasTheMeanAndTheSpreadThatWereAsked) {
+TEST(RewardModel, LatencyHasTheConfiguredMeanAndSpread) {
   const RewardModel model(
       {.mean = std::chrono::seconds(2), .p99_over_median = 4, .pool = 1}, 7, 16);
   std::vector<double> all;
@@ -41,7 +41,7 @@ TEST(RewardModel, LatencyHasTheMeanAndTheSpreadThatWereAsked) {
   EXPECT_NEAR(all[99000] / all[50000], 4, 0.1);
 }
 
-TEST(RewardModel, GroupsDifferInHowOftenTheyAreRewarded) {
+TEST(RewardModel, GroupsDifferInTheirRewardProbability) {
   const RewardModel model({}, 7, 16);
   std::map<int, int> groups_with;
   for (std::uint64_t g = 0; g < 2000; ++g) {
@@ -55,7 +55,7 @@ TEST(RewardModel, GroupsDifferInHowOftenTheyAreRewarded) {
   EXPECT_GT(groups_with[8], 100);
 }
 
-TEST(RewardModel, ARewardDependsOnSeedAndResponseAlone) {
+TEST(RewardModel, RewardDependsOnlyOnSeedAndResponse) {
   const RewardModel a({}, 7, 16), same({}, 7, 16), other({}, 8, 16);
   int different = 0;
   for (std::uint64_t i = 500; i-- > 0;) {
@@ -84,7 +84,7 @@ TEST(SimulatedReward, AnswersALeaseWhenItsSlowestResponseIsJudged) {
     EXPECT_EQ(judged[0].second.items[i].reward, model.reward(ResponseId(i)));
 }
 
-TEST(SimulatedReward, OneWorkerTakesResponsesOneAfterTheOther) {
+TEST(SimulatedReward, OneWorkerJudgesResponsesSequentially) {
   SimulatedReward reward(with_pool(1), 7, 4);
   Driven d(reward);
   ASSERT_TRUE(d.start());
@@ -108,7 +108,7 @@ TEST(SimulatedReward, OneWorkerTakesResponsesOneAfterTheOther) {
   EXPECT_EQ(d.spans().back().end, end);
 }
 
-TEST(SimulatedReward, EveryLeaseIsAnsweredOnceAndInOrderOfTime) {
+TEST(SimulatedReward, AnswersEveryLeaseOnceInOrderOfTime) {
   SimulatedReward reward(with_pool(16), 3, 8);
   Driven d(reward);
   ASSERT_TRUE(d.start());
@@ -128,7 +128,7 @@ TEST(SimulatedReward, EveryLeaseIsAnsweredOnceAndInOrderOfTime) {
   EXPECT_EQ(answered.size(), 200U);
 }
 
-TEST(SimulatedReward, IsBusyExactlyWhileAWorkerIs) {
+TEST(SimulatedReward, IsBusyWhileAnyWorkerIs) {
   SimulatedReward reward(with_pool(4), 3, 8);
   Driven d(reward);
   ASSERT_TRUE(d.start());

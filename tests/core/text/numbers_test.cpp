@@ -7,7 +7,7 @@
 namespace temper {
 namespace {
 
-TEST(Numbers, SharesArePercentWithTheDigitsAskedFor) {
+TEST(Numbers, FormatsSharesAsPercent) {
   EXPECT_EQ(percent_text(0.9352, 0), "94 %");
   EXPECT_EQ(percent_text(0.9352, 1), "93.5 %");
   EXPECT_EQ(percent_text(-0.5, 2), "-50.00 %");
@@ -44,7 +44,7 @@ TEST(Numbers, BytesAreInDecimalUnits) {
   EXPECT_EQ(bytes_text(2e15), "2.0 PB");
 }
 
-TEST(Numbers, TextIsANumberAsAWholeOrNotAtAll) {
+TEST(Numbers, ParsesOnlyWholeTexts) {
   EXPECT_EQ(*parse_number<int>("-12"), -12);
   EXPECT_EQ(*parse_number<std::int64_t>("9007199254740993"), 9007199254740993);
   EXPECT_EQ(*parse_number<std::uint64_t>("18446744073709551615"), UINT64_MAX);
