@@ -115,7 +115,7 @@ class MsgpackWriter {
     if constexpr (std::same_as<T, bool>) {
       sink_.boolean(value);
     } else if constexpr (std::is_enum_v<T>) {
-      static_assert(NamedEnum<T>, "specialise EnumNames for this enumeration");
+      static_assert(NamedEnum<T>, "specialize EnumNames for this enumeration");
       sink_.integer(static_cast<std::int64_t>(value));
     } else if constexpr (std::signed_integral<T>) {
       sink_.integer(value);
@@ -298,7 +298,7 @@ class MsgpackReader {
 
   template <class E>
   bool read_enum(const Node& node, E& out) {
-    static_assert(NamedEnum<E>, "specialise EnumNames for this enumeration");
+    static_assert(NamedEnum<E>, "specialize EnumNames for this enumeration");
     std::int64_t number = 0;
     if (!read_integer(node, number))
       return false;

@@ -205,8 +205,8 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
   std::thread thread;
   std::atomic<std::int64_t> turned{0};
 
-  std::map<PeerId, PeerLivenessPtr> liveness;  ///< Of the loop's thread.
-  bool closed = false;                         ///< Of the loop's thread.
+  std::map<PeerId, PeerLivenessPtr> liveness;  ///< Used only by the loop's thread.
+  bool closed = false;                         ///< Used only by the loop's thread.
 
   mutable Mutex mutex;
   std::vector<Command> commands TEMPER_GUARDED_BY(mutex);

@@ -83,7 +83,7 @@ std::vector<std::string> covered_folders(const Sandbox& sandbox) {
   return covered;
 }
 
-/// Error: a part of the command lies where it will not be.
+/// Error InvalidInput: a part of the command lies in a folder that the sandbox hides.
 Status check_visible(const std::vector<std::string>& command,
                      const std::vector<std::string>& covered) {
   namespace fs = std::filesystem;
@@ -119,7 +119,7 @@ bool counts_tasks_by_namespace() {
 /// Owns the data that a ConfinePlan points to.
 class Confinement {
  public:
-  /// Error: a part of the command lies where it will not be.
+  /// Error InvalidInput: a part of the command lies in a folder that the sandbox hides.
   static Result<Confinement> prepare(const std::string& executable,
                                      std::vector<std::string> command,
                                      const Sandbox& sandbox) {

@@ -27,7 +27,7 @@ constexpr Duration kHeartbeat = std::chrono::milliseconds(500);
 constexpr std::string_view kTcp = "tcp://";
 
 /// The local address of packets to `orchestrator`. Sends no packet.
-Result<std::string> address_towards(const std::string& orchestrator) {
+Result<std::string> local_address_toward(const std::string& orchestrator) {
   const std::size_t colon = orchestrator.rfind(':');
   if (!orchestrator.starts_with(kTcp) || colon < kTcp.size())
     return invalid_input(
@@ -155,7 +155,7 @@ Result<std::unique_ptr<Relay>> Relay::open(const std::string& orchestrator,
                                            const TransportConfig& transport,
                                            const Clock& clock,
                                            const Log& log) {
-  TEMPER_TRY(const std::string host, address_towards(orchestrator));
+  TEMPER_TRY(const std::string host, local_address_toward(orchestrator));
   const KeyPair own = KeyPair::create();
   TEMPER_TRY(RouterSocket socket,
              RouterSocket::bind(fmt::format("{}{}:0", kTcp, host), transport, log, own));

@@ -9,14 +9,14 @@ Status RewardRole::on_message(const IncomingMessage& message, Outbox& out) {
     return {};
   TEMPER_TRY(Judge work, message.decode<Judge>());
   const Time begin = activity_.now();
-  std::vector<Judgement> judgements;
-  judgements.reserve(work.items.size());
+  std::vector<JudgeRequest> requests;
+  requests.reserve(work.items.size());
   for (auto& item : work.items) {
-    judgements.push_back(
+    requests.push_back(
         {std::move(item.prompt), std::move(item.answer), tokenizer_.decode(item.response)});
   }
   Judged judged{work.lease, {}};
-  for (Verdict& verdict : verifier_->judge(judgements)) {
+  for (Verdict& verdict : verifier_->judge(requests)) {
     judged.items.push_back({verdict.reward, std::move(verdict.failure)});
   }
   judged.gave_up = verifier_->gave_up();

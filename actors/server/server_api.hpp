@@ -44,7 +44,7 @@ struct GenerateCall {
 };
 
 /// Consecutive tokens that the server labels with one version.
-struct LabelledRun {
+struct LabeledRun {
   std::string label;
   std::size_t tokens = 0;
 };
@@ -55,7 +55,7 @@ struct GenerateReply {
   std::vector<float> logprobs;
   StopReason ended = StopReason::End;
   /// Cover all tokens; empty if the server reports no versions.
-  std::optional<std::vector<LabelledRun>> runs;
+  std::optional<std::vector<LabeledRun>> runs;
 };
 
 /// Kinds of device memory of a server.

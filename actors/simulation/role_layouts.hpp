@@ -15,7 +15,7 @@
 
 namespace temper::actors {
 
-// Of the run.
+// For the run:
 /// Longest prompt or response that the configuration can draw.
 Tokens longest(const LengthConfig& lengths);
 /// Tokens of the longest micro-batch: what it packs, or one longest sequence.
@@ -32,7 +32,7 @@ sim_hw::TrainShape packed_shape(const SimulatedRun& run,
 // The checks say whether the layout divides the model and the cards, and name the nearest that
 // does, with no regard to memory.
 
-// Of the trainer.
+// For the trainer:
 /// Layout over the trainer's cards. dp is the remaining factor after tp, pp and cp; 0 if they need
 /// more cards.
 sim_hw::Layout trainer_layout(const SimulatedRun& run);
@@ -43,12 +43,12 @@ sim_hw::TrainShape training_shape(const SimulatedRun& run,
                                   Tokens tokens);
 Status check_trainer(const SimulatedRun& run);
 
-// Of a reference.
+// For a reference:
 /// Layout over its cards: the trainer's, reduced to what divides them.
 sim_hw::Layout reference_layout(const SimulationSettings& reference);
 Status check_reference(const SimulationSettings& reference);
 
-// Of a rollout engine.
+// For a rollout engine:
 /// Layout over its cards.
 sim_hw::RolloutLayout rollout_layout(const SimulationSettings& engine);
 Status check_rollout(const SimulationSettings& engine);

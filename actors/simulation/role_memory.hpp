@@ -22,7 +22,7 @@ using ActorMemory = sim_hw::PlacedLedger;
 double device_capacity(const sim_hw::HardwareSpec& hardware);
 double host_capacity(const sim_hw::HardwareSpec& hardware);
 
-// Of the run.
+// For the run:
 double device_capacity(const SimulatedRun& run);
 double host_capacity(const SimulatedRun& run);
 /// Total bytes of a role on the devices of `cards` cards.
@@ -32,18 +32,18 @@ double moved_bytes(const ActorMemory& memory);
 
 // Every function below requires that the check of its role (role_layouts.hpp) succeeds.
 
-// Of the trainer.
+// For the trainer:
 /// Memory between forward and backward of the longest micro-batch.
 ActorMemory trainer_memory(const SimulatedRun& run);
 /// The same for an update whose replicas have `micro_batches` of at most `longest` tokens.
 ActorMemory trainer_memory(const SimulatedRun& run, std::int64_t micro_batches, Tokens longest);
 
-// Of a reference.
+// For a reference:
 ActorMemory reference_memory(const SimulationSettings& reference);
 /// The same for a pass whose longest micro-batch has `longest` tokens.
 ActorMemory reference_memory(const SimulationSettings& reference, Tokens longest);
 
-// Of a rollout engine.
+// For a rollout engine:
 /// Peak: weights, the KV cache (kv_share of the memory left by weights, in whole blocks), prefill
 /// workspace and logits. On exclusive cards the staged version is in host memory.
 ActorMemory rollout_memory(const SimulationSettings& engine);

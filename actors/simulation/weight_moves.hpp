@@ -14,7 +14,7 @@
 //   exclusive cards: then R to the host over the device's link, overlapping with the network
 //   t = (network + host) / n + (n - 1) / n max(network, host) + n start-ups
 //   trainer in another cluster: network = publish_across() of sim_hw/network/cluster_link.hpp, in
-//             which the link between the clusters and the ports towards it bound as well
+//             which the link between the clusters and the ports toward it are limits as well
 // Not counted: filling the relay chain, one bucket transfer per replica
 // (sim_hw/network/hosts.hpp counts it for hosts, whose links are slow).
 // Constants: those of the hardware; and kBucketBytes.
@@ -27,7 +27,7 @@
 
 namespace temper::actors {
 
-// Of a rollout engine.
+// For a rollout engine:
 /// Publication of a version to the engines.
 struct WeightPublication {
   double seconds = 0;  ///< See publish_seconds().
@@ -50,7 +50,7 @@ double swap_beside_seconds(const sim_hw::Fabric& fabric, const SimulationSetting
 /// Seconds to allocate and clear the KV cache.
 double cache_seconds(const SimulationSettings& engine);
 
-// Of any role.
+// For any role:
 /// Seconds to move weights and optimizer states in a role switch; `bytes` is per device.
 double onload_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& run, double bytes);
 double offload_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& run, double bytes);

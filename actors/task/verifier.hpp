@@ -13,7 +13,7 @@
 
 namespace temper::actors {
 
-struct Judgement {
+struct JudgeRequest {
   std::string prompt;
   std::string answer;
   std::string response;
@@ -30,9 +30,9 @@ inline constexpr int kMostBadReplies = 3;
 class Verifier {
  public:
   virtual ~Verifier() = default;
-  /// One verdict per judgement, in order. Returns within about ceil(n / pool) deadlines, whatever
+  /// One verdict per request, in order. Returns within about ceil(n / pool) deadlines, whatever
   /// the command does.
-  virtual std::vector<Verdict> judge(std::span<const Judgement> batch) = 0;
+  virtual std::vector<Verdict> judge(std::span<const JudgeRequest> batch) = 0;
   /// True if the last batch was aborted after kMostBadReplies failures without any reward since the
   /// verifier was created; then every verdict has the last of these failures.
   virtual bool gave_up() const { return false; }

@@ -22,7 +22,7 @@ constexpr std::size_t kMostMarkers = 14;  ///< Per line; with more points only e
                                           ///< marker.
 
 /// The palette of Okabe and Ito, which color-blind readers can distinguish.
-constexpr std::array<std::string_view, 8> kColours{
+constexpr std::array<std::string_view, 8> kColors{
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"};
 
 /// Swaps foreground, background and grid colors in dark mode.
@@ -52,25 +52,25 @@ std::string tick_text(double value) {
 }
 
 std::string marker(std::size_t line, double x, double y) {
-  const std::string_view colour = kColours[line % kColours.size()];
+  const std::string_view color = kColors[line % kColors.size()];
   switch (line % 4) {
     case 0:
       return fmt::format(
-          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.6\" fill=\"{}\"/>\n", x, y, colour);
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.6\" fill=\"{}\"/>\n", x, y, color);
     case 1:
       return fmt::format(
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"6.6\" height=\"6.6\" fill=\"{}\"/>\n",
           x - 3.3,
           y - 3.3,
-          colour);
+          color);
     case 2:
       return fmt::format(
-          "<path d=\"M{:.1f} {:.1f}l4.4 7.6h-8.8z\" fill=\"{}\"/>\n", x, y - 4.6, colour);
+          "<path d=\"M{:.1f} {:.1f}l4.4 7.6h-8.8z\" fill=\"{}\"/>\n", x, y - 4.6, color);
     default:
       return fmt::format("<path d=\"M{:.1f} {:.1f}l4.6 4.6l-4.6 4.6l-4.6 -4.6z\" fill=\"{}\"/>\n",
                          x,
                          y - 4.6,
-                         colour);
+                         color);
   }
 }
 
@@ -78,10 +78,10 @@ std::string marker(std::size_t line, double x, double y) {
 enum class Dashed { No, Yes };
 std::string stroke(std::size_t line, Dashed dashed = Dashed::No) {
   return fmt::format("stroke=\"{}\" stroke-width=\"2\" fill=\"none\"{}",
-                     kColours[line % kColours.size()],
-                     dashed == Dashed::Yes             ? " stroke-dasharray=\"7 7\""
-                     : line / kColours.size() % 2 == 1 ? " stroke-dasharray=\"5 3\""
-                                                       : "");
+                     kColors[line % kColors.size()],
+                     dashed == Dashed::Yes            ? " stroke-dasharray=\"7 7\""
+                     : line / kColors.size() % 2 == 1 ? " stroke-dasharray=\"5 3\""
+                                                      : "");
 }
 
 std::string text(double x, double y, std::string_view anchor, std::string_view words) {

@@ -6,14 +6,14 @@
 namespace temper {
 namespace schema_test {
 
-enum class Colour { Red, Green };
+enum class Color { Red, Green };
 
 struct Outer {
   struct Inner {
     std::optional<Duration> pause;
   };
   std::int32_t count = 3;
-  Colour colour = Colour::Green;
+  Color color = Color::Green;
   std::vector<Inner> parts;
   std::vector<std::int32_t> tokens;
   std::map<std::string, double> weights;
@@ -27,7 +27,7 @@ void describe(V& v, Outer::Inner& i) {
 template <class V>
 void describe(V& v, Outer& o) {
   v.field(1, "count", o.count, {.doc = "How many."});
-  v.field(2, "colour", o.colour);
+  v.field(2, "color", o.color);
   v.field(4, "parts", o.parts);
   v.field(5, "tokens", o.tokens);
   v.field(6, "weights", o.weights);
@@ -38,8 +38,8 @@ void describe(V& v, Outer& o) {
 }  // namespace schema_test
 
 template <>
-struct EnumNames<schema_test::Colour> {
-  using C = schema_test::Colour;
+struct EnumNames<schema_test::Color> {
+  using C = schema_test::Color;
   static constexpr std::array<std::pair<C, std::string_view>, 2> value{
       {{C::Red, "red"}, {C::Green, "green"}}};
 };
@@ -52,7 +52,7 @@ TEST(Schema, NamesEveryFieldWithItsTypeAndDefault) {
   EXPECT_EQ(
       to_json(schema.structs.at("Outer")),
       R"({"fields":[{"id":1,"name":"count","type":"integer","doc":"How many.","default":"3"},)"
-      R"({"id":2,"name":"colour","type":"Colour","doc":"","default":"\"green\""},)"
+      R"({"id":2,"name":"color","type":"Color","doc":"","default":"\"green\""},)"
       R"({"id":4,"name":"parts","type":"list<Outer.Inner>","doc":"","default":""},)"
       R"({"id":5,"name":"tokens","type":"int32[]","doc":"","default":""},)"
       R"({"id":6,"name":"weights","type":"map<text, number>","doc":"","default":""},)"
@@ -64,7 +64,7 @@ TEST(Schema, ContainsEveryReferencedType) {
   Schema schema;
   schema.add<schema_test::Outer>();
   EXPECT_EQ(schema.structs.at("Outer.Inner").fields.at(0).type, "optional<duration>");
-  EXPECT_EQ(schema.enumerations.at("Colour"), (std::vector<std::string>{"red", "green"}));
+  EXPECT_EQ(schema.enumerations.at("Color"), (std::vector<std::string>{"red", "green"}));
 }
 
 }  // namespace

@@ -76,9 +76,9 @@ void ReplyReader::read_runs() {
   reply.runs.reset();
   if (json.null())
     return;
-  std::vector<LabelledRun> runs;
+  std::vector<LabeledRun> runs;
   json.array([&] {
-    LabelledRun run;
+    LabeledRun run;
     std::int64_t start = -1, end = -1;
     json.object([&](std::string_view key) {
       if (key == "version") {
@@ -91,12 +91,12 @@ void ReplyReader::read_runs() {
         json.skip();
       }
     });
-    const auto at = static_cast<std::int64_t>(labelled_);
+    const auto at = static_cast<std::int64_t>(labeled_);
     if (start != at || end < at)
       return refuse(fmt::format(
           "weight_versions: expected the next run at {}, found {} to {}", at, start, end));
     run.tokens = static_cast<std::size_t>(end - at);
-    labelled_ = static_cast<std::size_t>(end);
+    labeled_ = static_cast<std::size_t>(end);
     runs.push_back(std::move(run));
   });
   reply.runs = std::move(runs);
@@ -127,8 +127,8 @@ void ReplyReader::read_prompt_logprobs(std::span<const std::int32_t> tokens,
 }
 
 void ReplyReader::label_all(std::string label) {
-  labelled_ = reply.tokens.size();
-  reply.runs.emplace({LabelledRun{std::move(label), labelled_}});
+  labeled_ = reply.tokens.size();
+  reply.runs.emplace({LabeledRun{std::move(label), labeled_}});
 }
 
 void ReplyReader::ended(GenerateReply::StopReason why) {
@@ -163,9 +163,9 @@ Status ReplyReader::status() {
 Result<GenerateReply> ReplyReader::finish() {
   if (!ended_)
     refuse("expected a finish reason");
-  if (reply.runs && labelled_ != reply.tokens.size()) {
+  if (reply.runs && labeled_ != reply.tokens.size()) {
     refuse(fmt::format(
-        "weight_versions: expected runs up to token {}, found {}", reply.tokens.size(), labelled_));
+        "weight_versions: expected runs up to token {}, found {}", reply.tokens.size(), labeled_));
   }
   TEMPER_TRY_STATUS(status());
   return std::move(reply);

@@ -64,7 +64,7 @@ class ReplyReader {
   const std::int32_t vocabulary_;
   const LogprobOf logprobs_;
   bool ended_ = false;
-  std::size_t labelled_ = 0;
+  std::size_t labeled_ = 0;
   std::optional<Error> problem_;
 };
 

@@ -66,12 +66,12 @@ Status CommandSlot::start() {
   return {};
 }
 
-void CommandSlot::assign(std::size_t sample, const Judgement& judgement, Time now) {
+void CommandSlot::assign(std::size_t sample, const JudgeRequest& request, Time now) {
   sample_ = sample;
   deadline_ = now + config_->deadline;
-  const nlohmann::ordered_json request{
-      {"prompt", judgement.prompt}, {"answer", judgement.answer}, {"response", judgement.response}};
-  request_ = request.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const nlohmann::ordered_json line{
+      {"prompt", request.prompt}, {"answer", request.answer}, {"response", request.response}};
+  request_ = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   request_ += '\n';
   sent_ = 0;
   talking_ = false;

@@ -27,7 +27,7 @@ class CommandSlot {
   /// True if it has a process or may start one now.
   bool is_ready(Time now) const { return process_ || now >= not_before_; }
   /// Starts judging the sample; the deadline counts from `now`. Requires: is_idle().
-  void assign(std::size_t sample, const Judgement& judgement, Time now);
+  void assign(std::size_t sample, const JudgeRequest& request, Time now);
   std::size_t sample() const { return *sample_; }
 
   /// Makes as much progress as possible without blocking. A verdict makes the slot idle again.

@@ -51,7 +51,7 @@ class CommandVerifier final : public Verifier {
     return {};
   }
 
-  std::vector<Verdict> judge(std::span<const Judgement> batch) override {
+  std::vector<Verdict> judge(std::span<const JudgeRequest> batch) override {
     const NoSigpipe no_sigpipe;
     std::vector<Verdict> verdicts(batch.size());
     std::size_t assigned = 0;
@@ -95,7 +95,7 @@ class CommandVerifier final : public Verifier {
 
   /// Assigns samples to idle slots. A slot that may not start its process yet is used only if no
   /// other slot is available.
-  void assign(std::span<const Judgement> batch, std::size_t& assigned, Time now) {
+  void assign(std::span<const JudgeRequest> batch, std::size_t& assigned, Time now) {
     const bool any_ready = std::any_of(slots_.begin(), slots_.end(), [&](const CommandSlot& s) {
       return !s.is_idle() || s.is_ready(now);
     });

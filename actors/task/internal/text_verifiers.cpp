@@ -18,18 +18,18 @@ Verdict reward_if(bool right) {
 }
 
 template <class F>
-std::vector<Verdict> judge_each(std::span<const Judgement> batch, F&& judge) {
+std::vector<Verdict> judge_each(std::span<const JudgeRequest> batch, F&& judge) {
   std::vector<Verdict> verdicts;
   verdicts.reserve(batch.size());
-  for (const Judgement& judgement : batch)
-    verdicts.push_back(judge(judgement));
+  for (const JudgeRequest& request : batch)
+    verdicts.push_back(judge(request));
   return verdicts;
 }
 
 class ExactVerifier final : public Verifier {
  public:
-  std::vector<Verdict> judge(std::span<const Judgement> batch) override {
-    return judge_each(batch, [](const Judgement& j) {
+  std::vector<Verdict> judge(std::span<const JudgeRequest> batch) override {
+    return judge_each(batch, [](const JudgeRequest& j) {
       return reward_if(trimmed(j.response) == trimmed(j.answer));
     });
   }
@@ -39,8 +39,8 @@ class NumericVerifier final : public Verifier {
  public:
   explicit NumericVerifier(double tolerance) : tolerance_(tolerance) {}
 
-  std::vector<Verdict> judge(std::span<const Judgement> batch) override {
-    return judge_each(batch, [this](const Judgement& j) {
+  std::vector<Verdict> judge(std::span<const JudgeRequest> batch) override {
+    return judge_each(batch, [this](const JudgeRequest& j) {
       const std::optional<double> answer = final_number(j.answer);
       if (!answer)
         return Verdict{.failure =
@@ -112,12 +112,12 @@ class RegexVerifier final : public Verifier {
  public:
   explicit RegexVerifier(std::string pattern) : pattern_(std::move(pattern)) {}
 
-  std::vector<Verdict> judge(std::span<const Judgement> batch) override {
-    return judge_each(batch, [this](const Judgement& j) { return judge_one(j); });
+  std::vector<Verdict> judge(std::span<const JudgeRequest> batch) override {
+    return judge_each(batch, [this](const JudgeRequest& j) { return judge_one(j); });
   }
 
  private:
-  Verdict judge_one(const Judgement& j) {
+  Verdict judge_one(const JudgeRequest& j) {
     if (j.response.size() > kLongestMatched) {
       return {.failure =
                   fmt::format("the response has {} bytes; patterns are matched against at most {}",

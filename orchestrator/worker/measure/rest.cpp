@@ -83,13 +83,13 @@ Status measure_reward(Bench& bench) {
   for (const std::int64_t n : {std::int64_t{1}, bench.per_group(), std::int64_t{64}}) {
     Times times;
     for (int repeat = 0; repeat < kRepeats; ++repeat) {
-      std::vector<actors::Judgement> judgements;
+      std::vector<actors::JudgeRequest> requests;
       for (std::int64_t i = 0; i < n; ++i) {
         const actors::Problem problem = bench.prompts().train(static_cast<std::uint64_t>(i));
-        judgements.push_back({problem.prompt, problem.answer, problem.answer});
+        requests.push_back({problem.prompt, problem.answer, problem.answer});
       }
       const Time begin = bench.clock().now();
-      const std::vector<actors::Verdict> verdicts = verifier->judge(judgements);
+      const std::vector<actors::Verdict> verdicts = verifier->judge(requests);
       if (verifier->gave_up())
         return invalid_input("the verifier has never given a reward: " + verdicts.front().failure);
       times.add(micro(bench.clock().now() - begin));

@@ -21,8 +21,8 @@ using std::chrono::milliseconds;
 
 constexpr const char* kGood = R"(while read -r line; do echo '{"reward": 0.5}'; done)";
 
-std::vector<Judgement> responses(const std::vector<std::string>& texts) {
-  std::vector<Judgement> batch;
+std::vector<JudgeRequest> responses(const std::vector<std::string>& texts) {
+  std::vector<JudgeRequest> batch;
   for (const std::string& text : texts)
     batch.push_back({"2+2=", "4", text});
   return batch;
@@ -48,7 +48,7 @@ class CommandVerifier : public ::testing::Test {
 
   /// The failure of a single sample.
   std::string failure_of(const std::string& script, Duration deadline = std::chrono::seconds(5)) {
-    const std::vector<Judgement> one{{"p", "a", "r"}};
+    const std::vector<JudgeRequest> one{{"p", "a", "r"}};
     const auto verdicts = verifier(script, deadline)->judge(one);
     EXPECT_EQ(verdicts[0].reward, 0);
     return verdicts[0].failure;

@@ -11,7 +11,7 @@ namespace temper::actors {
 namespace {
 
 Verdict judge_one(Verifier& verifier, std::string answer, std::string response) {
-  const std::vector<Judgement> one{{"p", std::move(answer), std::move(response)}};
+  const std::vector<JudgeRequest> one{{"p", std::move(answer), std::move(response)}};
   return verifier.judge(one).at(0);
 }
 
