@@ -1,6 +1,6 @@
-// What a rollout actor needs of its engine: continuous batching over a set of responses, weights
-// that are staged while generation goes on and switched between two steps, and memory that can be
-// given back when the cards change role. Not thread-safe, except stage().
+// The interface between a rollout actor and its engine: continuous batching over a set of
+// responses, weights that are staged during generation and committed between two steps, and memory
+// that can be released for a role switch. Not thread-safe, except stage().
 #pragma once
 
 #include "actors/protocol/sample.hpp"
@@ -12,8 +12,9 @@
 
 namespace temper {
 namespace rollout {
-
-/// What becomes of the keys and values of running responses when weights change: kept, so that what
+/// What happens to the KV cache of running responses when weights change. KeepKv: it is kept, so
+/// that later tokens are sampled from neither version's policy. Recompute: it is recomputed under
+/// the new weights.
 /// follows is sampled from neither version's policy, or computed again under the new weights.
 enum class OnNewWeights { KeepKv, Recompute };
 
@@ -39,31 +40,33 @@ void describe(V& v, SamplingConfig& c) {
   v.field(1,
           "temperature",
           c.temperature,
-          {.doc = "Divides the logits; recorded log-probs are of the distribution sampled from.",
+          {.doc = "Divides the logits. Recorded log-probs are those of the resulting distribution.",
            .min = 0.01,
            .max = 100.0});
-  v.field(2,
-          "top_p",
-          c.top_p,
-          {.doc = "Nucleus sampling: the smallest set of tokens with this much mass.",
-           .min = 0.01,
-           .max = 1.0});
+  v.field(
+      2,
+      "top_p",
+      c.top_p,
+      {.doc =
+           "Nucleus sampling: sample from the smallest set of tokens with this total probability.",
+       .min = 0.01,
+       .max = 1.0});
   v.field(3,
           "max_new_tokens",
           c.max_new_tokens,
-          {.doc = "Longest response, in tokens.", .min = Tokens(1)});
+          {.doc = "Largest response length, in tokens.", .min = Tokens(1)});
 }
 
-/// One response to generate. `prefix` holds tokens an interrupted attempt already made: they count
+/// One response to generate. `prefix` holds the tokens of an interrupted attempt: they count
 /// towards max_new_tokens and are recomputed, not sampled again. The random stream of a response
 /// is fixed by `seed`, its id and the token's position, whatever else is in the batch.
 struct GenerationRequest {
   ResponseId id;
   std::vector<std::int32_t> prompt;
   std::vector<std::int32_t> prefix{};
-  std::optional<Tokens> most{};       ///< To add at most; none: what max_new_tokens leaves.
-  std::vector<std::int32_t> stops{};  ///< Tokens that end it beside the model's own.
-  bool greedy = false;  ///< The likeliest token each time; its log-prob is still of the sampler.
+  std::optional<Tokens> most{};       ///< Limit of new tokens; none: what max_new_tokens leaves.
+  std::vector<std::int32_t> stops{};  ///< Tokens that end it in addition to the model's.
+  bool greedy = false;  ///< Take the most likely token; its log-prob is still that of the sampler.
 };
 
 /// Tokens sampled by this engine for one response (without the request's prefix).
@@ -75,10 +78,10 @@ struct Generation {
   actors::FinishReason finish = actors::FinishReason::End;
   std::vector<std::uint8_t> mask{};  ///< As in actors::Generated.
   std::vector<float> rewards{};      ///< As in actors::Generated.
-  std::string failure{};             ///< Why it failed.
+  std::string failure{};             ///< Reason of a failure; empty otherwise.
 };
 
-/// What one step did, for the card's time line.
+/// What one step did, for the device's time line.
 enum class StepKind { Idle, Prefill, Decode };
 struct StepResult {
   StepKind kind = StepKind::Idle;
@@ -86,11 +89,11 @@ struct StepResult {
   std::vector<Generation> finished;
 };
 
-/// Bytes the engine holds now, by kind.
+/// Bytes that the engine holds now.
 struct EngineMemory {
   Bytes weights;
   Bytes kv;
-  Bytes host;  ///< Parked outside the card's memory.
+  Bytes host;  ///< Offloaded to host memory.
 };
 
 class Engine {
@@ -104,18 +107,18 @@ class Engine {
   virtual Result<StepResult> step() = 0;
   /// Responses queued or in the batch.
   virtual std::size_t load() const = 0;
-  /// Takes everything out, queued responses included; each keeps what it has (finish Interrupted).
+  /// Removes all responses, queued ones included, and returns their tokens (finish Interrupted).
   virtual std::vector<Generation> interrupt() = 0;
-  /// The same for these responses, where they are still here; the rest goes on.
+  /// As interrupt(), for these responses if present; others continue.
   virtual std::vector<Generation> withdraw(std::span<const ResponseId> ids) = 0;
-  /// Forgets these responses if they are still here (work that has become void).
+  /// Drops these responses if present.
   virtual void cancel(std::span<const ResponseId> ids) = 0;
 
-  /// Loads and checks new weights (a safetensors image) beside those in use. May run on another
+  /// Loads and verifies new weights (a safetensors image) beside those in use. May run on another
   /// thread than step().
   virtual Status stage(PolicyVersion version, std::span<const std::byte> weights) = 0;
-  /// Makes the staged weights current; running responses go on under them.
-  /// Error: `version` is not what was staged, or is older than version().
+  /// Makes the staged weights current; running responses continue with them.
+  /// Error: `version` was not staged, or is older than version().
   virtual Status commit(PolicyVersion version) = 0;
   virtual PolicyVersion version() const = 0;
   /// A successor of the orchestrator goes on from a checkpoint: forgets all responses and what is

@@ -1,4 +1,4 @@
-// What a rollout worker is told beside its role: RoleConfig::settings of a rollout.
+// Settings of a rollout worker, sent to it with its role: RoleConfig::settings.
 #pragma once
 
 #include "rollout/agent_config.hpp"
@@ -12,26 +12,27 @@ struct RolloutSettings {
   Tokens synthetic_tokens{256};
   Duration synthetic_step{0};
   OnNewWeights on_new_weights = OnNewWeights::KeepKv;
-  bool deadline_first = false;  ///< By response, which is by group.
+  bool deadline_first =
+      false;  ///< Requests enter the batch in order of their response id, hence group by group.
   AgentConfig agent;
 };
 
 template <class V>
 void describe(V& v, RolloutSettings& s) {
   v.field(1, "sampling", s.sampling, {.doc = "How responses are sampled."});
-  v.field(2, "concurrency", s.concurrency, {.doc = "Responses in flight at most."});
+  v.field(2, "concurrency", s.concurrency, {.doc = "Largest number of responses in flight."});
   v.field(
       3, "synthetic_tokens", s.synthetic_tokens, {.doc = "Synthetic: length of every response."});
-  v.field(4, "synthetic_step", s.synthetic_step, {.doc = "Synthetic: time of a step."});
+  v.field(4, "synthetic_step", s.synthetic_step, {.doc = "Synthetic: time of a decode step."});
   v.field(10,
           "on_new_weights",
           s.on_new_weights,
-          {.doc = "What running responses go on with when weights change."});
+          {.doc = "What happens to running responses when the weights change."});
   v.field(11,
           "deadline_first",
           s.deadline_first,
-          {.doc = "What is awaited soonest enters the batch first."});
-  v.field(12, "agent", s.agent, {.doc = "Who plays responses of several turns."});
+          {.doc = "Whether the most urgent request enters the batch first."});
+  v.field(12, "agent", s.agent, {.doc = "Program that plays multi-turn episodes."});
 }
 
 }  // namespace temper::rollout

@@ -1,5 +1,5 @@
-// The `algorithm` section: how a batch of groups becomes one policy update (docs/semantics.md,
-// section 3). `name` selects a row of algorithm_table.hpp; what is absent here is as that row says.
+// The `algorithm` section: advantages, loss and optimizer of a step (docs/semantics.md, section 3).
+// `name` selects a row of algorithm_table.hpp; an unset optional takes its value from that row.
 #pragma once
 
 #include "trainer/algorithm.hpp"
@@ -38,105 +38,145 @@ struct AlgorithmConfig {
 
 namespace detail {
 
-/// The columns of the table.
+/// Keys that override a column of the table.
 template <class V>
 void describe_columns(V& v, AlgorithmConfig& c) {
   v.field(16,
           "objective",
           c.objective,
-          {.doc = "Loss of a token: `clip` (around the behaviour policy), `naive` (around the "
-                  "proximal policy, nothing corrects for the stale sampler), `decoupled`, `tis`, "
-                  "`cispo`, `reinforce`."});
-  v.field(17, "advantage_mean", c.advantage_mean, {.doc = "Subtracted from a reward."});
+          {.doc = "Per-token loss. `clip`: clipped around the behaviour policy; `naive`: clipped "
+                  "around the proximal policy, without correction for stale samples; `decoupled`, "
+                  "`tis`, `cispo`, `reinforce`: see docs/algorithms.md."});
+  v.field(17,
+          "advantage_mean",
+          c.advantage_mean,
+          {.doc = "Baseline that is subtracted from a reward: nothing, the mean of the group or of "
+                  "the batch, or the mean of the other responses of the group."});
+  v.field(18,
+          "advantage_std",
+          c.advantage_std,
+          {.doc = "Standard deviation of rewards by which advantages are divided: none, of the "
+                  "group or of the batch."});
   v.field(
-      18, "advantage_std", c.advantage_std, {.doc = "Deviation by which advantages are divided."});
-  v.field(19, "ratio", c.ratio, {.doc = "Ratios of tokens, or their mean over a response."});
+      19,
+      "ratio",
+      c.ratio,
+      {.doc =
+           "Level of the importance ratio: per token, or the geometric mean over the response."});
   v.field(20,
           "average",
           c.average,
-          {.doc = "Mean over tokens, over responses of their mean, or sum over tokens by "
-                  "responses times `sampling.max_new_tokens`."});
+          {.doc = "How token losses are averaged. `token`: over all tokens; `sequence`: over each "
+                  "response first, then over responses; `constant`: sum divided by responses times "
+                  "`sampling.max_new_tokens`."});
   v.field(21,
           "behaviour_weight_cap",
           c.behaviour_weight_cap,
-          {.doc = "decoupled, tis: largest weight of proximal over behaviour probability."});
+          {.doc = "decoupled, tis: largest behaviour weight, the ratio of proximal to behaviour "
+                  "probability. At least 1."});
   v.field(22,
           "behaviour_weight_mode",
           c.behaviour_weight_mode,
-          {.doc = "decoupled: what happens to a token above it."});
+          {.doc = "decoupled: treatment of a token whose weight exceeds the cap. `clamp`: the cap "
+                  "is used; `mask`: the token is left out of the loss."});
   v.field(23,
           "filter_equal_rewards",
           c.filter_equal_rewards,
-          {.doc = "A judged group whose rewards are all equal is replaced by a new one."});
-  v.field(24,
-          "filter_limit",
-          c.filter_limit,
-          {.doc = "Groups replaced so between two updates, as multiples of groups_per_update; "
-                  "further ones are trained, so that a run ends whose every prompt is solved.",
-           .min = 0.0});
+          {.doc = "Replace a judged group whose rewards are all equal by a new one, because its "
+                  "advantages are 0 (dynamic sampling)."});
   v.field(
-      27,
-      "failure_limit",
-      c.failure_limit,
-      {.doc = "Groups that may fail between two updates, as multiples of groups_per_update, and "
-              "at least 16; one more ends the run with the reason of the last.",
-       .min = 0.0,
-       .max = 1e6});
-  v.field(25,
-          "overlong_buffer",
-          c.overlong_buffer,
-          {.doc = "The last so many tokens before `sampling.max_new_tokens` lower the reward "
-                  "linearly, down to `overlong_penalty` less; 0: none do."});
+      24,
+      "filter_limit",
+      c.filter_limit,
+      {.doc = "Limit of filtered groups per step, as a multiple of `groups_per_update`. Beyond it "
+              "such groups are trained, so that a run ends even if the policy solves every prompt.",
+       .min = 0.0});
+  v.field(27,
+          "failure_limit",
+          c.failure_limit,
+          {.doc = "Limit of failed groups per step, as a multiple of `groups_per_update`, but at "
+                  "least 16 groups. One more ends the run with the reason of the last failure.",
+           .min = 0.0,
+           .max = 1e6});
+  v.field(
+      25,
+      "overlong_buffer",
+      c.overlong_buffer,
+      {.doc =
+           "Soft length penalty: over the last this many tokens before `sampling.max_new_tokens`, "
+           "the reward decreases linearly by up to `overlong_penalty`. 0: no penalty."});
   v.field(26,
           "overlong_penalty",
           c.overlong_penalty,
-          {.doc = "Taken from the reward of a response of full length.", .min = 0.0});
+          {.doc = "Amount subtracted from the reward of a response of full length.", .min = 0.0});
 }
 
 }  // namespace detail
 
 template <class V>
 void describe(V& v, AlgorithmConfig& c) {
-  v.field(
-      15,
-      "name",
-      c.name,
-      {.doc = "Row of the table of algorithms (docs/algorithms.md); null keys are as it says."});
+  v.field(15,
+          "name",
+          c.name,
+          {.doc = "Algorithm: a row of the table in docs/algorithms.md. Keys of this section that "
+                  "are null take their value from the row."});
   v.field(1,
           "groups_per_update",
           c.groups_per_update,
-          {.doc = "B: prompts per policy update.", .min = 1, .max = 1 << 20});
+          {.doc = "Prompts (groups) per step.", .min = 1, .max = 1 << 20});
   v.field(2,
           "responses_per_group",
           c.responses_per_group,
-          {.doc = "G: responses per prompt.", .min = 1, .max = 4096});
+          {.doc = "Responses per prompt. At least 2 for a real policy.", .min = 1, .max = 4096});
   v.field(3,
           "minibatches",
           c.minibatches,
-          {.doc = "Optimizer steps per update.", .min = 1, .max = 1024});
-  v.field(4, "clip_low", c.clip_low, {.doc = "Ratio clip below: 1 - clip_low."});
-  v.field(5, "clip_high", c.clip_high, {.doc = "Ratio clip above: 1 + clip_high."});
-  v.field(
-      6,
-      "kl",
-      c.kl,
-      {.doc = "Weight of the k3 KL estimate to the reference; 0 trains without it.", .min = 0.0});
+          {.doc = "Minibatches per step. The optimizer (AdamW) is applied once per minibatch. Must "
+                  "divide the number of responses of a step.",
+           .min = 1,
+           .max = 1024});
+  v.field(4,
+          "clip_low",
+          c.clip_low,
+          {.doc = "Lower clip of the importance ratio: 1 - clip_low. From 0 to 1."});
+  v.field(5,
+          "clip_high",
+          c.clip_high,
+          {.doc = "Upper clip of the importance ratio: 1 + clip_high. At least 0."});
+  v.field(6,
+          "kl",
+          c.kl,
+          {.doc = "Coefficient of the KL (k3) to the reference in the loss. 0: no KL term, and no "
+                  "reference needed.",
+           .min = 0.0});
   v.field(7,
           "advantage_epsilon",
           c.advantage_epsilon,
-          {.doc = "Added to a deviation of rewards.", .min = 0.0});
-  v.field(8, "learning_rate", c.learning_rate, {.doc = "AdamW step size.", .min = 0.0});
-  v.field(9, "beta1", c.beta1, {.doc = "AdamW first moment.", .min = 0.0, .max = 0.9999});
-  v.field(10, "beta2", c.beta2, {.doc = "AdamW second moment.", .min = 0.0, .max = 0.99999});
-  v.field(11, "adam_epsilon", c.adam_epsilon, {.doc = "AdamW denominator.", .min = 0.0});
-  v.field(12, "weight_decay", c.weight_decay, {.doc = "AdamW decoupled decay.", .min = 0.0});
+          {.doc = "Added to the standard deviation of rewards before dividing by it.", .min = 0.0});
+  v.field(8, "learning_rate", c.learning_rate, {.doc = "Learning rate of AdamW.", .min = 0.0});
+  v.field(9,
+          "beta1",
+          c.beta1,
+          {.doc = "AdamW: decay rate of the first moment.", .min = 0.0, .max = 0.9999});
+  v.field(10,
+          "beta2",
+          c.beta2,
+          {.doc = "AdamW: decay rate of the second moment.", .min = 0.0, .max = 0.99999});
   v.field(
-      13, "gradient_clip", c.gradient_clip, {.doc = "Largest global gradient norm.", .min = 0.0});
+      11, "adam_epsilon", c.adam_epsilon, {.doc = "AdamW: added to the denominator.", .min = 0.0});
   v.field(
-      14,
-      "micro_batch_tokens",
-      c.micro_batch_tokens,
-      {.doc = "Tokens (padding included) of one forward and backward pass.", .min = Tokens(16)});
+      12, "weight_decay", c.weight_decay, {.doc = "AdamW: decoupled weight decay.", .min = 0.0});
+  v.field(
+      13,
+      "gradient_clip",
+      c.gradient_clip,
+      {.doc = "Largest global gradient norm; larger gradients are scaled down to it.", .min = 0.0});
+  v.field(14,
+          "micro_batch_tokens",
+          c.micro_batch_tokens,
+          {.doc = "Tokens per forward and backward pass, padding included. Lower it to save "
+                  "memory; at least `model.context`.",
+           .min = Tokens(16)});
   detail::describe_columns(v, c);
 }
 

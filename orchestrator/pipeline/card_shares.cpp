@@ -10,7 +10,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// `keeps`: whether gradients stay between the updates (stragglers.prepare).
+/// `keeps`: whether gradients persist between steps (stragglers.prepare).
 bool is_share(const actors::SimulatedPlacement& p, bool keeps) {
   if (!actors::check_trainer(p.run))
     return false;

@@ -1,17 +1,17 @@
-// The layouts of the trainer where engines give up their cards one by one (placement.switching:
-// one_by_one; orchestrator/scheduler/sharing/card_shares.hpp): of how many engines it may have the cards.
-// A share is taken if trainer and reference divide it and every state of a switch fits its cards,
-// with the gradients that are kept besides (stragglers.prepare); so nothing is refused for memory
-// during the run.
+// Possible sizes of the trainer under one-by-one switching (placement.switching: one_by_one;
+// orchestrator/scheduler/sharing/card_shares.hpp), counted in engines whose cards it holds. A size is
+// possible if trainer and reference divide it and every phase of a switch fits the memory of its
+// cards, including gradients that are kept (stragglers.prepare). Checking this before the run means
+// that no switch fails for memory during it.
 #pragma once
 
 #include "orchestrator/pipeline/resolve.hpp"
 
 namespace temper::orchestrator {
 
-/// Ascending. Empty where cards switch together, and where no share fits: the trainer would never
-/// get cards. Without prepared gradients all cards are a share of any placement whose memory is in
-/// order. Requires: simulated hardware.
+/// Ascending. Empty if all cards switch together, or if no size fits: then the trainer would never
+/// get cards. Without prepared gradients, all cards together always fit if check_memory() accepts
+/// the placement. Requires: simulated hardware.
 std::vector<std::int32_t> card_shares(const ResolvedPipeline& pipeline);
 
 }  // namespace temper::orchestrator

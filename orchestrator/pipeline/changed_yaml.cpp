@@ -18,7 +18,7 @@ std::size_t indentation(std::string_view line) {
   return line.find_first_not_of(' ');
 }
 
-/// YAML as written by to_yaml(): the line of a key, and the lines below it.
+/// A key in the output of to_yaml(): its own line, and the indented lines below it.
 struct Block {
   std::string_view line;
   std::span<const std::string_view> below;
@@ -35,7 +35,7 @@ std::vector<Block> blocks_of(std::span<const std::string_view> lines) {
   return blocks;
 }
 
-/// The blocks that are not in `known`, of sections what differs in them.
+/// The blocks that differ from `known`; of a section, only the keys that differ.
 std::string differing(std::span<const std::string_view> lines,
                       std::span<const std::string_view> known) {
   std::string out;

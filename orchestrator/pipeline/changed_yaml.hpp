@@ -1,4 +1,4 @@
-// A configuration without what is as it is by default.
+// A configuration reduced to the keys that differ from their defaults.
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
@@ -7,7 +7,7 @@
 
 namespace temper::orchestrator {
 
-/// The keys that are not as they are by default: YAML that reads as the same configuration.
+/// YAML of the keys that differ from their defaults. Reading it gives the same configuration.
 std::string changed_yaml(const PipelineConfig& config);
 
 }  // namespace temper::orchestrator

@@ -27,28 +27,28 @@ void flatten(const YamlNode& node, const std::string& key, Flat& to) {
   }
 }
 
-/// A rule for a key and all below it. `why` is empty where it may change.
+/// Applies to a key and all keys below it. `why`: why it cannot change; empty if it may.
 struct Rule {
   std::string_view key;
   std::string_view why;
 };
 
-constexpr std::string_view kProblems = "the groups under way are of its problems";
-constexpr std::string_view kRewards = "rewards of one group are compared with each other";
-constexpr std::string_view kShape = "the checkpoint's weights have its shape";
-constexpr std::string_view kUnderWay = "responses under way were begun with it";
-constexpr std::string_view kAdmitted = "the groups under way were admitted by it";
-constexpr std::string_view kPlaces = "the run's actors are of this kind and in these places";
-constexpr std::string_view kTurns = "responses under way were begun under these turns on the cards";
-constexpr std::string_view kFigures = "the evaluations so far would not compare with those to come";
+constexpr std::string_view kProblems = "unfinished groups use problems of this task";
+constexpr std::string_view kRewards = "rewards within a group must be comparable";
+constexpr std::string_view kShape = "the weights in the checkpoint have this shape";
+constexpr std::string_view kUnderWay = "unfinished responses started with this setting";
+constexpr std::string_view kAdmitted = "unfinished groups were admitted under this setting";
+constexpr std::string_view kPlaces = "the actors of the run are fixed";
+constexpr std::string_view kTurns = "unfinished responses started under this sharing of cards";
+constexpr std::string_view kFigures = "later evaluations would not be comparable with earlier ones";
 
-/// The longest key that fits decides.
+/// The longest matching key decides.
 constexpr Rule kRules[] = {
     {"name", ""},
-    {"seed", "everything random derives from it"},
+    {"seed", "all random numbers of the run derive from it"},
     {"steps", ""},
-    {"hardware", "the run would be another one"},
-    {"policy", "the run would be another one"},
+    {"hardware", "it would be a different run"},
+    {"policy", "it would be a different run"},
     {"task", kProblems},
     {"verifier", kRewards},
     {"verifier.pool", ""},
@@ -58,13 +58,13 @@ constexpr Rule kRules[] = {
     {"verifier.environment", ""},
     {"verifier.hidden", ""},
     {"model", kShape},
-    {"pretrain", "the base checkpoint is made"},
+    {"pretrain", "the base checkpoint already exists"},
     {"algorithm", ""},
     {"algorithm.groups_per_update", kAdmitted},
     {"algorithm.responses_per_group", kAdmitted},
     {"sampling", kUnderWay},
     {"staleness", kAdmitted},
-    {"staleness.bound", ""},  // upwards: see refusal_of()
+    {"staleness.bound", ""},  // Only upward: see refusal_of().
     {"stragglers", kAdmitted},
     {"placement", ""},
     {"placement.mode", kTurns},
@@ -82,9 +82,9 @@ constexpr Rule kRules[] = {
     {"rollout.engine.kind", kUnderWay},
     {"trainer", kPlaces},
     {"trainer.engine", ""},
-    {"trainer.engine.kind", "the checkpoint is of that trainer"},
+    {"trainer.engine.kind", "only this kind of trainer can read the checkpoint"},
     {"reference", kPlaces},
-    {"reference.replicas", ""},  // but not from none or to none: see refusal_of()
+    {"reference.replicas", ""},  // Not from or to 0: see refusal_of().
     {"reference.engine", ""},
     {"reward", kPlaces},
     {"reward.replicas", ""},
@@ -100,7 +100,7 @@ constexpr Rule kRules[] = {
     {"samples", ""},
     {"tracking", ""},
     {"alarms", ""},
-    {"simulation", "the run would be another one"},
+    {"simulation", "it would be a different run"},
 };
 
 bool within(std::string_view key, std::string_view rule) {
@@ -143,13 +143,13 @@ std::string refusal_of(const SettingChange& change) {
       best = &rule;
   }
   if (best == nullptr)
-    return "nothing is known of what that would do";
+    return "this setting cannot change during a run";
   if (change.key == "staleness.bound") {
     if (std::strtod(change.to.c_str(), nullptr) < std::strtod(change.from.c_str(), nullptr))
-      return "it may be raised only: groups under way were admitted by the one it had";
+      return "it can only be raised, because unfinished groups were admitted under the old bound";
   }
   if (change.key == "reference.replicas" && (change.from == "0" || change.to == "0"))
-    return "groups under way are scored by a reference, or are not";
+    return "unfinished groups expect the old setting: scored by a reference, or not scored";
   return std::string(best->why);
 }
 
@@ -161,10 +161,11 @@ Status check_changes(const std::vector<SettingChange>& changes) {
   }
   if (refused.empty())
     return {};
-  return invalid_input(fmt::format(
-      "a run cannot be resumed with these settings:{}\nleave them as they were, or begin another "
-      "run with its weights: --from",
-      refused));
+  return invalid_input(
+      fmt::format("the run cannot be resumed with these changed settings:{}\nrestore the old "
+                  "values, or start a new "
+                  "run from its weights with --from",
+                  refused));
 }
 
 std::string changes_text(const std::vector<SettingChange>& changes) {

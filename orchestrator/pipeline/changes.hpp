@@ -1,4 +1,4 @@
-// Which settings a run is resumed with are other ones than it had, and which of them may be
+// Settings that differ between a run and its resumption, and which of them may differ
 // (docs/resume.md).
 #pragma once
 
@@ -12,20 +12,20 @@
 
 namespace temper::orchestrator {
 
-/// A configuration as text, one entry per key: "staleness.bound" -> "2". `yaml`: a whole one.
+/// A complete configuration, flattened: "staleness.bound" -> "2". `yaml`: as written by to_yaml().
 std::map<std::string, std::string> flat_settings(std::string_view yaml);
 
-/// In the order of their keys; without `run_dir`.
+/// Sorted by key; `run_dir` is ignored.
 std::vector<SettingChange> changed_settings(const PipelineConfig& before,
                                             const PipelineConfig& after);
 
-/// Why a run cannot be resumed with this change; empty: it can.
+/// Why a run cannot be resumed with this change; empty if it can.
 std::string refusal_of(const SettingChange& change);
 
-/// Error: some change may not be; it names each key, both values and why.
+/// Error InvalidInput: names each change that is not allowed, with both values and the reason.
 Status check_changes(const std::vector<SettingChange>& changes);
 
-/// "steps: 100 -> 200", a line each, indented.
+/// One indented line per change: "steps: 100 -> 200".
 std::string changes_text(const std::vector<SettingChange>& changes);
 
 }  // namespace temper::orchestrator

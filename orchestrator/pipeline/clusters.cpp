@@ -23,13 +23,13 @@ std::string range_of(const CardKind& kind) {
   return fmt::format("{} to {}", kind.first, kind.first + kind.cards - 1);
 }
 
-/// Whether its description leaves open how many nodes there are, and all of them are joined.
+/// Whether the description leaves the number of nodes open, and connects any number of them.
 bool is_one_node_of_many(const sim_hw::HardwareSpec& hardware) {
   return hardware.nodes == 1 && hardware.supernodes == 1 && !hardware.levels.empty() &&
          hardware.levels.back().devices == 0;
 }
 
-/// The cluster that has a role's first card; the first, where it has none.
+/// The cluster of the role's first card; the first cluster if the role has no cards.
 std::size_t cluster_of(const std::vector<CardKind>& kinds, const std::vector<CardId>& cards) {
   const auto kind = std::ranges::find_if(
       kinds, [&](const CardKind& k) { return !cards.empty() && k.has(cards.front()); });
@@ -41,7 +41,8 @@ struct RoleCards {
   const std::vector<CardId>& cards;
 };
 
-/// "cm384 (0 to 31) and nvidia-h800 (40 to 47)", of what a role has of each; empty: of one only.
+/// "cm384 (0 to 31) and nvidia-h800 (40 to 47)": the role's cards by kind. Empty if all are of one
+/// kind.
 std::string several_kinds(const std::vector<CardKind>& kinds, const std::vector<CardId>& cards) {
   std::string out;
   std::size_t found = 0;
@@ -57,7 +58,7 @@ std::string several_kinds(const std::vector<CardKind>& kinds, const std::vector<
   return found > 1 ? out : std::string();
 }
 
-/// Of which a role has most cards.
+/// The kind of which the role has most cards.
 const CardKind& kind_of_most(const std::vector<CardKind>& kinds, const std::vector<CardId>& cards) {
   return *std::ranges::max_element(kinds, {}, [&](const CardKind& kind) {
     return std::ranges::count_if(cards, [&](CardId card) { return kind.has(card); });
@@ -73,20 +74,19 @@ void check_roles(const PipelineConfig& c, const PlacementConfig& p, Rules& rules
                                 RoleCards{"reference", reference}}) {
     const std::string both = several_kinds(kinds, role.cards);
     const CardKind& most = kind_of_most(kinds, role.cards);
-    rules.require(
-        both.empty(),
-        {fmt::format("placement.{}", role.role),
-         fmt::format("placement.{}_cards", role.role),
-         "placement.rollout_cards",
-         "placement.cards",
-         "simulation.clusters"},
-        fmt::format("the {} has cards of {}, and a role's cards are of one kind; nearest: "
-                    "the {} cards {} of {}",
-                    role.role,
-                    both,
-                    most.cards,
-                    range_of(most),
-                    most.name));
+    rules.require(both.empty(),
+                  {fmt::format("placement.{}", role.role),
+                   fmt::format("placement.{}_cards", role.role),
+                   "placement.rollout_cards",
+                   "placement.cards",
+                   "simulation.clusters"},
+                  fmt::format("the {} has cards of {}, expected cards of one kind; nearest: "
+                              "the {} cards {} of {}",
+                              role.role,
+                              both,
+                              most.cards,
+                              range_of(most),
+                              most.name));
   }
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const bool used = std::ranges::any_of(
@@ -94,37 +94,39 @@ void check_roles(const PipelineConfig& c, const PlacementConfig& p, Rules& rules
         [&](const std::vector<CardId>* cards) {
           return std::ranges::any_of(*cards, [&](CardId card) { return kinds[i].has(card); });
         });
-    rules.require(used,
-                  {key_of(i, "cards"), "simulation.clusters"},
-                  fmt::format("no role is on the cards {} of {}: leave it out, or give them to a "
-                              "role in `placement`",
-                              range_of(kinds[i]),
-                              kinds[i].name));
+    rules.require(
+        used,
+        {key_of(i, "cards"), "simulation.clusters"},
+        fmt::format("cards {} of {} have no role; remove the cluster, or give its cards to a "
+                    "role in `placement`",
+                    range_of(kinds[i]),
+                    kinds[i].name));
   }
 }
 
 void check_several(const PipelineConfig& c, const PlacementConfig& p, Rules& rules) {
-  rules.require(p.mode == PlacementMode::Separate,
-                {"placement.mode", "simulation.clusters"},
-                fmt::format("`{}` puts engines and trainer on the same cards, and cards of two "
-                            "clusters are not the same; nearest: `placement.mode: separate`",
-                            name_of(p.mode)));
+  rules.require(
+      p.mode == PlacementMode::Separate,
+      {"placement.mode", "simulation.clusters"},
+      fmt::format("`{}` runs engines and trainer on the same cards, which must belong to one "
+                  "cluster; nearest: `placement.mode: separate`",
+                  name_of(p.mode)));
   rules.require(
       c.simulation.between.bandwidth.count() > 0,
       {"simulation.between.bandwidth", "simulation.between", "simulation.clusters"},
-      "needed by several clusters: the bandwidth of the link between them, per direction, "
+      "required for several clusters: the bandwidth of the link between them, per direction, "
       "e.g. 50GB/s");
   rules.require(
       !c.simulation.faults.any(),
       {c.simulation.faults.trace.empty() ? "simulation.faults.rate" : "simulation.faults.trace",
        "simulation.clusters"},
-      "failures are simulated in one cluster only; nearest: `simulation.faults.rate: 0` "
-      "and no trace");
+      "faults can be simulated in one cluster only; nearest: `simulation.faults.rate: 0` "
+      "without a trace");
   if (p.mode == PlacementMode::Separate)
     check_roles(c, p, rules);
 }
 
-/// One entry of the list.
+/// Checks one entry of simulation.clusters.
 void check_entry(std::size_t i,
                  const ClusterConfig& cluster,
                  bool several,
@@ -133,7 +135,7 @@ void check_entry(std::size_t i,
   if (cluster.cards < 1) {
     return rules.require(false,
                          {key_of(i, "cards"), "simulation.clusters"},
-                         "needed: how many cards of it there are");
+                         "required: the number of cards of this cluster");
   }
   const auto hardware = cluster_hardware(catalog, cluster);
   if (!hardware) {
@@ -147,12 +149,13 @@ void check_entry(std::size_t i,
   rules.require(
       cluster.port || sim_hw::outermost_port(*hardware),
       {key_of(i, "port"), "simulation.clusters"},
-      fmt::format("needed: no level of {} joins whatever there is (`devices: 0`), so that "
-                  "none leads to other clusters",
-                  hardware->name));
+      fmt::format(
+          "required: the port that leads to other clusters, because {} has no network level "
+          "that spans all devices (`devices: 0`)",
+          hardware->name));
   rules.require(hardware->levels.size() < sim_hw::Fabric::kMaxLevels,
                 {key_of(i, "hardware"), "simulation.clusters"},
-                fmt::format("{} has {} levels; beside other clusters {} at the most",
+                fmt::format("{} has {} network levels; a cluster among several can have at most {}",
                             hardware->name,
                             hardware->levels.size(),
                             sim_hw::Fabric::kMaxLevels - 1));
@@ -235,10 +238,11 @@ void check_clusters(const PipelineConfig& c,
   const actors::SimulationConfig& s = c.simulation;
   if (s.clusters.empty()) {
     if (s.cluster.empty()) {
-      rules.require(false,
-                    {"simulation.cluster", "hardware"},
-                    "needed by `hardware: simulated`: a name from configs/hardware, e.g. cm384, or "
-                    "the path of a description");
+      rules.require(
+          false,
+          {"simulation.cluster", "hardware"},
+          "required by `hardware: simulated`: a name from configs/hardware, e.g. cm384, or "
+          "the path of a description");
     } else if (const auto cluster = catalog.hardware(s.cluster); !cluster) {
       rules.require(false, {"simulation.cluster"}, cluster.error().context);
     } else {
@@ -251,9 +255,10 @@ void check_clusters(const PipelineConfig& c,
     }
     return;
   }
-  rules.require(s.cluster.empty(),
-                {"simulation.cluster", "simulation.clusters"},
-                "simulation.clusters lists the hardware of all cards; give one of the two");
+  rules.require(
+      s.cluster.empty(),
+      {"simulation.cluster", "simulation.clusters"},
+      "simulation.clusters already lists the hardware of all cards; set only one of the two");
   std::int64_t cards = 0;
   for (std::size_t i = 0; i < s.clusters.size(); ++i) {
     check_entry(i, s.clusters[i], has_several_clusters(c), catalog, rules);
@@ -261,7 +266,7 @@ void check_clusters(const PipelineConfig& c,
   }
   rules.require(cards == c.placement.cards,
                 {"placement.cards", "simulation.clusters"},
-                fmt::format("the clusters have {} cards together (simulation.clusters), found {}; "
+                fmt::format("the clusters have {} cards in total (simulation.clusters), found {}; "
                             "nearest: {}",
                             cards,
                             c.placement.cards,

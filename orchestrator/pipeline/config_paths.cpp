@@ -10,7 +10,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// By their ends: every role has an `engine`, every distribution a `trace`.
+/// Matched by suffix: every role has an `engine`, every distribution a `trace`.
 constexpr std::array<std::pair<std::string_view, TextKind>, 19> kTexts{
     {{"run_dir", TextKind::Path},
      {"task.path", TextKind::Path},
@@ -87,8 +87,8 @@ class Expander {
 
   const std::string& home_;
   std::vector<ModelIssue>& issues_;
-  std::string key_;    ///< Without indices.
-  std::string place_;  ///< With them, as a reader of YAML counts.
+  std::string key_;    ///< Without list indices.
+  std::string place_;  ///< With list indices, as YamlReader counts them.
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Keys of a configuration that name files and folders, in which `~` and `${HOME}` are the home
-// directory.
+// Configuration keys that name files and folders. In their values, `~` and `${HOME}` stand for the
+// home directory.
 #pragma once
 
 #include "orchestrator/pipeline/model_section.hpp"
@@ -11,19 +11,19 @@
 
 namespace temper::orchestrator {
 
-/// What a text is. A list has that of its elements.
+/// The kind of a text value; a list has the kind of its elements.
 enum class TextKind {
-  Plain,     ///< No path.
+  Plain,     ///< Not a path.
   Path,      ///< A file or folder, or a name that may be one.
-  Argument,  ///< A word of a command line: only `~/` at its beginning is replaced, as `$` may be
-             ///< meant for a shell that the command starts.
-  Address,   ///< An address, or a path behind `file:`.
+  Argument,  ///< A command-line argument: only a leading `~/` is replaced, as `$` may be meant for
+             ///< a shell.
+  Address,   ///< A network address, or a path after `file:`.
 };
 
-/// Of a key with its sections, without indices: "verifier.command".
+/// `key`: full path without list indices, such as "verifier.command".
 TextKind text_kind(std::string_view key);
 
-/// Replaces the home directory in all of them. What is wrong: as expand_home() has it.
+/// Replaces the home directory in all of them. Reports errors of expand_home() as issues.
 std::vector<ModelIssue> expand_paths(PipelineConfig& config, const std::string& home);
 
 }  // namespace temper::orchestrator

@@ -1,4 +1,4 @@
-// docs/config.md.
+// Generator of docs/config.md.
 #pragma once
 
 #include <string>

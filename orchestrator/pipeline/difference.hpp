@@ -1,4 +1,4 @@
-// Where two configurations, as text, are not the same.
+// The first difference between two configurations, as text.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace temper::orchestrator {
 
-/// The first line that two texts do not share, as in each.
+/// The first line that differs, as it is in each text.
 std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b);
 
 }  // namespace temper::orchestrator

@@ -1,5 +1,5 @@
-// The section `evaluation` of a pipeline: when the policy is held against problems that it is never
-// trained on, and which (docs/evaluation.md).
+// The section `evaluation`: when and on which held-out problems the policy is evaluated
+// (docs/evaluation.md).
 #pragma once
 
 #include "core/describe.hpp"
@@ -24,31 +24,35 @@ void describe(V& v, EvaluationSection& c) {
   v.field(1,
           "every",
           c.every,
-          {.doc = "Updates between two evaluations, which begin with version 0 and end with the "
-                  "last; 0: none."});
+          {.doc = "Steps between two evaluations. Version 0 and the last version are always among "
+                  "the evaluated ones. 0: no evaluation."});
   v.field(2,
           "problems",
           c.problems,
-          {.doc = "Problems of each evaluation, the same every time: the first of those that the "
-                  "task holds out (`task.held_out`), or of `path`.",
+          {.doc = "Number of problems per evaluation, the same ones each time: the first held-out "
+                  "problems of the task (`task.held_out`), or the first of `path`.",
            .min = 1,
            .max = 1 << 20});
   v.field(3,
           "path",
           c.path,
-          {.doc = "A file of problems of its own, as `task.path`; empty: those held out.",
+          {.doc = "File of evaluation problems, in the format of `task.path`. Empty: the problems "
+                  "that the task holds out.",
            .example = "data/test.jsonl"});
-  v.field(4, "samples", c.samples, {.doc = "Responses to each problem.", .min = 1, .max = 4096});
+  v.field(4,
+          "samples",
+          c.samples,
+          {.doc = "Responses per problem. More than 1 allows pass@k.", .min = 1, .max = 4096});
   v.field(5,
           "greedy",
           c.greedy,
-          {.doc = "Each token is the likeliest one; else it is sampled as in training."});
-  v.field(6, "pass", c.pass, {.doc = "A response with this reward or more passes."});
-  v.field(7,
-          "keep_best",
-          c.keep_best,
-          {.doc = "A checkpoint is saved of each version that is evaluated, and that of the best "
-                  "one is kept as `best/`."});
+          {.doc = "Take the most likely token at each position. If false, sample as in training."});
+  v.field(6, "pass", c.pass, {.doc = "Smallest reward with which a response passes."});
+  v.field(
+      7,
+      "keep_best",
+      c.keep_best,
+      {.doc = "Save a checkpoint of each evaluated version, and keep the best one as `best/`."});
 }
 
 }  // namespace orchestrator

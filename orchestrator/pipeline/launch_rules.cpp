@@ -15,17 +15,20 @@ void check_launch(const PipelineConfig& c, Rules& rules) {
     if (launch == LaunchKind::Local)
       continue;
     const std::string key = fmt::format("{}.launch", role);
-    rules.require(t.kind == TransportKind::Tcp && t.security == TransportSecurity::Curve,
-                  {key, "transport.kind", "transport.security"},
-                  "`attach` needs `transport: {kind: tcp, security: curve}`, and for workers on "
-                  "other machines a `transport.bind` that they reach, such as 0.0.0.0");
-    rules.require(c.placement.mode == PlacementMode::Separate,
-                  {key, "placement.mode"},
-                  fmt::format("`attach` needs `mode: separate`, found `{}`: workers of several "
-                              "machines do not take turns on cards",
-                              name_of(c.placement.mode)));
     rules.require(
-        c.hardware == HardwareKind::Local, {key, "hardware"}, "`attach` is for `hardware: local`");
+        t.kind == TransportKind::Tcp && t.security == TransportSecurity::Curve,
+        {key, "transport.kind", "transport.security"},
+        "`attach` requires `transport: {kind: tcp, security: curve}`; for workers on "
+        "other machines, also set `transport.bind` to an address they can reach, such as 0.0.0.0");
+    rules.require(
+        c.placement.mode == PlacementMode::Separate,
+        {key, "placement.mode"},
+        fmt::format("`attach` requires `mode: separate`, found `{}`, because workers of several "
+                    "machines cannot time-share cards",
+                    name_of(c.placement.mode)));
+    rules.require(c.hardware == HardwareKind::Local,
+                  {key, "hardware"},
+                  "`attach` requires `hardware: local`");
   }
 }
 

@@ -1,4 +1,4 @@
-// What `launch: attach` of a role needs of the rest of a pipeline.
+// Rules for `launch: attach`.
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
@@ -6,7 +6,7 @@
 
 namespace temper::orchestrator {
 
-/// Workers that others start come over a network, prove themselves by a key, and keep their cards.
+/// Attached workers connect over TCP, authenticate with a key and have exclusive cards.
 void check_launch(const PipelineConfig& c, Rules& rules);
 
 }  // namespace temper::orchestrator

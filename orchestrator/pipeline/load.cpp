@@ -22,7 +22,7 @@ bool concerns(std::string_view key, std::string_view section) {
          (key.size() == section.size() || key[section.size()] == '.' || key[section.size()] == '[');
 }
 
-/// A rule says nothing where one of its keys could not be read in the first place.
+/// A rule is silent if one of its keys could not be read in the first place.
 bool involves_an_issue(const BrokenRule& rule, const std::vector<YamlIssue>& issues) {
   return std::any_of(issues.begin(), issues.end(), [&](const YamlIssue& issue) {
     return std::any_of(rule.keys.begin(), rule.keys.end(), [&](const std::string& key) {
@@ -31,7 +31,8 @@ bool involves_an_issue(const BrokenRule& rule, const std::vector<YamlIssue>& iss
   });
 }
 
-/// Descriptions that are not there as seen from the working folder, and are beside the file.
+/// Replaces paths of descriptions that do not exist relative to the working folder, but beside the
+/// file.
 void find_beside(const std::filesystem::path& file, actors::SimulationConfig& simulation) {
   std::vector<std::string*> named{&simulation.cluster, &simulation.model};
   for (actors::ClusterConfig& cluster : simulation.clusters)
@@ -98,14 +99,14 @@ std::filesystem::path found_config(const std::filesystem::path& given) {
 
 namespace {
 
-/// A configuration and those that it changes, the first of them last.
+/// A configuration and the files it extends; the root of the chain last.
 struct Chain {
   std::vector<std::filesystem::path> files;
-  std::string text;  ///< Of the last.
+  std::string text;  ///< Text of the last file.
 };
 
-/// What a file says behind `extends`: another, seen from its own folder, or a shipped one by name.
-/// Empty: nothing.
+/// The value of `extends`: a path relative to this file, or the name of a shipped configuration.
+/// Empty if there is none.
 Result<std::filesystem::path> extended_by(const std::filesystem::path& file,
                                           const std::string& text) {
   const YamlDocument document(file.string(), text, {});
@@ -132,16 +133,17 @@ Result<Chain> chain_of(const std::filesystem::path& first) {
   for (std::filesystem::path file = first; !file.empty();) {
     if (chain.files.size() == kMostExtended) {
       return invalid_input(
-          fmt::format("{}: `extends` leads through more than {} files, or back to "
-                      "itself",
+          fmt::format("{}: `extends` forms a cycle, or a chain of more than {} "
+                      "files",
                       first.string(),
                       kMostExtended));
     }
-    // A pipe too is read where the user names it, but a file must not make us wait for one.
+    // A pipe named by the user is fine, but a file must not make us block on one.
     if (std::error_code ignored; !chain.files.empty() && std::filesystem::exists(file, ignored) &&
                                  !std::filesystem::is_regular_file(file, ignored))
-      return invalid_input(fmt::format(
-          "{}: extends: {} is not a regular file", chain.files.back().string(), file.string()));
+      return invalid_input(fmt::format("{}: extends: expected a regular file, found {}",
+                                       chain.files.back().string(),
+                                       file.string()));
     auto text = read_file(file);
     if (!text && !chain.files.empty())
       return std::move(text).error().within(chain.files.back().string() + ": extends");

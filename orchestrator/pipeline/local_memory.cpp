@@ -18,15 +18,15 @@ using actors::RoleKind;
 
 constexpr double kFloat = 4;
 constexpr double kMiB = 1 << 20;
-/// A worker that has loaded libtorch and holds nothing: measured of a reward worker
+/// Memory of a worker that has loaded libtorch and holds nothing else, measured for a reward worker
 /// (docs/results.md).
 constexpr double kProcess = 152 * kMiB;
-/// Versions whose images a trainer keeps (trainer_role.cpp).
+/// Number of versions whose images the trainer keeps (trainer_role.cpp).
 constexpr double kImagesKept = 4;
-/// rollout::TorchEngineOptions::prefill_tokens, which no key changes.
+/// rollout::TorchEngineOptions::prefill_tokens, which is not configurable.
 constexpr double kPrefillRows = 2048;
 
-/// What one process may hold.
+/// Sizes of what one process may hold.
 struct Part {
   std::string_view what;
   double bytes = 0;
@@ -60,7 +60,7 @@ class Sizes {
     return kFloat * m.layers * slots * static_cast<double>(m.context.count()) * 2 *
            layout_.kv_width();
   }
-  /// Of a step of generation: the rows of all its buffers, logits among them.
+  /// Buffers of one generation step, logits included.
   double step_rows(std::int32_t slots) const {
     const double rows =
         std::max<double>(slots, kPrefillRows + static_cast<double>(context().count()));
@@ -68,8 +68,8 @@ class Sizes {
                          3.0 * layout_.model().ffn + layout_.vocabulary();
     return kFloat * rows * width;
   }
-  /// Of a pass with gradients: what each layer keeps until its backward pass, and the largest
-  /// thing beside it, the logits or what goes back through one layer.
+  /// Buffers of a pass with gradients: what each layer keeps until its backward pass, and the
+  /// larger of the logits and the gradient through one layer.
   double activations() const {
     const double ffn = layout_.model().ffn;
     const double layer = 4.0 * hidden() + layout_.qkv_width() + layout_.attention_width() +
@@ -78,7 +78,7 @@ class Sizes {
     const double beside = std::max<double>(layout_.vocabulary(), 2.0 * hidden() + 3 * ffn);
     return kFloat * rows() * (layout_.model().layers * layer + head + beside);
   }
-  /// Of a pass without gradients: what one layer has at once, and the logits.
+  /// Buffers of a pass without gradients: one layer at a time, and the logits.
   double forward_rows() const {
     const double layer = 3.0 * hidden() + 2.0 * layout_.qkv_width() + layout_.attention_width() +
                          3.0 * layout_.model().ffn;
@@ -88,7 +88,7 @@ class Sizes {
  private:
   double hidden() const { return layout_.model().hidden; }
   Tokens context() const { return layout_.model().context; }
-  /// Of a micro-batch: no more than a whole batch has.
+  /// Rows of a micro-batch; at most those of a whole batch.
   double rows() const {
     const AlgorithmConfig& a = config_.algorithm;
     const auto response = static_cast<double>(config_.sampling.max_new_tokens.count());
@@ -102,7 +102,7 @@ class Sizes {
   const actors::Layout& layout_;
 };
 
-/// What an actor holds, besides its process, while the cards are at `phase`.
+/// What an actor holds during `phase`, in addition to its process.
 Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
   const double w = sizes.weights();
   const bool there = phase == Phase::Separate || !actor.takes_turns;
@@ -123,7 +123,7 @@ Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
       return {{"weights", w},
               {"gradients", w},
               {"optimizer", 2 * w},
-              {"state before the update", 3 * w},
+              {"state before the step", 3 * w},
               {"activations", sizes.activations()}};
     case RoleKind::Reference:
       if (!there && phase != Phase::Score)
@@ -135,7 +135,7 @@ Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
   return {};
 }
 
-/// What the cards of this actor can be at.
+/// The phases of the cards of this actor.
 bool is_shared(const std::vector<ActorSpec>& actors, CardId card) {
   return std::ranges::any_of(actors, [card](const ActorSpec& a) {
     return a.takes_turns && std::ranges::find(a.cards, card) != a.cards.end();
@@ -162,7 +162,7 @@ std::string mib(double bytes) {
   return fmt::format("{:.1f}", bytes / kMiB);
 }
 
-/// The card that is furthest above the limit; null: all are within it.
+/// The card that exceeds the limit most; null if none exceeds it.
 const CardLedger* fullest(const LocalLedger& ledger, Bytes limit) {
   const auto most = std::ranges::max_element(
       ledger.cards, {}, [](const CardLedger& card) { return card.bytes(); });
@@ -176,7 +176,7 @@ bool fits_here(const PipelineConfig& config) {
   return ledger && fullest(*ledger, config.placement.card_memory) == nullptr;
 }
 
-/// The nearest single change that fits, in words.
+/// The smallest single change that fits, as text.
 std::string nearest_change(const PipelineConfig& config) {
   for (const PlacementMode mode : {PlacementMode::Colocated, PlacementMode::Fused}) {
     PipelineConfig other = config;
@@ -200,28 +200,28 @@ std::string nearest_change(const PipelineConfig& config) {
       return fmt::format("algorithm.micro_batch_tokens: {}",
                          other.algorithm.micro_batch_tokens.count());
   }
-  return "none by one change";
+  return "no single change fits";
 }
 
-/// Notes why the processes are not all ours.
-void require_ours(const PipelineConfig& c, Rules& rules) {
+/// Reports why the memory of a process is unknown.
+void require_predictable(const PipelineConfig& c, Rules& rules) {
   const auto needs = [&](bool holds, std::string key, std::string_view what) {
     rules.require(holds,
                   {"placement.card_memory", std::move(key)},
-                  fmt::format("what a card holds is known of {} alone", what));
+                  fmt::format("the memory of a card can only be predicted for {}", what));
   };
   needs(c.hardware == HardwareKind::Local, "hardware", "`hardware: local`");
   needs(c.policy == actors::PolicyKind::Torch, "policy", "`policy: torch`");
-  const auto ours = [&](const std::string& role, const auto& section) {
+  const auto check_role = [&](const std::string& role, const auto& section) {
     needs(section.engine.kind == actors::EngineKind::Native,
           role + ".engine.kind",
           "`native` engines");
-    needs(section.launch == LaunchKind::Local, role + ".launch", "workers that this run starts");
+    needs(section.launch == LaunchKind::Local, role + ".launch", "`launch: local`");
   };
-  ours("rollout", c.rollout);
-  ours("trainer", c.trainer);
-  ours("reference", c.reference);
-  ours("reward", c.reward);
+  check_role("rollout", c.rollout);
+  check_role("trainer", c.trainer);
+  check_role("reference", c.reference);
+  check_role("reward", c.reward);
 }
 
 }  // namespace
@@ -261,7 +261,7 @@ double LocalLedger::most() const {
 
 bool has_local_ledger(const PipelineConfig& config) {
   Rules rules;
-  require_ours(config, rules);
+  require_predictable(config, rules);
   return rules.hold();
 }
 
@@ -294,16 +294,15 @@ void check_local_memory(const PipelineConfig& config, Rules& rules) {
   if (limit == Bytes(0))
     return;
   if (!has_local_ledger(config))
-    return require_ours(config, rules);
+    return require_predictable(config, rules);
   const auto ledger = local_ledger(config);
   if (!ledger)
-    return;  // said of the model
+    return;  // Reported as an issue of the model.
   const CardLedger* card = fullest(*ledger, limit);
   if (card == nullptr)
     return;
-  const std::string when = card->phase == phase_name(Phase::Separate)
-                               ? ""
-                               : fmt::format(" while its actors are at `{}`", card->phase);
+  const std::string when =
+      card->phase == phase_name(Phase::Separate) ? "" : fmt::format(" in phase `{}`", card->phase);
   rules.require(false,
                 {"placement.card_memory", "placement", "rollout.concurrency"},
                 fmt::format("card {} needs {} MiB{}, found {}: {}; nearest: {}",

@@ -1,21 +1,21 @@
-// What the processes of a run on this machine hold at most, by card and by what the card is at,
-// before the run: the ledger that `placement.card_memory` is held against.
+// Predicted peak memory of the processes of a run on this machine, by card and by phase. The limit
+// `placement.card_memory` is checked against it before the run.
 //
-// W: bytes of the weights (float32). Of each process, besides the program itself:
-//   rollout    generates  weights, KV cache (every position of every slot), rows of a step; where
-//                         versions come while it generates, the staged one and its image too
-//              else       rows of a step
-//   trainer    trains     weights, gradients, optimizer (2 W), what an update that fails goes back
-//                         to (3 W), activations of a micro-batch
-//              else       weights; its optimizer is in host memory
-//   reference  scores     weights, rows of a micro-batch; where it is always there, always
-//              else       nothing
-//   reward                nothing
-// In host memory (memory of no process and no card): the optimizer while the trainer does not
+// W: bytes of the weights (float32). In addition to the program itself, each process holds:
+//   rollout    generating  weights; KV cache (every position of every slot); buffers of a step; if
+//                          versions arrive during generation, also the staged one and its image
+//              otherwise   buffers of a step
+//   trainer    training    weights; gradients; optimizer (2 W); a copy to restore after a failed
+//                          step (3 W); activations of a micro-batch
+//              otherwise   weights; its optimizer is in host memory
+//   reference  scoring     weights; buffers of a micro-batch; always, if it has exclusive cards
+//              otherwise   nothing
+//   reward                 nothing
+// In host memory, counted for no process and no card: the optimizer while the trainer does not
 // train, and the images of the versions that are kept.
-// An actor of several cards counts evenly on each. Upper limits: a KV cache is there as far as it
-// was written, and a micro-batch may have fewer rows. Not counted: messages, and what a verifier's
-// programs take.
+// An actor on several cards counts evenly on each. All figures are upper bounds: a KV cache grows
+// as it is written, and a micro-batch may have fewer rows. Not counted: messages, and the memory of
+// a verifier's programs.
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
@@ -27,17 +27,17 @@
 
 namespace temper::orchestrator {
 
-/// One thing that one actor holds on a card: its share of it.
+/// One item that an actor holds on a card: the card's share of it.
 struct LocalBytes {
   std::string actor;
   std::string_view what;
   double bytes = 0;
 };
 
-/// A card while it is at one thing.
+/// A card in one phase.
 struct CardLedger {
   CardId card;
-  std::string_view phase;  ///< `separate`, or what the shared cards are at.
+  std::string_view phase;  ///< `separate`, or the phase of time-shared cards.
   std::vector<LocalBytes> parts;
 
   double bytes() const;
@@ -47,19 +47,18 @@ struct CardLedger {
 
 struct LocalLedger {
   std::vector<CardLedger> cards;
-  double host = 0;  ///< At its fullest.
+  double host = 0;  ///< Largest over the phases.
 
-  /// Of all cards together, while they are at what takes the most.
+  /// The phase with the largest sum over all cards.
   double most() const;
 };
 
-/// Whether every process is ours: of others' nobody knows beforehand what they hold.
+/// Whether all engines are native; the memory of others cannot be predicted.
 bool has_local_ledger(const PipelineConfig& config);
-/// Requires: has_local_ledger(). Error: a model that cannot be.
+/// Requires: has_local_ledger(). Error: the model is invalid.
 Result<LocalLedger> local_ledger(const PipelineConfig& config);
 
-/// Notes where a card may not hold what it needs (`placement.card_memory`), with the nearest
-/// change that fits.
+/// Reports a card that may exceed `placement.card_memory`, with the nearest change that fits.
 void check_local_memory(const PipelineConfig& config, Rules& rules);
 
 }  // namespace temper::orchestrator

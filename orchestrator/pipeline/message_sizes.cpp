@@ -14,9 +14,9 @@ namespace temper::orchestrator {
 namespace {
 
 constexpr double kPerResponse = 64;  ///< Ids, reward, lengths.
-constexpr double kPerToken = 4;      ///< Of a token id, and of a log-prob.
+constexpr double kPerToken = 4;      ///< A token id, or a log-prob.
 
-/// Products of large settings do not overflow.
+/// In double, so that products of large settings do not overflow.
 Bytes whole(double bytes) {
   constexpr double kMost = 9e18;
   return Bytes(static_cast<Bytes::rep>(std::min(bytes, kMost)));
@@ -85,8 +85,8 @@ std::optional<BrokenRule> check_head_memory(const MessageSizes& sizes,
        "sampling.max_new_tokens",
        "synthetic.tokens",
        "staleness.bound"},
-      fmt::format("an update is {} and up to {} are outstanding: the orchestrator needs up to {}, "
-                  "and there are {}; lower this, sampling.max_new_tokens or staleness.bound",
+      fmt::format("a batch takes {} and up to {} are outstanding: the orchestrator needs up to {}, "
+                  "found {} of memory; lower this key, sampling.max_new_tokens or staleness.bound",
                   amount(sizes.update),
                   amount(sizes.payloads),
                   amount(sizes.head),

@@ -1,13 +1,13 @@
-// How large the messages of a live run become, and what the orchestrator's process holds for them.
+// Sizes of the messages of a live run, and the memory that the orchestrator needs for them.
 //
 // Upper bounds: every response has its full length, as many groups are outstanding as the staleness
-// bound allows, all responses of an engine end together.
+// bound allows, and all responses of an engine end together.
 //
 //   update    groups x responses x (12 tokens + 4 prompt + 64) bytes; 8 per token without reference
 //   report    concurrency x 8 tokens
 //   payloads  (bound + 1) x update
 //   head      payloads, the larger of two updates (the batch and its encoding) and one copy of the
-//             payloads (a checkpoint), a window for each actor
+//             payloads (a checkpoint), and a send window for each actor
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
@@ -20,9 +20,9 @@
 namespace temper::orchestrator {
 
 struct MessageSizes {
-  Bytes update;    ///< trainer.train
-  Bytes report;    ///< rollout.generated
-  Bytes payloads;  ///< Of all groups that may be outstanding.
+  Bytes update;    ///< Largest trainer.train.
+  Bytes report;    ///< Largest rollout.generated.
+  Bytes payloads;  ///< All groups that may be outstanding.
   Bytes head;      ///< Memory of the orchestrator's process.
 
   Bytes largest() const { return std::max(update, report); }
@@ -30,13 +30,13 @@ struct MessageSizes {
 
 MessageSizes message_sizes(const PipelineConfig& config, Tokens longest_prompt);
 
-/// What this process may use: of the machine, or of its container; none where nobody tells.
+/// Memory that this process may use: that of the machine, or of its container; none if unknown.
 std::optional<Bytes> memory_here();
 
-/// The rule that is broken where the orchestrator would need more than `memory`.
+/// Reports an issue if the orchestrator needs more than `memory`.
 std::optional<BrokenRule> check_head_memory(const MessageSizes& sizes, std::optional<Bytes> memory);
 
-/// "2.4 GB (trainer.train), ..."; one line, for people.
+/// One line for the terminal: "largest message 2.4 GB (trainer.train), ...".
 std::string sizes_text(const MessageSizes& sizes);
 
 }  // namespace temper::orchestrator

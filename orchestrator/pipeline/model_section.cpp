@@ -11,15 +11,15 @@ namespace {
 
 using actors::ModelConfig;
 
-/// Holds each key that is given against what the folder says. Visits the folder's section; `given`
-/// is one field of the other at a time, so both are visited side by side.
+/// Compares each key that is given with the folder's value. Visits the folder's section; `given`
+/// receives one field of the other section at a time, so that both are visited in step.
 class Comparison {
  public:
   Comparison(const std::function<bool(const std::string&)>& is_given,
              std::vector<ModelIssue>& issues)
       : is_given_(is_given), issues_(issues) {}
 
-  /// A first visit notes the values of the file, a second one compares.
+  /// The first visit records the values of the file, the second compares.
   template <class T>
   void field(int id, std::string_view name, T& value, const std::type_identity_t<FieldMeta<T>>&) {
     if constexpr (OptionalLike<T>) {
@@ -44,11 +44,12 @@ class Comparison {
     }
     const std::string key = fmt::format("model.{}", name);
     if (is_given_(key) && noted_[id] != text && noted_[id] != kNull) {
-      issues_.push_back({key,
-                         fmt::format("is {} in the config.json of model.path, found {}; leave it "
-                                     "out",
-                                     text,
-                                     noted_[id])});
+      issues_.push_back(
+          {key,
+           fmt::format("expected {}, as in the config.json of model.path, found {}; remove "
+                       "the key",
+                       text,
+                       noted_[id])});
     }
   }
 
@@ -71,9 +72,10 @@ CompletedModel complete_model(ModelConfig& model,
   for (const std::string& key : folder->ignored()) {
     completed.warnings.push_back(
         {"model.ignore",
-         fmt::format("`{}` of {} is ignored; whether it changes the computation is not known here",
-                     key,
-                     (folder->path() / actors::kConfigFile).string())});
+         fmt::format(
+             "Temper ignores `{}` of {}; check that it does not change what the model computes",
+             key,
+             (folder->path() / actors::kConfigFile).string())});
   }
   ModelConfig of_folder = folder->model();
   of_folder.path = model.path;

@@ -1,4 +1,5 @@
-// The section `model` where it names a folder: what the folder says, and what its tokens mean.
+// The section `model` when it names a model folder: completes it from the folder, and loads the
+// tokenizer.
 #pragma once
 
 #include "actors/task/tokenizer.hpp"
@@ -11,7 +12,7 @@
 
 namespace temper::orchestrator {
 
-/// A key that is wrong, and why.
+/// An invalid key.
 struct ModelIssue {
   std::string key;
   std::string message;
@@ -19,17 +20,18 @@ struct ModelIssue {
 
 struct CompletedModel {
   std::vector<ModelIssue> issues;
-  std::vector<ModelIssue> warnings;  ///< One for each key of config.json that is ignored.
+  std::vector<ModelIssue> warnings;  ///< One for each ignored key of config.json.
 };
 
-/// Reads the folder of model.path into the section. `context`, `end_tokens` and `ignore` stay where
-/// they are given. What is wrong: the folder cannot be read; another key is given and differs; a
-/// context beyond the folder's. A section that names the vocabulary beside the path is one that was
-/// completed before (a run's own config.yaml): it is taken as it is, wherever the folder is now.
+/// Reads the folder of model.path into the section; `context`, `end_tokens` and `ignore` keep the
+/// values that are given. Issues: the folder cannot be read; another key is given and differs from
+/// the folder; the context exceeds the folder's. A section that gives both path and vocabulary was
+/// completed before (a run's own config.yaml) and is used as it is, even if the folder has moved.
 CompletedModel complete_model(actors::ModelConfig& model,
                               const std::function<bool(const std::string&)>& is_given);
 
-/// What ids mean where the run begins with this folder. Errors: as Tokenizer::of_model().
+/// The tokenizer of a run that starts from the model in `base`. Errors: those of
+/// Tokenizer::of_model().
 Result<actors::Tokenizer> tokenizer_of(const PipelineConfig& config,
                                        const std::filesystem::path& base);
 

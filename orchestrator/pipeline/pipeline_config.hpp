@@ -1,4 +1,4 @@
-// A whole run as one struct: what a YAML file of configs/ says. docs/config.md is made from it.
+// The whole configuration of a run as one struct. docs/config.md is generated from it.
 #pragma once
 
 #include "actors/model/model_config.hpp"
@@ -21,7 +21,7 @@ class YamlWriter;
 namespace temper::orchestrator {
 
 struct PipelineConfig {
-  // In pipeline_config.cpp: they are long, and needed wherever a configuration is passed on.
+  // Defined in pipeline_config.cpp to keep this generated code out of every user of the header.
   PipelineConfig();
   PipelineConfig(const PipelineConfig& other);
   PipelineConfig(PipelineConfig&& other) noexcept;
@@ -61,55 +61,73 @@ struct PipelineConfig {
 
 template <class V>
 void describe(V& v, PipelineConfig& c) {
-  v.field(1, "name", c.name, {.doc = "Name of the run; part of its folder's name."});
-  v.field(2, "seed", c.seed, {.doc = "Everything random derives from it."});
+  v.field(1,
+          "name",
+          c.name,
+          {.doc = "Name of the run, part of the name of its folder: 1 to 64 letters, digits, `-`, "
+                  "`_` or `.`."});
+  v.field(2,
+          "seed",
+          c.seed,
+          {.doc = "Seed of all random numbers: data order, sampling, initial weights."});
   v.field(3,
           "steps",
           c.steps,
-          {.doc = "Policy updates to make.", .min = 1, .max = std::uint64_t{1} << 40});
-  v.field(
-      4, "run_dir", c.run_dir, {.doc = "Folder the run writes to; empty: `runs/<name>-<time>`."});
+          {.doc = "Number of steps. One step trains one batch (`algorithm.groups_per_update` "
+                  "groups) and produces one policy version.",
+           .min = 1,
+           .max = std::uint64_t{1} << 40});
+  v.field(4, "run_dir", c.run_dir, {.doc = "Run folder. Empty: `runs/<name>-<time>`."});
   v.field(5,
           "hardware",
           c.hardware,
-          {.doc = "What the cards are: this machine's, or those of a simulated supernode."});
+          {.doc = "`local`: real processes on this machine, or on attached ones; `simulated`: a "
+                  "cluster described by `simulation`, in virtual time."});
   v.field(6,
           "policy",
           c.policy,
-          {.doc = "`torch`: a real transformer learns; `synthetic`: token counts and times only."});
-  v.field(7, "task", c.task, {.doc = "Where prompts come from."});
-  v.field(8, "verifier", c.verifier, {.doc = "How a response earns its reward."});
-  v.field(9, "model", c.model, {.doc = "Shape of the policy network."});
-  v.field(10, "pretrain", c.pretrain, {.doc = "How the base checkpoint is made."});
-  v.field(11, "algorithm", c.algorithm, {.doc = "How a batch becomes an update."});
+          {.doc = "`torch`: a transformer is trained; `synthetic`: no model, only token counts and "
+                  "times."});
+  v.field(7, "task", c.task, {.doc = "Source of the prompts."});
+  v.field(8, "verifier", c.verifier, {.doc = "How responses are rewarded."});
+  v.field(9, "model", c.model, {.doc = "The policy network."});
+  v.field(10, "pretrain", c.pretrain, {.doc = "How the base checkpoint is pretrained."});
+  v.field(11, "algorithm", c.algorithm, {.doc = "Advantages, loss and optimizer."});
   v.field(12, "sampling", c.sampling, {.doc = "How responses are sampled."});
-  v.field(13, "staleness", c.staleness, {.doc = "How far the trainer may be ahead."});
-  v.field(14, "placement", c.placement, {.doc = "Which role runs on which cards."});
-  v.field(15, "rollout", c.rollout, {.doc = "Rollout actors."});
+  v.field(13,
+          "staleness",
+          c.staleness,
+          {.doc = "How far the trainer may be ahead of the version that began a group."});
+  v.field(14, "placement", c.placement, {.doc = "Which role runs on which devices."});
+  v.field(15, "rollout", c.rollout, {.doc = "Rollout engines."});
   v.field(24, "trainer", c.trainer, {.doc = "The trainer."});
-  v.field(16, "reference", c.reference, {.doc = "Reference actors."});
-  v.field(17, "reward", c.reward, {.doc = "Reward actors."});
+  v.field(16, "reference", c.reference, {.doc = "Actors that compute reference log-probs."});
+  v.field(17, "reward", c.reward, {.doc = "Actors that run the verifier."});
   v.field(18, "synthetic", c.synthetic, {.doc = "Engines of `policy: synthetic`."});
-  v.field(19, "transport", c.transport, {.doc = "How processes talk and are watched."});
+  v.field(19,
+          "transport",
+          c.transport,
+          {.doc = "Connections between processes, heartbeats and restarts."});
+  v.field(20,
+          "deadlines",
+          c.deadlines,
+          {.doc = "Time limits of each kind of request. On simulated hardware, where time is "
+                  "virtual, the default of each is 24h."});
+  v.field(21,
+          "checkpoint",
+          c.checkpoint,
+          {.doc = "When checkpoints are saved, and how many are kept."});
   v.field(
-      20,
-      "deadlines",
-      c.deadlines,
-      {.doc = "Longest time of each kind of wait; on simulated hardware, where time is virtual, "
-              "24h where not given."});
-  v.field(21, "checkpoint", c.checkpoint, {.doc = "What is saved to resume from."});
-  v.field(43,
-          "evaluation",
-          c.evaluation,
-          {.doc = "When the policy is held against problems that it is never trained on."});
-  v.field(40, "samples", c.samples, {.doc = "Which responses are kept to be read."});
+      43, "evaluation", c.evaluation, {.doc = "When to evaluate the policy on held-out problems."});
+  v.field(40, "samples", c.samples, {.doc = "Which responses are saved for reading."});
   v.field(41, "tracking", c.tracking, {.doc = "Metrics for other programs."});
-  v.field(42, "alarms", c.alarms, {.doc = "What is looked out for while the run goes on."});
-  v.field(22, "simulation", c.simulation, {.doc = "What `hardware: simulated` simulates."});
-  v.field(23,
-          "stragglers",
-          c.stragglers,
-          {.doc = "How the groups that an update waits for end sooner."});
+  v.field(42, "alarms", c.alarms, {.doc = "What to watch for during the run."});
+  v.field(22,
+          "simulation",
+          c.simulation,
+          {.doc = "The cluster, model and workload of `hardware: simulated`."});
+  v.field(
+      23, "stragglers", c.stragglers, {.doc = "How to finish the last groups of a step sooner."});
 }
 
 // Made once, in pipeline_config.cpp.

@@ -17,7 +17,7 @@ std::vector<CardId> range(std::int32_t begin, std::int32_t end) {
   return cards;
 }
 
-/// Joins the second list to the first.
+/// Appends the second list to the first.
 std::vector<CardId> joined(std::vector<CardId> cards, const std::vector<CardId>& more) {
   cards.insert(cards.end(), more.begin(), more.end());
   return cards;
@@ -29,7 +29,7 @@ std::vector<CardId> without(std::vector<CardId> cards, std::vector<CardId> taken
   return cards;
 }
 
-/// Replicas of a role, alike; numbered on from those there are.
+/// Appends identical replicas of a role, numbered after the existing ones.
 struct Replicas {
   actors::RoleKind role;
   std::size_t count = 0;
@@ -121,7 +121,8 @@ std::vector<CardId> block_of(const std::vector<CardId>& cards,
 
 namespace {
 
-/// `hybrid`: engines, as large as those on own cards, that the trainer's cards hold; else 0.
+/// `hybrid`: number of engines, of the same size as those on exclusive cards, that fit the
+/// trainer's cards; otherwise 0.
 std::size_t lent_engines(const PipelineConfig& config, const PlacementConfig& placement) {
   if (placement.mode != PlacementMode::Hybrid)
     return 0;

@@ -28,7 +28,7 @@ void check_cards(const std::string& key,
         cards[i].value() < static_cast<std::uint32_t>(count),
         keys,
         fmt::format(
-            "there are {} cards (placement.cards), numbered from 0; found {}", count, cards[i]));
+            "must be below the number of cards (placement.cards: {}), found {}", count, cards[i]));
     rules.require(
         std::count(cards.begin(), cards.begin() + static_cast<std::ptrdiff_t>(i), cards[i]) == 0,
         keys,
@@ -36,22 +36,25 @@ void check_cards(const std::string& key,
   }
 }
 
-/// Cards that are given by number only: not beside a list of them, nor where all are shared.
+/// Checks cards given by number: there must be no list beside it, and the mode must not share all
+/// cards.
 void check_card_counts(const PlacementConfig& given, bool everywhere, Rules& rules) {
   for (const auto& [count, cards, role] :
        {std::tuple(given.rollout_cards, &given.rollout, "rollout"),
         std::tuple(given.reference_cards, &given.reference, "reference")}) {
     const std::string key = fmt::format("placement.{}_cards", role);
-    rules.require(count == 0 || cards->empty(),
-                  {key, fmt::format("placement.{}", role)},
-                  fmt::format("placement.{} lists the cards already; give one of the two", role));
+    rules.require(
+        count == 0 || cards->empty(),
+        {key, fmt::format("placement.{}", role)},
+        fmt::format("placement.{} already lists the cards; set only one of the two", role));
     rules.require(count == 0 || !everywhere,
                   {key, "placement.mode"},
-                  fmt::format("in `{}` mode every role has every card", name_of(given.mode)));
+                  fmt::format("not allowed in `{}` mode, where every role uses every card",
+                              name_of(given.mode)));
   }
 }
 
-/// Where every role has every card: the role's are the trainer's.
+/// In modes where roles share all cards, the role's cards must be the trainer's.
 void check_same_cards(const std::string& role,
                       std::vector<CardId> cards,
                       const PlacementConfig& p,
@@ -62,7 +65,7 @@ void check_same_cards(const std::string& role,
   std::sort(trainer.begin(), trainer.end());
   rules.require(cards == trainer,
                 keys,
-                fmt::format("in `{}` mode {} and trainer have the same cards, found {} {} and "
+                fmt::format("in `{}` mode {} and trainer must have the same cards, found {} {} and "
                             "trainer {}",
                             name_of(p.mode),
                             role,
@@ -98,32 +101,37 @@ void check_placement(const PipelineConfig& c, const PlacementConfig& p, Rules& r
     return;
   }
   if (p.cards < 2) {
-    rules.require(false,
-                  {"placement.cards", "placement.mode"},
-                  fmt::format("`{}` mode needs at least 2 cards, found 1; or use `mode: colocated`",
-                              name_of(p.mode)));
+    rules.require(
+        false,
+        {"placement.cards", "placement.mode"},
+        fmt::format(
+            "`{}` mode requires at least 2 cards, found 1; add a card, or use `mode: colocated`",
+            name_of(p.mode)));
     return;
   }
-  rules.require(!p.rollout.empty() && !p.trainer.empty(),
-                keys,
-                fmt::format("leaves no card to the {}", p.rollout.empty() ? "rollout" : "trainer"));
+  rules.require(
+      !p.rollout.empty() && !p.trainer.empty(),
+      keys,
+      fmt::format("leaves no card for the {}", p.rollout.empty() ? "rollout" : "trainer"));
   const std::int64_t counted = std::int64_t{given.rollout_cards} + given.reference_cards;
-  rules.require(counted <= p.cards,
-                {given.rollout_cards > 0 ? "placement.rollout_cards" : "placement.reference_cards",
-                 "placement.cards",
-                 "placement.rollout_cards",
-                 "placement.reference_cards"},
-                fmt::format("{} cards are given away of {} (placement.cards)", counted, p.cards));
+  rules.require(
+      counted <= p.cards,
+      {given.rollout_cards > 0 ? "placement.rollout_cards" : "placement.reference_cards",
+       "placement.cards",
+       "placement.rollout_cards",
+       "placement.reference_cards"},
+      fmt::format("{} cards are assigned, but only {} exist (placement.cards)", counted, p.cards));
   std::vector<CardId> shared;
   for (const CardId card : p.rollout) {
     if (contains(p.trainer, card) && !contains(shared, card))
       shared.push_back(card);
   }
-  rules.require(shared.empty(),
-                keys,
-                fmt::format("in `{}` mode rollout and trainer share no card, found {} in both",
-                            name_of(p.mode),
-                            joined(shared)));
+  rules.require(
+      shared.empty(),
+      keys,
+      fmt::format("in `{}` mode rollout and trainer must not share cards, found {} in both",
+                  name_of(p.mode),
+                  joined(shared)));
 }
 
 void check_overlap(const PipelineConfig& c, Rules& rules) {
@@ -132,10 +140,10 @@ void check_overlap(const PipelineConfig& c, Rules& rules) {
     const PlacementMode mode = c.placement.mode;
     rules.require(simulated && (mode == PlacementMode::Fused || mode == PlacementMode::Colocated),
                   {"placement.switching", "placement.mode", "hardware"},
-                  "`one_by_one` is for `hardware: simulated` in `fused` or `colocated` mode");
+                  "`one_by_one` requires `hardware: simulated` and mode `fused` or `colocated`");
     rules.require(c.reference.replicas <= 1 || mode != PlacementMode::Fused,
                   {"reference.replicas", "placement.switching"},
-                  fmt::format("one reference moves with the cards that switch one by one, found {}",
+                  fmt::format("must be at most 1 with `one_by_one` in `fused` mode, found {}",
                               c.reference.replicas));
   }
 }
@@ -146,22 +154,22 @@ void check_preparing(const PipelineConfig& c, Rules& rules) {
   const StalenessRuleKind rule = c.staleness.policy;
   rules.require(rule == StalenessRuleKind::Exact || rule == StalenessRuleKind::Sync,
                 {"stragglers.prepare", "staleness.policy"},
-                fmt::format("`{}` does not say beforehand which groups an update takes; `exact` "
-                            "and `sync` do",
+                fmt::format("`{}` does not fix in advance which groups a step trains; use `exact` "
+                            "or `sync`",
                             name_of(rule)));
-  rules.require(
-      c.algorithm.minibatches == 1,
-      {"stragglers.prepare", "algorithm.minibatches"},
-      fmt::format("gradients of a second minibatch depend on the first; needs 1, found {}",
-                  c.algorithm.minibatches));
+  rules.require(c.algorithm.minibatches == 1,
+                {"stragglers.prepare", "algorithm.minibatches"},
+                fmt::format("prepared gradients require 1 minibatch per step, because later ones "
+                            "depend on the first; found {}",
+                            c.algorithm.minibatches));
   const trainer::Algorithm algorithm = trainer::resolve(c.algorithm, c.sampling.max_new_tokens);
   rules.require(!trainer::needs_whole_batch(algorithm),
                 {"stragglers.prepare",
                  "algorithm.name",
                  "algorithm.advantage_mean",
                  "algorithm.advantage_std"},
-                fmt::format("advantages of `{}` depend on the whole batch (mean over the {}, "
-                            "deviation over the {}); needs those of the group",
+                fmt::format("the advantages of `{}` depend on the whole batch (mean over the {}, "
+                            "deviation over the {}); expected both over the group",
                             name_of(c.algorithm.name),
                             name_of(algorithm.advantage_mean),
                             name_of(algorithm.advantage_std)));
@@ -171,16 +179,16 @@ void check_preparing(const PipelineConfig& c, Rules& rules) {
       mode == PlacementMode::Separate || mode == PlacementMode::Hybrid ||
           (!local && c.placement.switching == Switching::OneByOne),
       {"stragglers.prepare", "placement.mode"},
-      fmt::format("in `{}` mode the trainer has no card while others generate; `separate` "
-                  "and `hybrid` leave it one{}",
+      fmt::format("in `{}` mode the trainer has no card during generation; use `separate` "
+                  "or `hybrid`{}",
                   name_of(mode),
-                  local ? "" : ", and `placement.switching: one_by_one` gives it some"));
+                  local ? "" : ", or `placement.switching: one_by_one`"));
   if (!local)
     return;
-  rules.require(c.trainer.engine.kind == actors::EngineKind::Native,
-                {"stragglers.prepare", "trainer.engine.kind"},
-                fmt::format("only the `native` trainer keeps gradients, found `{}`",
-                            name_of(c.trainer.engine.kind)));
+  rules.require(
+      c.trainer.engine.kind == actors::EngineKind::Native,
+      {"stragglers.prepare", "trainer.engine.kind"},
+      fmt::format("requires the `native` trainer, found `{}`", name_of(c.trainer.engine.kind)));
 }
 
 }  // namespace temper::orchestrator

@@ -1,4 +1,4 @@
-// What `placement` needs: cards that exist, given to one role where roles do not share them.
+// Rules for `placement`: the cards must exist, and exclusive cards belong to one role.
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
@@ -6,11 +6,11 @@
 
 namespace temper::orchestrator {
 
-/// `p`: the section resolved.
+/// `p`: the resolved section.
 void check_placement(const PipelineConfig& c, const PlacementConfig& p, Rules& rules);
-/// What only simulated actors can do (switch one by one), and what it needs.
+/// Rules for features that only simulated actors have (one_by_one).
 void check_overlap(const PipelineConfig& c, Rules& rules);
-/// What gradients need that are computed before their batch is whole (stragglers.prepare).
+/// Rules for gradients that are computed before the batch is complete (stragglers.prepare).
 void check_preparing(const PipelineConfig& c, Rules& rules);
 
 }  // namespace temper::orchestrator

@@ -32,7 +32,7 @@ Result<ResolvedPipeline> resolve(PipelineConfig config) {
 
 namespace {
 
-/// So few failures in a row say nothing yet, however small the batch is.
+/// Smaller numbers of consecutive failures are not significant, however small the batch.
 constexpr double kLeastFailedGroups = 16;
 
 std::uint64_t failed_groups_limit(const trainer::AlgorithmConfig& config) {
@@ -40,11 +40,11 @@ std::uint64_t failed_groups_limit(const trainer::AlgorithmConfig& config) {
       std::max(kLeastFailedGroups, std::ceil(config.failure_limit * config.groups_per_update)));
 }
 
-/// Leases that a verifier has at the same time: at work, behind it, and of an evaluation.
+/// Leases that a verifier has at the same time: one running, one queued, one for an evaluation.
 constexpr std::int32_t kRewardLeases = 3;
 
-/// A verifier that never replies still answers every lease within `deadlines.reward`, so that its
-/// failures count and the actor is not taken for hung.
+/// Even a verifier that never replies answers every lease within `deadlines.reward`, so that its
+/// failures are counted and the actor is not declared hung.
 void fit_rewards(const PipelineConfig& config, SchedulerConfig& out) {
   const actors::VerifierConfig& v = config.verifier;
   const bool command = v.kind == actors::VerifierKind::Command;
@@ -60,7 +60,7 @@ void fit_rewards(const PipelineConfig& config, SchedulerConfig& out) {
   }
 }
 
-/// In a row, of an actor whose hardware fails by plan: then it never comes to a checkpoint.
+/// Restarts in a row of an actor whose hardware fails on purpose: it may never reach a checkpoint.
 constexpr std::int32_t kPlannedRestarts = 1000;
 
 }  // namespace
@@ -86,13 +86,13 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   out.checkpoint_every = static_cast<std::uint64_t>(config.checkpoint.every);
   out.max_restarts = config.transport.max_restarts;
   out.restarts_forgiven_after = config.transport.restarts_forgiven_after;
-  if (config.hardware == HardwareKind::Local)  // a simulated start costs this machine nothing
+  if (config.hardware == HardwareKind::Local)  // A simulated start costs this machine nothing.
     out.starts_at_once = config.transport.starts_at_once;
   out.deadlines = config.deadlines;
   fit_rewards(config, out);
   if (const actors::FaultConfig& faults = config.simulation.faults; fails_by_plan(config)) {
-    // Hardware that is planned to fail is no reason to give up, nor to wait no longer, as long as
-    // the run comes to a checkpoint now and then.
+    // Injected faults must neither fail the run nor cut its waits short, as long as it still
+    // reaches a checkpoint now and then.
     out.max_restarts = kPlannedRestarts;
     out.deadlines.start += faults.repair + faults.link_repair + faults.replacement;
   }

@@ -1,6 +1,5 @@
-// A configuration together with everything that follows from it: which actors there are, on which
-// cards, and what simulated hardware they run on. It is worked out once, after the configuration is
-// loaded and checked, and passed on from there; nobody derives a part of it again.
+// A configuration with everything derived from it: the actors, their cards and the simulated
+// hardware. It is derived once, after validation, and passed on; nothing else derives a part of it.
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
@@ -12,25 +11,25 @@ namespace temper::orchestrator {
 
 struct ResolvedPipeline {
   PipelineConfig config;
-  PlacementConfig placement;     ///< As resolve_placement() says.
-  std::vector<ActorSpec> slots;  ///< As actor_slots() says.
-  /// Of the run, as resolve_simulation() says; none unless the hardware is simulated.
+  PlacementConfig placement;     ///< resolve_placement().
+  std::vector<ActorSpec> slots;  ///< actor_slots().
+  /// resolve_simulation(); none on local hardware.
   std::optional<actors::SimulatedRun> simulation;
-  /// Simulated: bytes of a device's share of host memory that no role needs in any phase; none
-  /// where a phase exceeds it.
+  /// Simulated: bytes of host memory per device that no role needs in any phase; none if some phase
+  /// exceeds it.
   std::optional<double> host_left;
-  std::vector<std::int32_t> shares;  ///< As card_shares() says.
+  std::vector<std::int32_t> shares;  ///< card_shares().
 };
 
-/// Reads the descriptions and traces of a simulated configuration. Errors: as resolve_simulation()
-/// has them; none on local hardware.
+/// Reads the descriptions and traces of a simulated configuration. Errors: those of
+/// resolve_simulation(); none on local hardware.
 Result<ResolvedPipeline> resolve(PipelineConfig config);
 
-/// The same without the settings of simulated hardware, for a run whose actors are not simulated
-/// from them; `simulation` is none.
+/// As resolve(), without the settings of simulated hardware: `simulation` is none. For runs whose
+/// actors need no simulation settings.
 ResolvedPipeline resolve_cards(PipelineConfig config);
 
-/// All that the scheduler needs to know of it.
+/// The scheduler's part of the configuration.
 SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline);
 
 }  // namespace temper::orchestrator

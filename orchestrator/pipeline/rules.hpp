@@ -1,4 +1,4 @@
-// The rules that a configuration breaks, collected one after the other.
+// Collects violated rules of a configuration.
 #pragma once
 
 #include <iterator>
@@ -8,7 +8,7 @@
 
 namespace temper::orchestrator {
 
-/// A broken rule. The first key is the one to blame; the others take part in it.
+/// A violated rule. The first key is the place that is reported; the other keys are involved.
 struct BrokenRule {
   std::vector<std::string> keys;
   std::string message;
@@ -16,7 +16,7 @@ struct BrokenRule {
 
 class Rules {
  public:
-  /// Notes the rule as broken unless `holds`.
+  /// Records a violation unless `holds`.
   void require(bool holds, std::vector<std::string> keys, std::string message) {
     if (!holds)
       broken_.push_back({std::move(keys), std::move(message)});

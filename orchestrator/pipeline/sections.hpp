@@ -1,5 +1,6 @@
-// The sections of a pipeline that belong to the orchestrator. Sections of other folders are
-// declared there and reused by pipeline_config.hpp.
+// Sections of a pipeline configuration that belong to the orchestrator. docs/config.md is generated
+// from the texts here. Sections of other modules are declared there and combined in
+// pipeline_config.hpp.
 #pragma once
 
 #include "actors/protocol/engine_config.hpp"
@@ -17,11 +18,11 @@ using actors::PlacementMode;
 enum class HardwareKind { Local, Simulated };
 enum class TransportKind { Ipc, Tcp };
 enum class TransportSecurity { Curve, Plain };
-/// How weights come to workers that attach.
+/// How weights reach attached rollout engines.
 enum class WeightsBy { Relay, Broadcast, Folder };
-/// Who starts the workers of a role: the orchestrator, or anybody else.
+/// Who starts the workers of a role: the orchestrator, or someone else (attached workers).
 enum class LaunchKind { Local, Attach };
-/// Whose cards the reference uses where it has none of its own.
+/// Whose devices the reference shares when it has none of its own.
 enum class ReferenceCards { Rollout, Trainer };
 
 struct StalenessConfig {
@@ -31,7 +32,7 @@ struct StalenessConfig {
   Admission admission = Admission::Eager;
 };
 
-/// Empty lists are filled by resolve_placement(), from the counts where those are given.
+/// As written in the file; resolve_placement() fills the empty lists.
 struct PlacementConfig {
   PlacementMode mode = PlacementMode::Separate;
   std::int32_t cards = 2;
@@ -46,7 +47,7 @@ struct PlacementConfig {
   double return_share = 0.25;
   Switching switching = Switching::Together;
   double crowding = 0.25;
-  Bytes card_memory{0};  ///< 0: as much as the machine has.
+  Bytes card_memory{0};  ///< 0: no limit.
 };
 
 struct RolloutConfig {
@@ -63,7 +64,7 @@ struct TrainerConfig {
   LaunchKind launch = LaunchKind::Local;
 };
 
-/// The sections `reference` and `reward`: how many actors there are, and whose work they do.
+/// The sections `reference` and `reward`.
 struct ReplicaConfig {
   std::int32_t replicas = 1;
   actors::EngineConfig engine;
@@ -91,7 +92,7 @@ struct TransportSection {
   Duration restarts_forgiven_after = std::chrono::minutes(10);
   std::int32_t starts_at_once = 16;
   std::int32_t actors_per_worker = 16;
-  actors::TransportConfig limits;  ///< Its fields are fields of this section.
+  actors::TransportConfig limits;  ///< Its keys appear in this section.
 };
 
 struct CheckpointConfig {
@@ -101,32 +102,33 @@ struct CheckpointConfig {
 
 template <class V>
 void describe(V& v, StalenessConfig& c) {
-  v.field(1,
-          "policy",
-          c.policy,
-          {.doc = "`exact`: no trained group is older than the bound, and none is dropped; the "
-                  "others are rules of other systems, to compare with: `sync`, `aggregate`, "
-                  "`count`, `drop`, `wait`, `window`, `in_order`."});
+  v.field(
+      1,
+      "policy",
+      c.policy,
+      {.doc = "Staleness rule. `exact` never trains a group older than `bound` and never drops "
+              "one. The others reproduce the rules of other systems for comparison: `sync`, "
+              "`aggregate`, `count`, `drop`, `wait`, `window`, `in_order` (docs/staleness.md)."});
   v.field(2,
           "bound",
           c.bound,
-          {.doc = "Largest number of updates between the version that began a group and the "
-                  "version it trains; 0 is synchronous. `aggregate` and `count` take fractions.",
+          {.doc = "Largest age of a trained group, in steps: the version the trainer steps from "
+                  "minus the version that began the group. 0 is synchronous training. Must be an "
+                  "integer, except for `aggregate` and `count`.",
            .min = 0.0,
            .max = 1024.0});
-  v.field(
-      3,
-      "age",
-      c.age,
-      {.doc = "What the bound bounds. `first_token`: the age of a group's first token; "
-              "`token_weighted`: the mean age of its tokens, which is less where engines went on "
-              "under newer weights."});
+  v.field(3,
+          "age",
+          c.age,
+          {.doc = "How the age of a group is measured. `first_token`: from the version that "
+                  "sampled its first token; `token_weighted`: from the mean version of its tokens, "
+                  "which is a smaller age if engines received new weights while they generated."});
   v.field(4,
           "admission",
           c.admission,
-          {.doc = "When a group is dispatched that the rule admits. `eager`: at once; "
-                  "`just_in_time`: as late as the trainer allows, so that it begins under newer "
-                  "weights; where cards take turns, their turns decide."});
+          {.doc = "When an admissible group is dispatched. `eager`: at once; `just_in_time`: as "
+                  "late as possible without delaying the trainer, so that the group starts from "
+                  "newer weights. On time-shared cards, the switch of roles decides."});
 }
 
 template <class V>  // One field after the other. NOLINTNEXTLINE(readability-function-size)
@@ -134,89 +136,94 @@ void describe(V& v, PlacementConfig& c) {
   v.field(1,
           "mode",
           c.mode,
-          {.doc = "`separate`: rollout and trainer have their own cards; `colocated`: they take "
-                  "turns on the same ones; `fused`: so does the reference; `hybrid`: the rollout "
-                  "has its own cards, and the trainer lends it its cards while it waits."});
+          {.doc = "How roles share devices. `separate`: rollout and trainer have exclusive "
+                  "devices; `colocated`: rollout and trainer time-share the same devices; `fused`: "
+                  "the reference shares them too; `hybrid`: the rollout has exclusive devices, and "
+                  "the trainer lends its own to rollout engines while it waits."});
   v.field(2,
           "cards",
           c.cards,
-          {.doc = "Cards to use, numbered from 0: cores of this machine, or cards of the simulated "
-                  "cluster.",
+          {.doc = "Number of devices, numbered from 0: CPU cores of this machine (`hardware: "
+                  "local`) or cards of the simulated cluster.",
            .min = 1,
            .max = 4096});
   v.field(3,
           "rollout",
           c.rollout,
-          {.doc = "Cards of the rollout; empty: chosen for the mode.", .example = "[0]"});
-  v.field(4, "trainer", c.trainer, {.doc = "Cards of the trainer; empty: chosen for the mode."});
-  v.field(
-      5, "reference", c.reference, {.doc = "Cards of the reference; empty: those of the rollout."});
-  v.field(
-      6,
-      "reward",
-      c.reward,
-      {.doc = "Cards of the reward; empty: those of the rollout, or on simulated hardware none: "
-              "it runs on the hosts."});
+          {.doc = "Device numbers of the rollout. Empty: chosen for the mode.", .example = "[0]"});
+  v.field(4,
+          "trainer",
+          c.trainer,
+          {.doc = "Device numbers of the trainer. Empty: chosen for the mode."});
+  v.field(5,
+          "reference",
+          c.reference,
+          {.doc = "Device numbers of the reference. Empty: shared, see `reference_on`."});
+  v.field(6,
+          "reward",
+          c.reward,
+          {.doc = "Device numbers of the reward actors. Empty: those of the rollout; on simulated "
+                  "hardware none, because verifiers run on the hosts."});
   v.field(7,
           "rollout_cards",
           c.rollout_cards,
-          {.doc = "Instead of lists: the rollout has the first so many cards, the trainer what is "
-                  "left; 0: half.",
+          {.doc = "Alternative to lists: number of devices of the rollout, counted from 0; the "
+                  "trainer gets the rest. 0: half of them.",
            .min = 0});
   v.field(8,
           "reference_cards",
           c.reference_cards,
-          {.doc = "Instead of a list: the reference has so many cards of its own, behind those of "
-                  "the rollout.",
+          {.doc = "Alternative to a list: number of exclusive devices of the reference, which "
+                  "follow those of the rollout. 0: the reference shares devices.",
            .min = 0});
   v.field(9,
           "reference_on",
           c.reference_on,
-          {.doc = "Whose cards a reference without its own shares: `rollout` or `trainer`."});
+          {.doc = "Whose devices the reference shares when it has none of its own."});
   v.field(10,
           "lending",
           c.lending,
-          {.doc = "hybrid: lend while the trainer waits if it pays for the switch (`auto`), or "
-                  "`always`."});
+          {.doc = "hybrid: when the waiting trainer lends its devices. `auto`: only if the "
+                  "predicted gain exceeds the cost of the switch; `always`: every time."});
   v.field(11,
           "return_share",
           c.return_share,
-          {.doc = "colocated, fused: cards go back to training once a batch is ready, nothing new "
-                  "may be dispatched, and at most this share of all slots (rollout.concurrency) "
-                  "still generates; 0 lets every response finish.",
+          {.doc = "colocated, fused: devices return to training once a batch is ready, nothing "
+                  "more can be dispatched, and at most this share of all slots "
+                  "(`rollout.concurrency`) still generates. The remaining responses are "
+                  "interrupted and resumed later. 0 lets every response finish first.",
            .min = 0.0,
            .max = 1.0});
   v.field(12,
           "switching",
           c.switching,
-          {.doc = "colocated, fused: all cards change role `together`, or `one_by_one`: the cards "
-                  "of engines "
-                  "with little to do go to scoring and training, others go on generating. "
-                  "Simulated hardware."});
+          {.doc = "colocated, fused: `together` switches all devices at once; `one_by_one` moves "
+                  "the devices of nearly idle engines to scoring and training while the other "
+                  "engines keep generating (simulated hardware only)."});
   v.field(13,
           "crowding",
           c.crowding,
-          {.doc = "one_by_one: engines give up their cards as long as the others have at most this "
-                  "share of their slots in use.",
+          {.doc = "one_by_one: an engine gives up its devices only if the remaining engines then "
+                  "have at most this share of their slots in use.",
            .min = 0.01,
            .max = 1.0});
   v.field(14,
           "card_memory",
           c.card_memory,
-          {.doc = "Local hardware: most memory that the actors of a card may hold, by the ledger "
-                  "before the run and by their processes during it; 0: no limit. An actor of "
-                  "several cards counts evenly on each.",
+          {.doc = "Local hardware: memory limit of each device. Temper checks it against the "
+                  "predicted memory before the run, and against the processes during the run. An "
+                  "actor on several devices counts evenly on each. 0: no limit.",
            .min = Bytes(0)});
 }
 
-/// The key `launch` of a role's section.
+/// The key `launch`, shared by the sections of all roles.
 template <class V>
 void describe_launch(V& v, LaunchKind& launch) {
   v.field(30,
           "launch",
           launch,
-          {.doc = "Who starts its workers. `local`: this run, on this machine; `attach`: anyone, "
-                  "anywhere (docs/many-machines.md); they are waited for."});
+          {.doc = "Who starts the workers of this role. `local`: Temper, on this machine; "
+                  "`attach`: you, on any machine (docs/many-machines.md); Temper waits for them."});
 }
 
 template <class V>
@@ -224,24 +231,29 @@ void describe(V& v, RolloutConfig& c) {
   v.field(1,
           "replicas",
           c.replicas,
-          {.doc = "Rollout processes; each has its share of the cards.", .min = 1, .max = 4096});
+          {.doc = "Number of rollout engines. The rollout's devices are divided among them.",
+           .min = 1,
+           .max = 4096});
   v.field(2,
           "concurrency",
           c.concurrency,
-          {.doc = "Responses in flight per replica.", .min = 1, .max = 1 << 20});
+          {.doc = "Largest number of responses in flight per engine.", .min = 1, .max = 1 << 20});
   v.field(20,
           "on_new_weights",
           c.on_new_weights,
-          {.doc = "What running responses go on with: the keys and values they have, or ones "
-                  "computed again, so that every token is of one version's policy."});
-  v.field(21, "engine", c.engine, {.doc = "Who generates."});
-  v.field(22, "agent", c.agent, {.doc = "Who plays responses of several turns (docs/agents.md)."});
+          {.doc = "What happens to running responses when new weights arrive. `keep_kv`: they "
+                  "continue with their KV cache, so later tokens depend on keys and values of "
+                  "older weights; `recompute`: the KV cache is recomputed under the new weights, "
+                  "so every token is sampled from one version's policy."});
+  v.field(21, "engine", c.engine, {.doc = "The rollout engine."});
+  v.field(
+      22, "agent", c.agent, {.doc = "Program that plays multi-turn episodes (docs/agents.md)."});
   describe_launch(v, c.launch);
 }
 
 template <class V>
 void describe(V& v, TrainerConfig& c) {
-  v.field(1, "engine", c.engine, {.doc = "Who trains."});
+  v.field(1, "engine", c.engine, {.doc = "The training engine."});
   describe_launch(v, c.launch);
 }
 
@@ -250,108 +262,117 @@ void describe(V& v, ReplicaConfig& c) {
   v.field(1,
           "replicas",
           c.replicas,
-          {.doc = "Processes of this role; the reference may have none where `algorithm.kl` is 0.",
+          {.doc = "Number of actors of this role. 0 is allowed only for the reference, and only if "
+                  "`algorithm.kl` is 0.",
            .min = 0,
            .max = 4096});
-  v.field(2, "engine", c.engine, {.doc = "Who does the work."});
+  v.field(2, "engine", c.engine, {.doc = "The engine of this role."});
   describe_launch(v, c.launch);
 }
 
 template <class V>
 void describe(V& v, SyntheticConfig& c) {
-  v.field(1,
-          "tokens",
-          c.tokens,
-          {.doc = "Length of every response.", .min = Tokens(1), .max = Tokens(1 << 20)});
+  v.field(
+      1,
+      "tokens",
+      c.tokens,
+      {.doc = "Length of every response, in tokens.", .min = Tokens(1), .max = Tokens(1 << 20)});
   v.field(2,
           "step_time",
           c.step_time,
-          {.doc = "Time of one decode step and of one update.", .min = Duration(0)});
+          {.doc = "Wall time of one decode step, and of one training step.", .min = Duration(0)});
   v.field(3,
           "weights",
           c.weights,
-          {.doc = "Size of a version's weights; 0: a line of text.",
+          {.doc = "Size of the weights of each version. 0: one line of text.",
            .min = Bytes(0),
            .max = Bytes(Bytes::rep{1} << 36)});
 }
 
-/// What concerns workers that others start.
+/// Keys for attached workers.
 template <class V>
 void describe_attached(V& v, TransportSection& c) {
   v.field(20,
           "advertise",
           c.advertise,
-          {.doc = "tcp: host that attached workers connect to; empty: that of `bind`, or this "
-                  "machine's name where it listens on all addresses."});
+          {.doc = "tcp: host name or address that attached workers connect to. Empty: that of "
+                  "`bind`, or this machine's host name if `bind` is a wildcard address."});
   v.field(21,
           "grace",
           c.grace,
-          {.doc = "How long an attached worker whose orchestrator is lost keeps what it has loaded "
-                  "and looks for its successor.",
+          {.doc = "How long an attached worker that lost its orchestrator keeps its loaded state "
+                  "and waits for the run to resume.",
            .min = std::chrono::seconds(0)});
-  v.field(
-      22,
-      "weights",
-      c.weights,
-      {.doc = "How weights come to engines that attach. `relay`: images of more than 1 MiB from "
-              "engine to engine, one copy over each host's link; `broadcast`: to each from the "
-              "orchestrator; `folder`: as files in the run's folder, which all hosts see."});
+  v.field(22,
+          "weights",
+          c.weights,
+          {.doc = "How weights reach attached engines. `relay`: images over 1 MiB are passed from "
+                  "engine to engine, so each host's link carries one copy; `broadcast`: the "
+                  "orchestrator sends a copy to each engine; `folder`: through files in the run "
+                  "folder, which all hosts must see."});
   v.field(23,
           "relay_timeout",
           c.relay_timeout,
-          {.doc = "relay: an engine that has heard nothing for so long from the one that feeds it "
-                  "asks that one's feeder, and then the orchestrator, for the rest.",
+          {.doc = "relay: after this long without data, an engine requests the rest from the "
+                  "engine one place up the chain, and finally from the orchestrator.",
            .min = std::chrono::seconds(1)});
 }
 
 template <class V>
 void describe(V& v, TransportSection& c) {
-  v.field(10,
-          "kind",
-          c.kind,
-          {.doc = "`ipc`: sockets of this machine; `tcp`: workers may be elsewhere."});
-  v.field(11, "bind", c.bind, {.doc = "tcp: address to listen on."});
-  v.field(12, "port", c.port, {.doc = "tcp: port to listen on; 0 takes any free one."});
+  v.field(
+      10,
+      "kind",
+      c.kind,
+      {.doc = "`ipc`: Unix sockets on this machine; `tcp`: workers may run on other machines."});
+  v.field(11,
+          "bind",
+          c.bind,
+          {.doc = "tcp: address to listen on. Workers on other machines need one that they can "
+                  "reach, such as `0.0.0.0`."});
+  v.field(12, "port", c.port, {.doc = "tcp: port to listen on. 0: any free port."});
   describe_attached(v, c);
   v.field(13,
           "heartbeat",
           c.heartbeat,
-          {.doc = "Interval at which both sides show life.", .min = std::chrono::milliseconds(1)});
+          {.doc = "Interval between heartbeats, in both directions.",
+           .min = std::chrono::milliseconds(1)});
   v.field(14,
           "heartbeat_timeout",
           c.heartbeat_timeout,
-          {.doc = "Silence after which an actor is given up and replaced.",
+          {.doc = "After this long without a message, a worker is declared lost and replaced. At "
+                  "least twice `heartbeat`.",
            .min = std::chrono::milliseconds(10)});
   v.field(15,
           "max_restarts",
           c.max_restarts,
-          {.doc = "Replacements of one actor in a row before the run gives up. They are forgiven "
-                  "when a checkpoint finds the actor at work, and after "
-                  "`restarts_forgiven_after`.",
+          {.doc = "Consecutive restarts of one actor before the run fails. The count is reset when "
+                  "a checkpoint finds the actor working, and after `restarts_forgiven_after`.",
            .min = 0,
            .max = 1000});
   v.field(17,
           "restarts_forgiven_after",
           c.restarts_forgiven_after,
-          {.doc = "An actor that was at work for so long begins to count anew.",
+          {.doc = "Working time after which an actor's count of restarts is reset.",
            .min = std::chrono::seconds(1)});
   v.field(18,
           "starts_at_once",
           c.starts_at_once,
-          {.doc = "Most actors that start at the same time; others wait for their turn.",
+          {.doc = "Largest number of actors that start at the same time; further ones wait. Limits "
+                  "the load of model loading on this machine.",
            .min = 1,
            .max = 4096});
-  v.field(
-      16,
-      "actors_per_worker",
-      c.actors_per_worker,
-      {.doc = "Simulated hardware: actors that share one worker process.", .min = 1, .max = 1024});
-  v.field(
-      19,
-      "security",
-      c.security,
-      {.doc = "tcp: `curve` encrypts, and only the workers that were started for the run get in; "
-              "`plain` is only possible on an address of this machine."});
+  v.field(16,
+          "actors_per_worker",
+          c.actors_per_worker,
+          {.doc = "Simulated hardware: number of actors that share one worker process.",
+           .min = 1,
+           .max = 1024});
+  v.field(19,
+          "security",
+          c.security,
+          {.doc = "tcp: `curve` encrypts all traffic (CurveZMQ) and admits only workers with a key "
+                  "of this run; `plain` does neither, and is allowed only on a loopback address."});
   describe(v, c.limits);  // Field numbers 1 to 9.
 }
 
@@ -360,8 +381,13 @@ void describe(V& v, CheckpointConfig& c) {
   v.field(1,
           "every",
           c.every,
-          {.doc = "Updates between two checkpoints; 0: only one at the end.", .min = 0});
-  v.field(2, "keep", c.keep, {.doc = "Newest checkpoints kept.", .min = 1, .max = 10000});
+          {.doc = "Steps between two checkpoints. 0: only one, at the end of the run.", .min = 0});
+  v.field(2,
+          "keep",
+          c.keep,
+          {.doc = "Number of newest checkpoints to keep; older ones are deleted.",
+           .min = 1,
+           .max = 10000});
 }
 
 }  // namespace orchestrator

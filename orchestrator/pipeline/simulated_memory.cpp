@@ -17,7 +17,7 @@ namespace {
 using actors::PhaseLedger;
 using actors::SimulatedPlacement;
 
-/// Bytes by which the fullest phase exceeds a capacity; the phase is none if all fit.
+/// Bytes by which the fullest phase exceeds a capacity; no phase if all fit.
 struct Excess {
   const PhaseLedger* phase = nullptr;
   double device = 0;
@@ -42,7 +42,7 @@ bool all_fit(const SimulatedPlacement& p) {
          std::ranges::all_of(*phases, [](const PhaseLedger& phase) { return fits(phase); });
 }
 
-/// Tries doublings of one key of a placement; keeps the first that fits.
+/// Tries doubled values of one key of a placement and keeps the first that fits.
 class Search {
  public:
   explicit Search(const SimulatedPlacement& from) : from_(from) {}
@@ -76,7 +76,7 @@ class Search {
   std::optional<std::string> found_;
 };
 
-/// A smaller or, where one sequence does not fit, a larger share, in hundredths.
+/// A smaller KV share, or a larger one if a sequence does not fit; in hundredths.
 void search_kv_share(const SimulatedPlacement& p, Search& search) {
   const auto hundredths =
       static_cast<std::int64_t>(std::floor(p.run.config.rollout.kv_share * 100 - 1e-9));
@@ -126,7 +126,7 @@ void search_cards(const SimulatedPlacement& p, Search& search) {
   }
 }
 
-/// The nearest single change that fits, in words.
+/// The smallest single change that fits, as text.
 std::optional<std::string> nearest_change(const SimulatedPlacement& p) {
   Search search(p);
   search_kv_share(p, search);
@@ -172,7 +172,7 @@ std::optional<std::string> nearest_change(const SimulatedPlacement& p) {
 
 std::string with_nearest(const std::string& text, const SimulatedPlacement& p) {
   const auto change = nearest_change(p);
-  return text + "; nearest: " + change.value_or("none by one change");
+  return text + "; nearest: " + change.value_or("no single change fits");
 }
 
 }  // namespace
@@ -221,7 +221,7 @@ Status check_memory(const SimulatedPlacement& p) {
   return Error{
       ErrorCode::OutOfMemory,
       with_nearest(
-          fmt::format("{} cards in phase {}: {} GiB per device exceed its {} GiB of {}: {}",
+          fmt::format("{} cards in phase {} need {} GiB per device, but it has {} GiB of {}: {}",
                       phase.group,
                       phase.phase,
                       actors::gib_text(device ? phase.device() : phase.host()),

@@ -21,18 +21,18 @@ using actors::LengthKind;
 
 constexpr Duration kVirtualDeadline = std::chrono::hours(24);
 
-/// Error: the file cannot be read or holds something else than an array of positive lengths.
+/// Error: the file cannot be read, or is not an array of positive lengths.
 Result<std::vector<std::int32_t>> read_trace(const std::string& path) {
   TEMPER_TRY(const std::vector<std::int64_t> counts, read_counts(path, "lengths"));
   if (*std::ranges::max_element(counts) > INT32_MAX)
-    return invalid_input(fmt::format("{}: a length is above {}", path, INT32_MAX));
+    return invalid_input(fmt::format("{}: expected lengths of at most {}", path, INT32_MAX));
   return std::vector<std::int32_t>(counts.begin(), counts.end());
 }
 
 void check_lengths(const std::string& key, LengthConfig c, Rules& rules) {
   if (c.kind == LengthKind::Trace) {
     if (c.trace.empty())
-      return rules.require(false, {key + ".trace", key + ".kind"}, "needed by `kind: trace`");
+      return rules.require(false, {key + ".trace", key + ".kind"}, "required by `kind: trace`");
     auto lengths = read_trace(c.trace);
     if (!lengths)
       return rules.require(false, {key + ".trace"}, lengths.error().context);
@@ -50,7 +50,7 @@ void check_lengths(const std::string& key, LengthConfig c, Rules& rules) {
 void check_share(const std::string& role, std::size_t cards, std::int32_t replicas, Rules& rules) {
   rules.require(replicas == 0 || cards % static_cast<std::size_t>(replicas) == 0,
                 {role + ".replicas", "placement." + role, "placement.cards"},
-                fmt::format("must divide the {} cards of the {}, so that every replica is alike; "
+                fmt::format("must divide the {} cards of the {}, so that all replicas are equal; "
                             "found {}",
                             cards,
                             role,
@@ -67,13 +67,13 @@ void check_lent(const PlacementConfig& p, const PipelineConfig& c, Rules& rules)
       p.trainer.size() == whole && whole > 0,
       {"placement.rollout_cards", "placement.mode", "rollout.replicas"},
       fmt::format("in `hybrid` mode the {} cards of the trainer are lent as engines of {} "
-                  "cards like the others; nearest: a trainer of {} cards",
+                  "cards, of which they must be a multiple; nearest: a trainer of {} cards",
                   p.trainer.size(),
                   engine,
                   std::max(whole, engine)));
 }
 
-/// A simulated actor takes the whole of its cards: others on them would run at no cost.
+/// A simulated actor occupies its cards completely; others on them would run at no cost.
 void check_sharing(const PlacementConfig& p, const PipelineConfig& c, Rules& rules) {
   if (c.reference.replicas == 0 || p.mode == PlacementMode::Fused)
     return;
@@ -86,16 +86,17 @@ void check_sharing(const PlacementConfig& p, const PipelineConfig& c, Rules& rul
     return;
   rules.require(false,
                 {"placement.reference_cards", "placement.reference", "placement.mode"},
-                fmt::format("the reference would share cards with the {} at the same time, which "
-                            "is not simulated; nearest: {}`placement.mode: fused`, where they "
-                            "take turns",
+                fmt::format("the reference shares cards with the {} without switching roles, which "
+                            "cannot be simulated; nearest: {}`placement.mode: fused`, where they "
+                            "time-share the cards",
                             with,
                             p.mode == PlacementMode::Colocated
                                 ? ""
-                                : "`placement.reference_cards: N` for cards of its own, or "));
+                                : "`placement.reference_cards: N` for exclusive cards, or "));
 }
 
-/// Whether tp, ep and the rest divide the model and each role's cards, and the bytes fit them.
+/// Checks that the parallel layout divides the model and the cards of each role, and that memory
+/// suffices.
 void check_cards_hold(const PipelineConfig& c, Rules& rules) {
   const auto pipeline = resolve(c);
   if (!pipeline)
@@ -126,8 +127,8 @@ void check_cards_hold(const PipelineConfig& c, Rules& rules) {
   rules.require(
       c.placement.switching != Switching::OneByOne || !pipeline->shares.empty(),
       {"stragglers.prepare", "placement.switching"},
-      "the gradients that are kept for an update that is not whole do not fit the host memory "
-      "beside what else is parked there, however many engines give up their cards; nearest: "
+      "the gradients kept for an incomplete batch do not fit in host memory "
+      "beside the offloaded state, for any number of engines that give up their cards; nearest: "
       "`stragglers.prepare: false`");
 }
 
@@ -159,8 +160,8 @@ actors::SimulationSettings actor_settings(const ResolvedPipeline& pipeline, cons
   own.colocated = slot.takes_turns;
   own.rollout_cards = std::ssize(pipeline.placement.rollout);
   if (slot.takes_turns) {
-    own.rollout_cards = own.trainer_cards;  // engines on shared cards get their weights from them
-    own.host_left = pipeline.host_left;     // others have bytes in its host memory too
+    own.rollout_cards = own.trainer_cards;  // Engines on time-shared cards get weights from these.
+    own.host_left = pipeline.host_left;     // Other roles use its host memory too.
   }
   return own;
 }
@@ -173,7 +174,7 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   if (s.model.empty()) {
     rules.require(false,
                   {"simulation.model", "hardware"},
-                  "needed by `hardware: simulated`: a name from configs/models, e.g. "
+                  "required by `hardware: simulated`: a name from configs/models, e.g. "
                   "pangu-ultra-moe-718b, or the path of a description");
   } else if (const auto model = catalog.model(s.model); !model) {
     rules.require(false, {"simulation.model"}, model.error().context);

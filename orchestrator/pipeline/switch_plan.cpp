@@ -13,7 +13,7 @@ namespace {
 using actors::PhaseLedger;
 using actors::SimulatedPlacement;
 
-/// Bytes of keys and values per device when the engines generate.
+/// Bytes of the KV cache per device during generation.
 double cache_bytes(const std::vector<PhaseLedger>& phases) {
   const auto rollout = std::ranges::find(phases, "kv_alloc", &PhaseLedger::phase);
   double bytes = 0;

@@ -1,15 +1,14 @@
-// What a role switch is predicted to take and to hold on simulated hardware, before it runs: the
-// states of orchestrator/scheduler/sharing/role_switch.hpp with the seconds of
-// actors/simulation/weight_moves.hpp and the ledgers of actors/simulation/memory_phases.hpp; and
-// what other orders of the same states would need.
+// Predicted time and memory of a role switch on simulated hardware: the states of
+// orchestrator/scheduler/sharing/role_switch.hpp, with the times of actors/simulation/weight_moves.hpp and
+// the ledgers of actors/simulation/memory_phases.hpp. Also the cost of other orders of these
+// states.
 //
-// Not predicted: waiting for the step under way when the engines are interrupted, scoring itself.
-// Other orders.
-//   cache first    the KV cache is allocated before weights arrive: it lies beside the trainer's
-//                  weights while they are resharded, so a smaller share of the memory is left for
-//                  it
-//   weights first  the trainer's weights leave with the optimizer, before they are resharded: they
-//                  come back for that over each device's link, the time of which is added
+// Not predicted: waiting for the current step when engines are interrupted, and scoring itself.
+// Other orders:
+//   cache first    the KV cache is allocated before the weights arrive. It coexists with the
+//                  trainer's weights during resharding, so less memory is left for it
+//   weights first  the trainer's weights are offloaded with the optimizer, before resharding. They
+//                  return for it over each device's link, which adds the time of that transfer
 #pragma once
 
 #include "actors/simulation/memory_phases.hpp"
@@ -21,7 +20,7 @@
 namespace temper::orchestrator {
 
 struct PredictedState {
-  std::string_view state;  ///< As metrics/turns.hpp names it.
+  std::string_view state;  ///< Name as in metrics/turns.hpp.
   double seconds = 0;
 };
 
@@ -30,15 +29,15 @@ struct SwitchPlan {
 };
 
 struct OtherOrders {
-  /// The largest kv_share that fits every phase, cache last and cache first; none: not even 0.01.
+  /// Largest kv_share that fits every phase, cache last and cache first; none: not even 0.01 fits.
   std::optional<double> kv_share_last, kv_share_first;
-  /// Seconds that weights first would add.
+  /// Seconds that "weights first" adds.
   double weights_first = 0;
 };
 
-// Both require: a placement that check_memory() accepts; cards that are shared.
+// Both require: check_memory() accepts the placement, and roles share cards.
 SwitchPlan predict_switch(const actors::SimulatedPlacement& placement);
-/// Tries some hundred ledgers.
+/// Evaluates some hundred ledgers.
 OtherOrders predict_other_orders(const actors::SimulatedPlacement& placement);
 
 }  // namespace temper::orchestrator

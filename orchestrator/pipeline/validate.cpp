@@ -35,10 +35,10 @@ void check_staleness(const PipelineConfig& c, Rules& rules) {
   const StalenessConfig& s = c.staleness;
   rules.require(allows_fractions(s.policy) || s.bound == std::floor(s.bound),
                 {"staleness.bound", "staleness.policy"},
-                fmt::format("must be whole for `{}`, found {}", name_of(s.policy), s.bound));
+                fmt::format("must be an integer for `{}`, found {}", name_of(s.policy), s.bound));
   rules.require(s.policy != P::Drop || s.bound >= 1,
                 {"staleness.bound", "staleness.policy"},
-                fmt::format("must be at least 1 for `drop`, which evicts what is as old as the "
+                fmt::format("must be at least 1 for `drop`, which drops groups as old as the "
                             "bound, found {}",
                             s.bound));
   rules.require(s.policy != P::Sync || s.bound == 0,
@@ -69,11 +69,12 @@ void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, 
                   m.rope_scaling.value_or(actors::RopeScaling{}).low_freq_factor,
                   m.rope_scaling.value_or(actors::RopeScaling{}).high_freq_factor));
   const std::int32_t tokens = actors::Tokenizer::for_task(c.task).vocabulary();
-  rules.require(!m.path.empty() || m.vocabulary.value_or(tokens) >= tokens,
-                {"model.vocabulary", "task.tokenizer"},
-                fmt::format("must hold the {} tokens of the task's tokenizer, found {}",
-                            tokens,
-                            m.vocabulary.value_or(tokens)));
+  rules.require(
+      !m.path.empty() || m.vocabulary.value_or(tokens) >= tokens,
+      {"model.vocabulary", "task.tokenizer"},
+      fmt::format("must be at least {}, the number of tokens of the task's tokenizer, found {}",
+                  tokens,
+                  m.vocabulary.value_or(tokens)));
   const auto outside = [&](std::int32_t t) { return t < 0 || t >= m.vocabulary.value_or(tokens); };
   rules.require(std::ranges::none_of(m.end_tokens, outside),
                 {"model.end_tokens", "model.vocabulary"},
@@ -82,7 +83,7 @@ void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, 
   const Tokens prompt = longest_prompt.value_or(Tokens(1));
   rules.require(m.context >= prompt + response,
                 {"model.context", "sampling.max_new_tokens", "task.path", "task.digits"},
-                fmt::format("must hold the longest prompt ({}) and sampling.max_new_tokens ({}), "
+                fmt::format("must fit the longest prompt ({}) and sampling.max_new_tokens ({}), "
                             "found {}",
                             longest_prompt ? fmt::format("{} tokens", prompt.count())
                                            : std::string("at least 1 token"),
@@ -90,7 +91,7 @@ void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, 
                             m.context.count()));
   rules.require(c.algorithm.micro_batch_tokens >= m.context,
                 {"algorithm.micro_batch_tokens", "model.context"},
-                fmt::format("must hold one sequence of model.context ({}) tokens, found {}",
+                fmt::format("must fit one sequence of model.context ({}) tokens, found {}",
                             m.context.count(),
                             c.algorithm.micro_batch_tokens.count()));
 }
@@ -109,7 +110,7 @@ void check_functions(const actors::VerifierConfig& v, Rules& rules) {
   };
   rules.require(!v.function.empty() || !v.functions.empty(),
                 {"verifier.function", "verifier.kind"},
-                "needed by `verifier.kind: python`");
+                "required by `verifier.kind: python`");
   if (!v.function.empty())
     require(v.function, "verifier.function");
   for (const auto& [name, weight] : v.functions)
@@ -119,21 +120,21 @@ void check_functions(const actors::VerifierConfig& v, Rules& rules) {
 void check_task(const PipelineConfig& c, Rules& rules) {
   rules.require(c.task.kind != actors::TaskKind::Jsonl || !c.task.path.empty(),
                 {"task.path", "task.kind"},
-                "needed by `task.kind: jsonl`");
+                "required by `task.kind: jsonl`");
   const actors::VerifierConfig& v = c.verifier;
   rules.require(
       v.kind != actors::VerifierKind::Command || (!v.command.empty() && !v.command.front().empty()),
       {"verifier.command", "verifier.kind"},
-      "needed by `verifier.kind: command`");
+      "required by `verifier.kind: command`");
   if (v.kind == actors::VerifierKind::Python)
     check_functions(v, rules);
   if (v.kind != actors::VerifierKind::Regex)
     return;
   rules.require(!v.pattern.empty(),
                 {"verifier.pattern", "verifier.kind"},
-                "needed by `verifier.kind: regex`");
+                "required by `verifier.kind: regex`");
   constexpr std::string_view kAnswer = "{answer}";
-  std::string pattern;  // With an answer in its place, as it will be used.
+  std::string pattern;  // With an answer substituted, as it will be used.
   std::string_view rest = v.pattern;
   for (auto at = rest.find(kAnswer); at != std::string_view::npos; at = rest.find(kAnswer)) {
     pattern.append(rest.substr(0, at)).append("0");
@@ -142,14 +143,14 @@ void check_task(const PipelineConfig& c, Rules& rules) {
   pattern.append(rest);
   try {
     const std::regex compiled(pattern, std::regex::ECMAScript);
-  } catch (const std::regex_error& e) {  // The only way std::regex reports.
+  } catch (const std::regex_error& e) {  // std::regex reports errors only by exceptions.
     rules.require(false,
                   {"verifier.pattern", "verifier.kind"},
                   fmt::format("not an ECMAScript regular expression: {}", e.what()));
   }
 }
 
-/// What a section says of its servers, whatever is there when they are looked for.
+/// Checks the server keys of a section.
 void check_servers(const std::string& role,
                    const actors::EngineConfig& engine,
                    std::int32_t replicas,
@@ -157,13 +158,16 @@ void check_servers(const std::string& role,
   const std::string key = role + ".engine.";
   const bool possible = role == "rollout" || role == "reference";
   rules.require(
-      possible, {key + "kind"}, fmt::format("no inference server can do the work of a {}", role));
+      possible,
+      {key + "kind"},
+      fmt::format("an inference server cannot work as a {}; use `native`, `python` or `command`",
+                  role));
   if (!possible)
     return;
   const auto count = static_cast<std::size_t>(std::max(1, replicas));
   rules.require(!engine.data.empty() || !engine.start.empty(),
                 {key + "data", key + "kind"},
-                "needs the servers' addresses, or a command in `start`");
+                "required: the servers' addresses, or a command in `start`");
   for (const auto& [name, addresses] :
        {std::pair("data", &engine.data), std::pair("control", &engine.control)}) {
     if (addresses->empty())
@@ -176,10 +180,10 @@ void check_servers(const std::string& role,
   rules.require(engine.start.empty() || !engine.data.empty() ||
                     engine.start.find("{port}") != std::string::npos,
                 {key + "start", key + "data"},
-                "must name {port}, or `data` must say where the server will be");
+                "must contain {port}, or `data` must give the address of the server");
 }
 
-/// Of servers that load no weights by routes of their own, and do not name what they have.
+/// Checks servers without routes for loading weights, and without a way to list their models.
 void check_weights_of_servers(const PipelineConfig& c,
                               const std::string& role,
                               const actors::EngineConfig& engine,
@@ -188,10 +192,9 @@ void check_weights_of_servers(const PipelineConfig& c,
   const std::string key = role + ".engine.";
   const auto name = name_of(engine.kind);
   const bool openai = engine.kind == Kind::Openai;
-  rules.require(
-      openai || engine.reload.empty(),
-      {key + "reload", key + "kind"},
-      fmt::format("`{}` is not told to load by a request of the user's: only `openai` is", name));
+  rules.require(openai || engine.reload.empty(),
+                {key + "reload", key + "kind"},
+                fmt::format("only for `kind: openai`, found `{}`", name));
   if (!openai && engine.kind != Kind::Llamacpp)
     return;
   if (!engine.reload.empty()) {
@@ -203,31 +206,32 @@ void check_weights_of_servers(const PipelineConfig& c,
   rules.require(
       loads || (openai && role == "reference"),
       {key + "start", key + "reload", key + "kind"},
-      openai ? "new weights could not come into this server: give a command in `start` that names "
-               "{model}, which is then run anew for each version, or the request in `reload` by "
-               "which the server loads a folder; without them it can only be a `reference`"
-             : "llama.cpp loads weights only at its start: give a command in `start` that names "
-               "{model}/model.gguf, which is then run anew for each version");
+      openai
+          ? "this server has no way to load new weights; give a command in `start` that contains "
+            "{model}, which is run again for each version, or a request in `reload` with "
+            "which the server loads a folder; without either it can only be a `reference`"
+          : "llama.cpp loads weights only at its start; give a command in `start` that contains "
+            "{model}/model.gguf, which is run again for each version");
   rules.require(openai || role == "rollout",
                 {key + "kind"},
-                "llama.cpp gives no log-probs of a prompt; nearest for a reference: `vllm`");
+                "llama.cpp returns no log-probs of a prompt; nearest for a reference: `vllm`");
   rules.require(openai || c.policy != actors::PolicyKind::Synthetic,
                 {key + "kind", "policy"},
-                "llama.cpp needs real weights: `policy: torch`");
+                "llama.cpp requires `policy: torch`");
   rules.require(openai || !c.model.rope_scaling,
                 {key + "kind", "model.rope_scaling"},
-                "a GGUF of a model with rope_scaling is not written");
+                "Temper cannot write a GGUF of a model with rope_scaling");
   rules.require(
       !openai || role != "rollout" || (c.sampling.temperature == 1 && c.sampling.top_p == 1),
       {"sampling.temperature", "sampling.top_p", key + "kind"},
-      "must both be 1 with `openai`: whether log-probs of such a server are of the "
-      "distribution that was sampled is not said anywhere");
+      "must both be 1 with `openai`, because such a server does not document whether its "
+      "log-probs are those of the distribution it samples from");
   rules.require(c.placement.mode == PlacementMode::Separate,
                 {"placement.mode", key + "kind"},
-                fmt::format("must be `separate` with `{}`, which gives no memory back", name));
+                fmt::format("must be `separate` with `{}`, which cannot release memory", name));
 }
 
-/// Who does a role's work, where it is not our own engine.
+/// Checks the engine of a role, unless it is native.
 void check_engine(const PipelineConfig& c,
                   const std::string& role,
                   const actors::EngineConfig& engine,
@@ -240,18 +244,17 @@ void check_engine(const PipelineConfig& c,
   check_weights_of_servers(c, role, engine, rules);
   rules.require(engine.kind == Kind::Native || c.hardware == HardwareKind::Local,
                 {key + "kind", "hardware"},
-                fmt::format("`{}` works on `hardware: local`; simulated actors are our own",
-                            name_of(engine.kind)));
+                fmt::format("`{}` requires `hardware: local`", name_of(engine.kind)));
   rules.require(engine.kind != Kind::Python || names_python(engine.use),
                 {key + "use", key + "kind"},
                 fmt::format("must be `module:Class`, found \"{}\"", engine.use));
   rules.require(
       engine.kind != Kind::Command || (!engine.command.empty() && !engine.command.front().empty()),
       {key + "command", key + "kind"},
-      "needed by `kind: command`");
+      "required by `kind: command`");
 }
 
-/// Who plays responses of several turns.
+/// Checks the section of the agent.
 void check_agent(const PipelineConfig& c, Rules& rules) {
   const std::vector<std::string>& command = c.rollout.agent.command;
   if (command.empty())
@@ -261,11 +264,11 @@ void check_agent(const PipelineConfig& c, Rules& rules) {
   rules.require(!command.front().empty(), {"rollout.agent.command"}, "must name a program");
   rules.require(c.hardware == HardwareKind::Local,
                 {"rollout.agent.command", "hardware"},
-                "an agent works on `hardware: local`; simulated engines sample no tokens");
+                "an agent requires `hardware: local`, because simulated engines sample no tokens");
   rules.require(
       actors::is_server(kind) || (kind == Kind::Native && c.policy == actors::PolicyKind::Torch),
       {"rollout.agent.command", "rollout.engine.kind", "policy"},
-      fmt::format("an agent needs an engine that samples what it is asked: `native` with "
+      fmt::format("an agent requires an engine that samples tokens: `native` with "
                   "`policy: torch`, or a server; found `{}`, `{}`",
                   name_of(kind),
                   name_of(c.policy)));
@@ -280,7 +283,7 @@ void check_engines(const PipelineConfig& c, Rules& rules) {
   rules.require(
       c.verifier.kind != actors::VerifierKind::Python || c.hardware == HardwareKind::Local,
       {"verifier.kind", "hardware"},
-      "`python` works on `hardware: local`");
+      "`python` requires `hardware: local`");
 }
 
 void check_algorithm(const PipelineConfig& c, Rules& rules) {
@@ -290,14 +293,14 @@ void check_algorithm(const PipelineConfig& c, Rules& rules) {
   rules.require(
       responses % a.minibatches == 0,
       {"algorithm.minibatches", "algorithm.groups_per_update", "algorithm.responses_per_group"},
-      fmt::format("must divide the responses of an update ({} x {} = {}), found {}",
+      fmt::format("must divide the number of responses of a step ({} x {} = {}), found {}",
                   a.groups_per_update,
                   a.responses_per_group,
                   responses,
                   a.minibatches));
   rules.require(c.policy != actors::PolicyKind::Torch || a.responses_per_group >= 2,
                 {"algorithm.responses_per_group", "policy"},
-                "must be at least 2: an advantage is relative to the rest of the group");
+                "must be at least 2, because an advantage is relative to the group; found 1");
   const trainer::Algorithm resolved = trainer::resolve(a, c.sampling.max_new_tokens);
   rules.require(resolved.clip_low >= 0 && resolved.clip_low <= 1,
                 {"algorithm.clip_low"},
@@ -316,10 +319,12 @@ void check_algorithm(const PipelineConfig& c, Rules& rules) {
                             resolved.overlong_buffer.count()));
   rules.require(!resolved.filter_equal_rewards || a.responses_per_group >= 2,
                 {"algorithm.filter_equal_rewards", "algorithm.responses_per_group"},
-                "needs at least 2 responses per group: one alone always equals itself");
-  rules.require(c.reference.replicas > 0 || a.kl == 0,
-                {"reference.replicas", "algorithm.kl"},
-                fmt::format("0 is possible only if algorithm.kl is 0, found {}", a.kl));
+                "requires at least 2 responses per group (algorithm.responses_per_group), found 1");
+  rules.require(
+      c.reference.replicas > 0 || a.kl == 0,
+      {"reference.replicas", "algorithm.kl"},
+      fmt::format("must be at least 1 unless algorithm.kl is 0; found 0 with algorithm.kl {}",
+                  a.kl));
   rules.require(c.reward.replicas > 0, {"reward.replicas"}, "must be at least 1, found 0");
 }
 
@@ -332,12 +337,12 @@ void check_transport(const PipelineConfig& c, Rules& rules) {
                             to_text(t.heartbeat_timeout)));
   rules.require(t.kind != TransportKind::Tcp || !t.bind.empty(),
                 {"transport.bind", "transport.kind"},
-                "needed by `transport.kind: tcp`");
+                "required by `transport.kind: tcp`");
   rules.require(
       t.kind != TransportKind::Tcp || t.security != TransportSecurity::Plain || is_loopback(t.bind),
       {"transport.security", "transport.bind"},
-      fmt::format("`plain` is only possible on 127.x.x.x, ::1 or localhost, where no other "
-                  "machine reaches it; found {}",
+      fmt::format("`plain` is only allowed on 127.x.x.x, ::1 or localhost, which no other "
+                  "machine can reach; found {}",
                   t.bind));
 }
 
@@ -353,17 +358,20 @@ void check_evaluation(const PipelineConfig& c, Rules& rules) {
   const EvaluationSection& e = c.evaluation;
   if (e.every == 0)
     return;
-  rules.require(!e.greedy || e.samples == 1,
-                {"evaluation.samples", "evaluation.greedy"},
-                fmt::format("must be 1 where `greedy` gives the same response each time, found {}; "
-                            "set evaluation.greedy to false",
-                            e.samples));
-  rules.require(c.placement.switching == Switching::Together,
-                {"evaluation.every", "placement.switching"},
-                "cannot be with `one_by_one`, whose engines have different versions; set it to 0");
+  rules.require(
+      !e.greedy || e.samples == 1,
+      {"evaluation.samples", "evaluation.greedy"},
+      fmt::format(
+          "must be 1 with `evaluation.greedy`, which gives the same response each time, found {}; "
+          "set evaluation.greedy to false",
+          e.samples));
+  rules.require(
+      c.placement.switching == Switching::Together,
+      {"evaluation.every", "placement.switching"},
+      "not supported with `one_by_one`, whose engines have different versions; set it to 0");
   rules.require(c.hardware == HardwareKind::Local || c.policy != actors::PolicyKind::Torch,
                 {"evaluation.every", "policy"},
-                "cannot be with a real policy on simulated hardware; set it to 0");
+                "not supported with `policy: torch` on simulated hardware; set it to 0");
 }
 
 }  // namespace

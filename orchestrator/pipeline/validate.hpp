@@ -1,4 +1,4 @@
-// What no single key can tell: rules over several keys of a pipeline.
+// Rules over several keys of a pipeline.
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
@@ -8,10 +8,10 @@
 
 namespace temper::orchestrator {
 
-/// Whether staleness.bound may be a fraction under this rule; else it is whole.
+/// Whether staleness.bound may be fractional under this rule; otherwise it must be an integer.
 bool allows_fractions(StalenessRuleKind rule);
 
-/// Every broken rule. `longest_prompt`, once the task is known, is checked against the context.
+/// All violated rules. `longest_prompt`, once the task is known, is checked against the context.
 std::vector<BrokenRule> validate(const PipelineConfig& config,
                                  std::optional<Tokens> longest_prompt = std::nullopt);
 

@@ -1,5 +1,4 @@
-// The sections of a pipeline that say what is kept of a run for people to look at, and what they
-// are told of while it goes on: samples, tracking, alarms.
+// Sections for observing a run: samples, tracking and alarms.
 #pragma once
 
 #include "core/describe.hpp"
@@ -7,10 +6,10 @@
 namespace temper {
 namespace orchestrator {
 
-/// Other systems whose metric names are written beside ours.
+/// Systems whose metric names can be written in addition to Temper's.
 enum class AliasTable { Trl, Verl, PrimeRl };
 
-/// What people set an alarm on by hand elsewhere; orchestrator/watch/alarms.hpp defines each.
+/// orchestrator/watch/alarms.hpp defines the condition of each.
 enum class AlarmKind {
   RewardCollapse,
   EntropyCollapse,
@@ -44,60 +43,63 @@ struct AlarmsConfig {
 
 template <class V>
 void describe(V& v, SamplesConfig& c) {
-  v.field(
-      1,
-      "share",
-      c.share,
-      {.doc = "Share of the groups whose responses are written to samples.jsonl, but at least one "
-              "group of each update; 1: all, 0: none.",
-       .min = 0.0,
-       .max = 1.0});
+  v.field(1,
+          "share",
+          c.share,
+          {.doc = "Share of the groups whose responses are written to `samples.jsonl`; at least "
+                  "one group of each step. 1: all groups; 0: none.",
+           .min = 0.0,
+           .max = 1.0});
   v.field(2,
           "budget",
           c.budget,
-          {.doc = "Most bytes of samples kept; the oldest half goes first.",
+          {.doc = "Size limit of the samples. When it is reached, the oldest half is deleted.",
            .min = Bytes(Bytes::rep{1} << 16)});
 }
 
 template <class V>
 void describe(V& v, TrackingConfig& c) {
-  v.field(1, "tensorboard", c.tensorboard, {.doc = "Write event files for TensorBoard."});
+  v.field(
+      1, "tensorboard", c.tensorboard, {.doc = "Write TensorBoard event files to the run folder."});
   v.field(2,
           "aliases",
           c.aliases,
-          {.doc = "Write each metric under the names of these systems as well, so that dashboards "
-                  "made for them show something: `trl`, `verl`, `prime-rl`.",
+          {.doc = "Also write each metric under its name in these systems, so that dashboards made "
+                  "for them keep working: `trl`, `verl`, `prime-rl`.",
            .example = "[trl]"});
   v.field(3,
           "timeline",
           c.timeline,
-          {.doc = "Most bytes of the time line kept for the page; its finest parts go first.",
+          {.doc = "Size limit of the time line that the dashboard shows. When it is reached, the "
+                  "finest detail is deleted first.",
            .min = Bytes(Bytes::rep{1} << 16)});
 }
 
 template <class V>
 void describe(V& v, AlarmsConfig& c) {
-  v.field(1, "enabled", c.enabled, {.doc = "Look for what usually goes wrong (docs/watch.md)."});
+  v.field(1, "enabled", c.enabled, {.doc = "Watch the run for common failures (docs/watch.md)."});
   v.field(2,
           "on_alarm",
           c.on_alarm,
-          {.doc = "Program and arguments, started for every alarm; it gets the kind and the text "
-                  "as two more arguments.",
+          {.doc = "Command to run for each alarm, as a list of program and arguments. Temper "
+                  "appends two arguments: the kind of alarm and its text.",
            .example = "[/usr/local/bin/notify]"});
   v.field(3,
           "stop_on",
           c.stop_on,
-          {.doc = "Alarms that stop the run as Ctrl-C does, so that it can be resumed.",
+          {.doc = "Alarms that stop the run as Ctrl-C does. It can be resumed.",
            .example = "[not_finite, disk_almost_full]"});
   v.field(
       4,
       "disk_free",
       c.disk_free,
-      {.doc = "Less free space than this under the run's folder is an alarm.", .min = Bytes(0)});
+      {.doc = "Raise `disk_almost_full` when less than this is free on the disk of the run folder.",
+       .min = Bytes(0)});
   v.field(5,
           "no_progress",
           c.no_progress,
-          {.doc = "No update for so many times the usual step is an alarm.", .min = 2.0});
+          {.doc = "Raise `no_progress` when a step takes this many times as long as usual.",
+           .min = 2.0});
 }
 
 }  // namespace orchestrator

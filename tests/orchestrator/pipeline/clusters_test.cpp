@@ -90,7 +90,7 @@ TEST(Clusters, RolesOnTheSameCardsAreRefusedWithTheNearestMode) {
     if (mode != PlacementMode::Hybrid)
       c.placement.rollout_cards = c.placement.reference_cards = 0;
     const std::string text = broken(c);
-    EXPECT_NE(text.find("placement.mode: `" + std::string(name_of(mode)) + "` puts engines"),
+    EXPECT_NE(text.find("placement.mode: `" + std::string(name_of(mode)) + "` runs engines"),
               std::string::npos)
         << text;
     EXPECT_NE(text.find("nearest: `placement.mode: separate`"), std::string::npos) << text;
@@ -104,7 +104,7 @@ TEST(Clusters, ARoleOnTwoKindsIsToldWhichCardsWouldDo) {
   c.reference.replicas = 0;
   const std::string text = broken(c);
   EXPECT_NE(text.find("placement.trainer: the trainer has cards of cm384 (cards 6 to 7) and "
-                      "nvidia-h800 (cards 8 to 23), and a role's cards are of one kind; nearest: "
+                      "nvidia-h800 (cards 8 to 23), expected cards of one kind; nearest: "
                       "the 16 cards 8 to 23 of nvidia-h800"),
             std::string::npos)
       << text;
@@ -117,12 +117,12 @@ TEST(Clusters, WhatIsMissingOrTooMuchIsNamed) {
     const std::string text = broken(c);
     EXPECT_NE(text.find(what), std::string::npos) << what << "\n" << text;
   };
-  expect("simulation.cluster: simulation.clusters lists the hardware of all cards",
+  expect("simulation.cluster: simulation.clusters already lists the hardware of all cards",
          [](PipelineConfig& c) { c.simulation.cluster = "cm384"; });
-  expect("simulation.between.bandwidth: needed by several clusters",
+  expect("simulation.between.bandwidth: required for several clusters",
          [](PipelineConfig& c) { c.simulation.between.bandwidth = {}; });
   expect(
-      "placement.cards: the clusters have 24 cards together (simulation.clusters), found 20; "
+      "placement.cards: the clusters have 24 cards in total (simulation.clusters), found 20; "
       "nearest: 24",
       [](PipelineConfig& c) { c.placement.cards = 20; });
   expect(
@@ -131,11 +131,11 @@ TEST(Clusters, WhatIsMissingOrTooMuchIsNamed) {
       [](PipelineConfig& c) { c.simulation.clusters[1].hardware = "nvidia-h80"; });
   expect("simulation.clusters[0].cards: cm384 has 384 cards, found 385; nearest: 384",
          [](PipelineConfig& c) { c.simulation.clusters[0].cards = 385; });
-  expect("simulation.clusters[0].cards: needed",
+  expect("simulation.clusters[0].cards: required",
          [](PipelineConfig& c) { c.simulation.clusters[0].cards = 0; });
   expect("simulation.faults.rate: failures are simulated in one cluster only",
          [](PipelineConfig& c) { c.simulation.faults.rate = 1; });
-  expect("simulation.clusters[2].cards: no role is on the cards 24 to 31 of nvidia-h200",
+  expect("simulation.clusters[2].cards: cards 24 to 31 of nvidia-h200 have no role",
          [](PipelineConfig& c) {
            c.simulation.clusters.push_back({"nvidia-h200", 8, {}});
            c.placement.cards = 32;

@@ -166,7 +166,7 @@ TEST(LoadConfig, WhatIsWrongInAnExtendedFileIsSaidOfThatFile) {
   EXPECT_NE(said.find("base.yaml:2: step: unknown key"), std::string::npos) << said;
   EXPECT_NE(said.find("a.yaml:2: steps: expected an integer"), std::string::npos) << said;
   ASSERT_TRUE(write_file_atomically(folder / "a.yaml", "extends: a.yaml\n"));
-  EXPECT_NE(load_config(folder / "a.yaml").error().context.find("back to itself"),
+  EXPECT_NE(load_config(folder / "a.yaml").error().context.find("forms a cycle"),
             std::string::npos);
   ASSERT_TRUE(write_file_atomically(folder / "a.yaml", "extends: none.yaml\n"));
   EXPECT_NE(load_config(folder / "a.yaml").error().context.find("a.yaml: extends: "),
@@ -204,7 +204,7 @@ TEST(LoadConfig, ARuleBlamesTheLineOfItsKey) {
   EXPECT_EQ(issue.location, "x.yaml:4");
   EXPECT_EQ(issue.key, "model.context");
   EXPECT_EQ(issue.message,
-            "must hold the longest prompt (20 tokens) and sampling.max_new_tokens (8), found 16");
+            "must fit the longest prompt (20 tokens) and sampling.max_new_tokens (8), found 16");
 }
 
 TEST(Placement, SeparateSplitsTheCards) {

@@ -96,8 +96,7 @@ TEST(LocalMemory, WhatNoPlacementHoldsIsToldWithLessOfWhatFillsIt) {
     const auto refused = broken(c, above(fused * 0.9));
     ASSERT_EQ(refused.size(), 1U);
     const std::string& message = refused.front().message;
-    EXPECT_NE(message.find(fmt::format("while its actors are at {}", phase)), std::string::npos)
-        << message;
+    EXPECT_NE(message.find(fmt::format("in phase {}", phase)), std::string::npos) << message;
     EXPECT_TRUE(message.ends_with(fmt::format("; nearest: {}", nearest))) << message;
   }
 }

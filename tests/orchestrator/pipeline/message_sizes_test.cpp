@@ -32,10 +32,10 @@ TEST(MessageSizes, AHeadThatDoesNotFitIsABrokenRuleThatSaysWhatToLower) {
   const auto rule = check_head_memory(sizes, Bytes(4 * kGb));
   ASSERT_TRUE(rule);
   EXPECT_EQ(rule->keys.front(), "algorithm.groups_per_update");
-  EXPECT_NE(rule->message.find("an update is 2.42 GB and up to 4.83 GB are outstanding"),
+  EXPECT_NE(rule->message.find("a batch takes 2.42 GB and up to 4.83 GB are outstanding"),
             std::string::npos)
       << rule->message;
-  EXPECT_NE(rule->message.find("there are 4.00 GB"), std::string::npos) << rule->message;
+  EXPECT_NE(rule->message.find("found 4.00 GB"), std::string::npos) << rule->message;
 }
 
 TEST(MessageSizes, OfTheLargestSettingsDoNotOverflow) {

@@ -80,9 +80,11 @@ TEST_F(ModelSection, KeepsTheContextAndTheEndTokensThatAreGiven) {
 
 TEST_F(ModelSection, AKeyThatSaysSomethingElseIsAnIssue) {
   EXPECT_EQ(issue("  hidden: 48\n"), "");
-  EXPECT_EQ(issue("  hidden: 64\n"),
-            "model.hidden: is 48 in the config.json of model.path, found 64; leave it out");
-  EXPECT_EQ(issue("  rope_scaling: {factor: 4}\n").find("model.rope_scaling: is null in"), 0);
+  EXPECT_EQ(
+      issue("  hidden: 64\n"),
+      "model.hidden: expected 48, as in the config.json of model.path, found 64; remove the key");
+  EXPECT_EQ(issue("  rope_scaling: {factor: 4}\n").find("model.rope_scaling: expected null, as in"),
+            0);
   EXPECT_EQ(issue("  head_dim: null\n"), "");
 }
 
