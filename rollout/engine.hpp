@@ -12,10 +12,10 @@
 
 namespace temper {
 namespace rollout {
+
 /// What happens to the KV cache of running responses when weights change. KeepKv: it is kept, so
 /// that later tokens are sampled from neither version's policy. Recompute: it is recomputed under
 /// the new weights.
-/// follows is sampled from neither version's policy, or computed again under the new weights.
 enum class OnNewWeights { KeepKv, Recompute };
 
 }  // namespace rollout

@@ -4,9 +4,9 @@
 #include "trainer/algorithm_config.hpp"
 
 namespace temper::trainer {
+
 /// Format of a trainer's checkpoint. C++ and Python trainers read each other's. Format 1 used other
 /// tensor names.
-/// of our own for the tensors.)
 inline constexpr std::uint32_t kCheckpointFormat = 2;
 
 struct TrainerSettings {

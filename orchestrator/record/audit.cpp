@@ -15,13 +15,14 @@ void Auditor::feed(const Record& record) {
   current_ = record.sequence;
   ++records_;
   if (record.time < last_time_)
-    violation("time goes back");
+    violation("time decreases");
   last_time_ = std::max(last_time_, record.time);
   std::visit([this](const auto& e) { on_event(e); }, record.event);
   for (const Command& command : record.commands) {
     std::visit([this](const auto& c) { on_command(c); }, command);
   }
-  // After the commands: a snapshot of the scheduler contains them, though their leases are void.
+  // After the commands, because a snapshot of the scheduler contains them, though their leases are
+  // void.
   if (std::holds_alternative<event::Started>(record.event) ||
       std::holds_alternative<event::CheckpointSaved>(record.event)) {
     saved_[record.sequence] = state_;
@@ -59,7 +60,8 @@ AuditReport Auditor::report() const {
   r.violations = violations_;
   if (r.groups_dispatched != r.groups_trained + r.groups_filtered + r.groups_failed +
                                  r.groups_evicted + r.groups_outstanding) {
-    r.violations.push_back("groups are not conserved");
+    r.violations.push_back(
+        "dispatched groups are not the sum of trained, filtered, failed and outstanding groups");
   }
   return r;
 }
@@ -135,7 +137,7 @@ bool Auditor::shared_cards_hold_engines() const {
 
 void Auditor::on_event(const event::Started& e) {
   if (current_ != 0)
-    violation("a run starts once, at record 0");
+    violation("a second start; a run starts once, at record 0");
   config_ = e.config;
   state_.evaluation.start(config_.evaluation);
 }
@@ -143,7 +145,7 @@ void Auditor::on_event(const event::Started& e) {
 void Auditor::on_event(const event::Resumed& e) {
   const auto it = saved_.find(e.sequence);
   if (it == saved_.end())
-    return violation("resumes from a record that is none of the latest checkpoints");
+    return violation("resumes from a record that is not one of the latest checkpoints");
   voided_ += current_ - e.sequence - 1;
   state_ = it->second;
   state_.leases.clear();
@@ -172,7 +174,7 @@ void Auditor::change_actors(const std::vector<ActorSpec>& actors) {
   };
   if (actors.size() < config_.actors.size() ||
       !std::equal(config_.actors.begin(), config_.actors.end(), actors.begin(), same))
-    violation("an actor's id means another one than before");
+    violation("the id of an actor changes its meaning");
   config_.actors = actors;
 }
 
@@ -202,12 +204,12 @@ void Auditor::on_event(const event::Generated& e) {
     for (const actors::Segment& s : item.segments) {
       tokens += s.tokens.count();
       if (s.version.value() < group.dispatched || s.version.value() < r->last_version) {
-        violation(fmt::format("response {} holds tokens of version {}, older than its dispatch",
+        violation(fmt::format("response {} has tokens of version {}, older than its dispatch",
                               item.response,
                               s.version));
       }
       if (s.version.value() > state_.version) {
-        violation(fmt::format("response {} holds tokens of an unpublished version", item.response));
+        violation(fmt::format("response {} has tokens of an unpublished version", item.response));
       }
       if (!r->begun)
         r->first_version = s.version.value();
@@ -216,7 +218,8 @@ void Auditor::on_event(const event::Generated& e) {
       r->version_sum += s.version.value() * static_cast<std::uint64_t>(s.tokens.count());
     }
     if (tokens != item.tokens.count()) {
-      violation(fmt::format("segments of response {} do not add up", item.response));
+      violation(fmt::format("the segments of response {} do not sum to its number of tokens",
+                            item.response));
     }
     r->tokens += static_cast<std::uint64_t>(tokens);
     if (item.finish == actors::FinishReason::Failed)
@@ -229,7 +232,7 @@ void Auditor::on_event(const event::Generated& e) {
   }
 }
 
-/// The age of a group that is generated counts from the mean version of its tokens.
+/// Recomputes the version that the age of a generated group counts from: the mean of its tokens.
 void Auditor::weigh(GroupState& group) {
   std::uint64_t tokens = 0, sum = 0;
   for (const auto& [id, r] : group.responses) {
@@ -277,29 +280,29 @@ void Auditor::on_event(const event::Judged& e) {
 void Auditor::on_event(const event::Trained& e) {
   if (granted(e.lease, e.actor) == nullptr)
     return;
-  // Its own, and those of the groups whose gradients were asked for before.
+  // Its own leases, and those of groups whose gradients were requested before.
   std::erase_if(state_.leases, [&](const auto& l) { return l.second.actor == e.actor.value(); });
   state_.updating = 0;
   if (e.version.value() != state_.version + 1)
-    violation("an update skips a version");
+    violation("a step skips a version");
   std::uint64_t in_update = 0;
   for (const auto& [id, group] : state_.outstanding) {
     if (group.in_update == e.lease.value())
       ++in_update;
   }
   if (in_update != e.groups.size())
-    violation("the trainer saw other groups than were sent");
+    violation("the trainer reports other groups than it received");
   AuditedBatch batch{state_.version, bound(), {}};
   for (const GroupId g : e.groups) {
     const auto it = state_.outstanding.find(g.value());
     if (it == state_.outstanding.end() || it->second.in_update != e.lease.value()) {
-      violation(fmt::format("group {} was trained but is not in this update", g));
+      violation(fmt::format("group {} was trained, but is not in this step", g));
       continue;
     }
     const std::uint64_t age = state_.version - it->second.age_from;
     if (const auto most = bound(); most && age > *most) {
-      violation(
-          fmt::format("group {} was trained {} versions old; the bound is {}", g, age, *most));
+      violation(fmt::format(
+          "group {} was trained at age {}, above the staleness bound {}", g, age, *most));
     }
     state_.age_sum += age;
     state_.age_max = std::max(state_.age_max, age);
@@ -328,10 +331,10 @@ void Auditor::on_event(const event::WeightsCommitted& e) {
   if (!e.error.empty())
     return;
   if (e.version.value() > state_.version)
-    violation("an engine holds an unpublished version");
+    violation("an engine reports an unpublished version");
   const auto [it, fresh] = state_.engine_version.try_emplace(e.actor.value(), e.version.value());
   if (!fresh && e.version.value() < it->second) {
-    violation(fmt::format("engine {} goes back to version {}", e.actor, e.version));
+    violation(fmt::format("engine {} returns to the older version {}", e.actor, e.version));
   }
   it->second = e.version.value();
 }
@@ -350,13 +353,13 @@ void Auditor::on_event(const event::Switched& e) {
 
 void Auditor::on_event(const event::CheckpointSaved& e) {
   if (e.error.empty() && e.version.value() != state_.version) {
-    violation("a checkpoint is of another version than the run");
+    violation("a checkpoint has another version than the run");
   }
 }
 
 void Auditor::on_event(const event::ClockRead& e) {
   if (e.error < Duration(0))
-    violation(fmt::format("the clock of actor {} was read with an error below zero", e.actor));
+    violation(fmt::format("the clock of actor {} was read with a negative error", e.actor));
   clocks_[e.actor.value()] = e;
   clock_apart_ = std::max(clock_apart_,
                           std::chrono::abs(std::clamp(e.ahead, -Duration::max(), Duration::max())));
@@ -366,7 +369,7 @@ void Auditor::on_event(const event::WorkerAttached& e) {
   const bool may_attach =
       e.actor.value() < config_.actors.size() && config_.actors[e.actor.value()].attached;
   if (!may_attach)
-    violation(fmt::format("a worker attached as actor {}, which this run starts itself", e.actor));
+    violation(fmt::format("a worker attached as actor {}, whose worker the run starts", e.actor));
   ++attached_;
   host_of_[e.actor.value()] = e.host;
 }
@@ -375,7 +378,7 @@ void Auditor::on_event(const event::Activity& e) {
   Time& until = busy_until_[e.actor.value()];
   for (const actors::Span& s : e.spans) {
     if (s.begin < until || s.end < s.begin) {
-      violation(fmt::format("spans of actor {} overlap", e.actor));
+      violation(fmt::format("activity spans of actor {} overlap", e.actor));
     }
     until = std::max(until, s.end);
   }

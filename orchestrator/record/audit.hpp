@@ -1,16 +1,20 @@
-// The auditor: re-checks the invariants of a run from its recorded events and commands, with code
-// of its own. It shares nothing with the scheduler but the structs of the log.
+// The auditor: verifies the invariants of a run from its recorded events and commands. Its code is
+// independent; it shares only the structs of the log with the scheduler.
 //
-// Checked: the staleness bound of every trained group, against the versions engines reported;
-// conservation (every dispatched group is exactly one of trained, filtered, failed, outstanding,
-// and trained once); every trained response was generated, judged and, where the run has a
-// reference, scored, under leases that were in force; a group was filtered only where the run does
-// that and its responses were all judged alike; the published version grows by one, engines
-// never go back; time never goes back; activity spans are in order; a run that ended well left
-// nothing outstanding; every batch has a certificate of its groups, their versions and the bound. A
-// evaluation asked every problem of one version, and found what its rewards say; work is given only
-// to actors that the run has and that were not taken away, and no id means another than before. A
-// resumed run voids what came after its checkpoint; the rest is checked as one run.
+// Checked:
+//   staleness     every trained group is within the bound, by the versions that engines reported
+//   conservation  every dispatched group is exactly one of trained (once), filtered, failed and
+//                 outstanding; a run that succeeded leaves none outstanding
+//   completeness  every trained response was generated, judged and, if the run has a reference,
+//                 scored, under valid leases; only groups with equal rewards were filtered, and
+//                 only if the run filters
+//   order         the published version grows by one; engines never return to an older version;
+//                 time never decreases; activity spans do not overlap
+//   certificates  every batch has one, with its groups, their versions and the bound
+//   evaluations   each evaluates every problem under one version, and its result follows from the
+//                 rewards
+//   actors        work is given only to actors that the run has; ids keep their meaning
+// After a resume, records behind the checkpoint are void, and the rest is checked as one run.
 #pragma once
 
 #include "orchestrator/record/audited_batches.hpp"
@@ -25,7 +29,7 @@
 
 namespace temper::orchestrator {
 
-/// More are not told.
+/// Further violations are not reported.
 inline constexpr std::size_t kMostViolations = 50;
 
 struct AuditReport {
@@ -33,19 +37,19 @@ struct AuditReport {
   std::uint64_t voided = 0;  ///< Records undone by a resume.
   std::uint64_t steps = 0;
   std::uint64_t groups_dispatched = 0, groups_trained = 0, groups_filtered = 0, groups_failed = 0;
-  std::uint64_t groups_evicted = 0;  ///< Given up for their age.
+  std::uint64_t groups_evicted = 0;  ///< Dropped because of their age.
   std::uint64_t groups_outstanding = 0;
   std::uint64_t max_staleness = 0;
-  std::optional<std::uint64_t> bound;  ///< That the run's policy keeps; none: it keeps none.
+  std::optional<std::uint64_t> bound;  ///< Staleness bound; none: the rule has none.
   double mean_staleness = 0;
-  bool ended = false;                   ///< The scheduler ended the run, well or not.
-  std::string log_end;                  ///< How the log ends, where that is not with a record.
-  std::uint64_t clocks = 0;             ///< Of attached workers: how many were read,
-  Duration clock_apart{};               ///< by how much the worst was off, which was set right,
-  Duration clock_error{};               ///< and what the least certain may still be off.
-  std::uint64_t attached = 0;           ///< How often a worker that others started took a place,
-  std::uint64_t hosts = 0;              ///< and on how many hosts the last of each place are.
-  std::vector<std::string> violations;  ///< Each names its record; empty: clean.
+  bool ended = false;                   ///< The scheduler finished the run, with success or not.
+  std::string log_end;                  ///< How the log ends, unless with a whole record.
+  std::uint64_t clocks = 0;             ///< Clocks of attached workers that were read.
+  Duration clock_apart{};               ///< Largest offset of them; it was corrected.
+  Duration clock_error{};               ///< Largest error that may remain.
+  std::uint64_t attached = 0;           ///< Number of times a worker attached.
+  std::uint64_t hosts = 0;              ///< Hosts of the last worker of each slot.
+  std::vector<std::string> violations;  ///< Each names its record; empty: none.
 };
 
 template <class V>
@@ -77,13 +81,13 @@ class Auditor {
   void feed(const Record& record);
   /// Requires: all records were fed.
   AuditReport report() const;
-  /// What the updates that count were made of, in their order; for certificate_audit.hpp.
+  /// The batches of all steps that are not void, in order; for certificate_audit.hpp.
   const AuditedBatches& batches() const { return batches_; }
 
  private:
   struct ResponseState {
     std::uint64_t tokens = 0;
-    std::uint64_t version_sum = 0;  ///< Over its tokens.
+    std::uint64_t version_sum = 0;  ///< Sum over its tokens.
     std::uint64_t first_version = 0, last_version = 0;
     bool begun = false;  ///< The versions are known.
     bool generated = false, judged = false, scored = false, failed = false;
@@ -91,9 +95,9 @@ class Auditor {
   };
   struct GroupState {
     std::uint64_t dispatched = 0;  ///< v0
-    std::uint64_t age_from = 0;    ///< The version that its age is counted from.
-    std::uint64_t in_update = 0;   ///< Lease of the update it is in; 0: none.
-    bool promised = false;         ///< Its gradients were asked for: the next update holds it.
+    std::uint64_t age_from = 0;    ///< Version from which its age counts.
+    std::uint64_t in_update = 0;   ///< Lease of the step it is in; 0: none.
+    bool promised = false;         ///< Its gradients were requested: the next step must contain it.
     std::map<std::uint64_t, ResponseState> responses;
   };
   struct LeaseState {
@@ -108,12 +112,12 @@ class Auditor {
     std::map<std::uint64_t, GroupState> outstanding;
     std::map<std::uint64_t, LeaseState> leases;
     std::map<std::uint32_t, std::uint64_t> engine_version;
-    bool trainer_parked = false;  ///< Its memory is on the host, its cards are others'.
-    /// Engines whose cards trainer and references that take turns have; none: those of all engines
-    /// that take turns.
+    bool trainer_parked = false;  ///< Its state is in host memory; others have its cards.
+    /// Engines whose cards the trainer and time-shared references use; none: all time-shared
+    /// engines.
     std::optional<std::set<std::uint32_t>> share;
-    std::set<std::uint32_t> visiting;  ///< References that take turns, on the cards now.
-    std::uint64_t updating = 0;        ///< Lease of the update under way; 0: none.
+    std::set<std::uint32_t> visiting;  ///< Time-shared references that are on the cards now.
+    std::uint64_t updating = 0;        ///< Lease of the current step; 0: none.
     EvaluationAudit evaluation;
   };
 
@@ -155,25 +159,25 @@ class Auditor {
   template <class C>
   void on_command(const C&) {}
 
-  /// Its process ends: nothing that it held is in force.
+  /// Voids everything the actor holds, because its process ends.
   void forget(ActorId actor);
   void forget_leases_of_none();
   void violation(const std::string& what);
   void note(const EvaluationAudit::Violations& violations);
-  /// The largest age that the run's policy allows; none: any.
+  /// The largest age that the staleness rule allows; none: any.
   std::optional<std::uint64_t> bound() const;
-  /// Of an actor that the run does not have: no.
+  /// False for an actor that the run does not have.
   bool takes_turns(ActorId actor) const {
     return actor.value() < config_.actors.size() && config_.actors[actor.value()].takes_turns;
   }
-  /// The ids of actors mean the same for as long as the run lasts.
+  /// Checks that ids keep their meaning for the whole run.
   void change_actors(const std::vector<ActorSpec>& actors);
-  /// It is of the run, and was not taken away.
+  /// Checks that the run has this actor, and has not removed it.
   void check_at_work(ActorId actor);
   void check_filtered(GroupId id, const GroupState& group);
-  /// An engine that takes turns holds weights on cards that the trainer or a reference has.
+  /// Whether a time-shared engine holds weights on cards that the trainer or a reference uses.
   bool shared_cards_hold_engines() const;
-  /// The trainer or a reference has this engine's cards, or would have them.
+  /// Whether the cards of this engine are those that the trainer or a reference uses.
   bool is_of_share(std::uint32_t engine) const {
     return !state_.share || state_.share->contains(engine);
   }
@@ -191,12 +195,12 @@ class Auditor {
 
   SchedulerConfig config_;
   State state_;
-  /// By sequence of Started and of the latest kMostWaysBack CheckpointSaved.
+  /// By sequence number of Started and of the latest kMostWaysBack CheckpointSaved.
   std::map<std::uint64_t, State> saved_;
   std::map<std::uint32_t, Time> busy_until_;
-  std::map<std::uint32_t, event::ClockRead> clocks_;  ///< By actor, the last.
+  std::map<std::uint32_t, event::ClockRead> clocks_;  ///< The latest of each actor.
   Duration clock_apart_{};
-  std::map<std::uint32_t, std::string> host_of_;  ///< Of attached workers, by actor, the last.
+  std::map<std::uint32_t, std::string> host_of_;  ///< The latest of each attached actor.
   std::uint64_t attached_ = 0;
   std::uint64_t records_ = 0, voided_ = 0, current_ = 0;
   Time last_time_{};

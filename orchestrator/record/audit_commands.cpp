@@ -1,4 +1,4 @@
-// The auditor, on what the scheduler commands: may it be ordered in this state?
+// Auditor: checks whether each command of the scheduler is legal in the current state.
 #include "orchestrator/record/audit.hpp"
 #include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 
@@ -18,16 +18,16 @@ void Auditor::forget(ActorId actor) {
 
 void Auditor::check_at_work(ActorId actor) {
   if (actor.value() >= config_.actors.size())
-    violation(fmt::format("work is given to actor {}, which the run does not have", actor));
+    violation(fmt::format("work is given to actor {}, which does not exist", actor));
   else if (config_.actors[actor.value()].away)
-    violation(fmt::format("work is given to {}, which was taken away",
-                          config_.actors[actor.value()].name));
+    violation(
+        fmt::format("work is given to {}, which was removed", config_.actors[actor.value()].name));
 }
 
-/// It is not asked to go with work in its hands; one that was lost has none.
+/// An actor must not be retired while it holds work; a lost actor holds none.
 void Auditor::on_command(const command::Retire& c) {
   if (c.actor.value() >= config_.actors.size() || !config_.actors[c.actor.value()].away)
-    violation(fmt::format("actor {} is to end, and was not taken away", c.actor));
+    violation(fmt::format("actor {} is retired, but was not removed from the run", c.actor));
   forget(c.actor);
 }
 
@@ -39,14 +39,15 @@ void Auditor::take_share(const std::vector<ActorId>& cards_of) {
   for (const ActorId engine : cards_of) {
     state_.share->insert(engine.value());
     if (!takes_turns(engine))
-      violation(fmt::format("the cards of {}, which are its own, are given to others", engine));
+      violation(fmt::format("the cards of {} are exclusive, but are given to others", engine));
   }
   if (config_.switching == Switching::OneByOne &&
       std::ranges::find(config_.shares, std::ssize(cards_of)) == config_.shares.end())
-    violation(fmt::format("a share of {} engines, for which there is no layout", cards_of.size()));
+    violation(fmt::format("the trainer gets the cards of {} engines, a number that has no layout",
+                          cards_of.size()));
 }
 
-/// Shared cards belong to one role at a time.
+/// At any time, time-shared cards belong to one role.
 void Auditor::on_command(const command::Switch& c) {
   using A = actors::SwitchAction;
   if (c.action == A::OnloadOptimizer || c.action == A::OnloadReference)
@@ -54,13 +55,13 @@ void Auditor::on_command(const command::Switch& c) {
   if (c.action == A::OnloadOptimizer) {
     state_.trainer_parked = false;
     if (shared_cards_hold_engines() || !state_.visiting.empty())
-      violation("the optimizer comes to cards that others still hold");
+      violation("the optimizer is loaded on cards that others still hold");
   }
   if (c.action == A::OffloadOptimizer && state_.updating != 0)
-    violation("the optimizer leaves during an update");
+    violation("the optimizer is offloaded during a step");
   if (c.action == A::OnloadReference) {
     if (!state_.trainer_parked || shared_cards_hold_engines())
-      violation("a reference comes to cards that others still hold");
+      violation("a reference is loaded on cards that others still hold");
     state_.visiting.insert(c.actor.value());
   }
   if (c.action == A::AllocateKv && takes_turns(c.actor) && is_of_share(c.actor.value()) &&
@@ -71,7 +72,7 @@ void Auditor::on_command(const command::Switch& c) {
 void Auditor::on_command(const command::Dispatch& c) {
   check_at_work(c.actor);
   if (takes_turns(c.actor) && is_of_share(c.actor.value()) && !state_.trainer_parked)
-    violation(fmt::format("group {} is dispatched to cards that train", c.group));
+    violation(fmt::format("group {} is dispatched to cards that are training", c.group));
   const auto engine = state_.engine_version.find(c.actor.value());
   if (engine == state_.engine_version.end() || engine->second != c.version.value()) {
     violation(
@@ -81,7 +82,7 @@ void Auditor::on_command(const command::Dispatch& c) {
     return note(state_.evaluation.dispatch(c, state_.version));
   if (!state_.outstanding.contains(c.group.value())) {
     if (state_.dispatched > 0 && c.group.value() <= state_.highest_group) {
-      violation(fmt::format("group {} is dispatched again after it had left", c.group));
+      violation(fmt::format("group {} is dispatched again after it was released", c.group));
     }
     state_.highest_group = c.group.value();
     ++state_.dispatched;
@@ -90,7 +91,7 @@ void Auditor::on_command(const command::Dispatch& c) {
     for (const ResponseId r : c.responses)
       group.responses[r.value()];
   } else if (c.version.value() < state_.outstanding[c.group.value()].dispatched) {
-    violation(fmt::format("group {} goes on under weights older than its first", c.group));
+    violation(fmt::format("group {} continues with weights older than its first", c.group));
   }
   grant(c.actor, c.lease, c.responses);
 }
@@ -98,7 +99,7 @@ void Auditor::on_command(const command::Dispatch& c) {
 void Auditor::on_command(const command::ScoreReference& c) {
   check_at_work(c.actor);
   if (takes_turns(c.actor) && !state_.visiting.contains(c.actor.value()))
-    violation("a reference scores on cards that are not its own");
+    violation("a reference scores on cards that it does not hold");
   grant(c.actor, c.lease, c.responses);
 }
 void Auditor::on_command(const command::Cancel& c) {
@@ -117,13 +118,13 @@ void Auditor::on_command(const command::Train& c) {
   check_at_work(c.actor);
   state_.updating = c.lease.value();
   if (state_.trainer_parked || shared_cards_hold_engines() || !state_.visiting.empty())
-    violation("an update on cards that others still hold");
+    violation("a step runs on cards that others still hold");
   if (c.certificate.step.value() != state_.version)
-    violation("an update of another version");
+    violation("a step starts from another version");
   if (c.certificate.bound != bound().value_or(std::numeric_limits<std::uint64_t>::max()))
-    violation("a certificate of another bound than the run's rule keeps");
+    violation("a certificate has another bound than the run's staleness rule");
   if (c.certificate.groups.size() != static_cast<std::size_t>(config_.groups_per_update)) {
-    violation("an update of another size than groups_per_update");
+    violation("the number of groups of a step is not groups_per_update");
   }
   std::set<std::uint64_t> sent;
   for (const ResponseId r : c.responses)
@@ -150,19 +151,20 @@ void Auditor::on_command(const command::Train& c) {
     }
   }
   if (expected != sent.size())
-    violation("an update holds responses of other groups");
+    violation("a step has responses of other groups");
   for (const auto& [id, group] : state_.outstanding) {
     if (group.promised && group.in_update != c.lease.value())
-      violation(fmt::format("group {} was promised to an update that leaves it out", id));
+      violation(fmt::format(
+          "the gradients of group {} were requested, but the step does not contain it", id));
   }
   grant(c.actor, c.lease, c.responses);
 }
 
 void Auditor::on_command(const command::Prepare& c) {
   if (state_.trainer_parked || shared_cards_hold_engines() || !state_.visiting.empty())
-    violation("gradients on cards that others still hold");
+    violation("gradients are computed on cards that others still hold");
   if (c.step.value() != state_.version)
-    violation("gradients of another version");
+    violation("gradients are computed from another version");
   std::set<std::uint64_t> sent;
   for (const ResponseId r : c.responses)
     sent.insert(r.value());
@@ -192,7 +194,7 @@ void Auditor::on_command(const command::Release& c) {
     return;
   }
   if (it == state_.outstanding.end())
-    return violation("a group is released that is not there");
+    return violation("a group is released that is not outstanding");
   if (it->second.in_update != 0 || it->second.promised)
     violation("a group is dropped while it is being trained");
   if (c.outcome == Outcome::Filtered)
@@ -205,8 +207,8 @@ void Auditor::on_command(const command::Release& c) {
     forget_leases_of_none();
 }
 
-/// A lease whose groups have all left can change nothing any more, and may never be answered.
-/// Others stay whole, as a judge names responses by their places.
+/// A lease whose groups were all released has no effect any more, and may never be answered. Other
+/// leases keep their responses, because a judge names them by index.
 void Auditor::forget_leases_of_none() {
   std::erase_if(state_.leases, [&](const auto& l) {
     return l.first != state_.updating && std::ranges::none_of(l.second.responses, [&](auto r) {
@@ -217,7 +219,7 @@ void Auditor::forget_leases_of_none() {
 
 void Auditor::check_filtered(GroupId id, const GroupState& group) {
   if (!config_.filter_equal_rewards)
-    violation(fmt::format("group {} is filtered, which this run does not do", id));
+    violation(fmt::format("group {} is filtered, though the run does not filter groups", id));
   std::set<double> rewards;
   for (const auto& [response, state] : group.responses) {
     if (state.failed)
@@ -235,9 +237,9 @@ void Auditor::on_command(const command::Finish& c) {
   if (!c.ok)
     return;
   if (!state_.outstanding.empty())
-    violation("the run ended well but left groups outstanding");
+    violation("the run finished with success, but left groups outstanding");
   if (state_.version != config_.steps)
-    violation("the run ended well before its last update");
+    violation("the run finished with success before its last step");
   note(state_.evaluation.finish(config_.steps));
 }
 

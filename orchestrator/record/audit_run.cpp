@@ -24,9 +24,9 @@ Result<AuditReport> audit_run(const std::filesystem::path& run_dir) {
              }));
   AuditReport report = auditor.report();
   if (report.records == 0) {
-    return corrupt(fmt::format("{} holds no record: there is nothing to audit{}{}",
+    return corrupt(fmt::format("{} holds no record to audit{}{}",
                                path.string(),
-                               log.end.what.empty() ? "" : "; it is ",
+                               log.end.what.empty() ? "" : "; the log is ",
                                log.end.what));
   }
   report.log_end = log.end.what;

@@ -1,5 +1,6 @@
-// The whole audit of a run folder: its log by the Auditor, and with it what was made from the log
-// (certificates.jsonl, summary.json) and what proves that it is all there (outputs.manifest).
+// The complete audit of a run folder: its log (Auditor), the files derived from the log
+// (certificates.jsonl, summary.json) and the manifest that proves they are complete
+// (outputs.manifest).
 #pragma once
 
 #include "orchestrator/record/audit.hpp"
@@ -8,8 +9,8 @@
 
 namespace temper::orchestrator {
 
-/// A log that is damaged, or shorter than when the run ended, is a violation; one that is only torn
-/// at its end is not, and the report says so. Error: there is no log, or no record in it.
+/// A log that is damaged, or shorter than at the end of the run, is a violation. A log that is
+/// merely torn at its end is not; the report says so. Error: there is no log, or it has no record.
 Result<AuditReport> audit_run(const std::filesystem::path& run_dir);
 
 }  // namespace temper::orchestrator

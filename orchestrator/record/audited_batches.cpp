@@ -8,7 +8,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Seven bits a byte; small numbers are one byte. Differences that are negative wrap around.
+/// Varint: seven bits per byte, so small numbers take one byte. Negative differences wrap around.
 void put(std::string& to, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7)
     to.push_back(static_cast<char>(value | 0x80));
@@ -33,7 +33,7 @@ class Cursor {
   std::size_t at_;
 };
 
-/// A version is stored as how far it is behind the step; none as 0.
+/// A version is stored as its distance from the step; none as 0.
 std::uint64_t behind(std::uint64_t step, const std::optional<std::uint64_t>& version) {
   return version ? step - *version + 1 : 0;
 }
@@ -44,7 +44,7 @@ std::optional<std::uint64_t> version(std::uint64_t step, std::uint64_t behind) {
 }  // namespace
 
 void AuditedBatches::add(const AuditedBatch& batch) {
-  TEMPER_CHECK(begins_.empty() || begins_.back().step <= batch.step, "batches come in order");
+  TEMPER_CHECK(begins_.empty() || begins_.back().step <= batch.step, "batches are added in order");
   begins_.push_back({batch.step, bytes_.size()});
   put(bytes_, batch.bound ? *batch.bound + 1 : 0);
   put(bytes_, batch.groups.size());

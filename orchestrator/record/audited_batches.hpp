@@ -1,5 +1,5 @@
-// What the updates of a run were made of, as the auditor found it: a few bytes per group, so that
-// the audit of a million updates fits into a small memory.
+// The batches of a run as the auditor found them, in a few bytes per group, so that a million steps
+// can be audited in little memory.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace temper::orchestrator {
 
-/// One update as the log tells it.
+/// The batch of one step, from the log.
 struct AuditedBatch {
   struct Group {
     std::uint64_t id = 0;
     std::uint64_t dispatched = 0;                 ///< v0
-    std::uint64_t age_from = 0;                   ///< Its age is counted from this version.
-    std::optional<std::uint64_t> oldest, newest;  ///< Versions that sampled what was trained.
+    std::uint64_t age_from = 0;                   ///< Version from which its age counts.
+    std::optional<std::uint64_t> oldest, newest;  ///< Versions that sampled the trained tokens.
     bool operator==(const Group&) const = default;
   };
   std::uint64_t step = 0;
-  std::optional<std::uint64_t> bound;  ///< That held then; none: the policy has none.
-  std::vector<Group> groups;           ///< By id.
+  std::optional<std::uint64_t> bound;  ///< Bound of that step; none: the rule has none.
+  std::vector<Group> groups;           ///< Sorted by id.
   bool operator==(const AuditedBatch&) const = default;
 };
 
@@ -31,9 +31,9 @@ class AuditedBatches {
   std::size_t size() const { return begins_.size(); }
   /// Requires: at < size().
   AuditedBatch at(std::size_t at) const;
-  /// The place of the update of this version.
+  /// The index of the batch of this step.
   std::optional<std::size_t> find(std::uint64_t step) const;
-  /// A resume makes them void.
+  /// Drops the batches after this step, which a resume made void.
   void drop_from(std::uint64_t step);
 
  private:

@@ -14,13 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Runs on simulated hardware have no weights to keep. The file is as the program writes it.
+/// Runs on simulated hardware have no weights to keep. Relies on the form in which Temper writes
+/// the file.
 bool is_simulated(const fs::path& run_dir) {
   const auto config = read_file(run_dir / "config.yaml");
   return config && ("\n" + *config).find("\nhardware: simulated") != std::string::npos;
 }
 
-/// A repair has kept a best/ under another name.
+/// Whether a repair has moved a best/ aside.
 bool is_set_aside(const fs::path& run_dir) {
   std::error_code ignored;
   return fs::exists(run_dir / "best.damaged-1", ignored) ||
@@ -44,7 +45,7 @@ BestInLog::BestInLog(fs::path run_dir) : run_dir_(std::move(run_dir)) {
 void BestInLog::feed(const Record& record, const LogPosition& behind) {
   if (sought_.contains(record.sequence))
     told_[record.sequence] = behind;
-  // What the record before this one asked for was done, unless the process was killed or gave up.
+  // The request of the previous record was carried out, unless the process was killed or gave up.
   if (due_ && saved_.contains(*due_) && !std::holds_alternative<event::Aborted>(record.event) &&
       !std::holds_alternative<event::Resumed>(record.event))
     made_ = std::exchange(due_, std::nullopt);
@@ -63,7 +64,7 @@ void BestInLog::feed(const Record& record, const LogPosition& behind) {
       continue;
     evaluations_.emplace(result->version, *result);
     if (result->version == PolicyVersion(0))
-      continue;  // the base has no checkpoint
+      continue;  // The base has no checkpoint.
     last_ = result->version;
     due_ = keeps_ ? last_ : std::nullopt;
   }
@@ -79,7 +80,8 @@ const command::Evaluated* BestInLog::evaluation_of(PolicyVersion version) const 
   return first == end ? nullptr : &std::prev(end)->second;
 }
 
-/// By the manifest; of a run of an earlier program, whose manifest does not have it, by the log.
+/// From the manifest; if an earlier program wrote the run, the manifest lacks it and the log has
+/// it.
 bool BestInLog::evaluation_is_proved(const fs::path& folder,
                                      const Manifest& manifest,
                                      PolicyVersion version) const {
@@ -108,17 +110,17 @@ BestVerdict BestInLog::verify(const fs::path& folder) const {
     return damaged(*mark, whole.error().context);
   if (!evaluation_is_proved(folder, *manifest, mark->version)) {
     return damaged(*mark,
-                   fmt::format("{} is not what events.log has of the evaluation of version {}",
+                   fmt::format("{} differs from the evaluation of version {} in events.log",
                                (folder / kBestFile).string(),
                                mark->version));
   }
-  // One that was not there when the log began to be read is of a run that goes on.
+  // A checkpoint that did not exist when reading the log began belongs to a run in progress.
   if (sought_.contains(mark->sequence) && !tells_of(*mark)) {
-    return {BestState::Void,
-            *mark,
-            fmt::format("{}: events.log does not tell of it: it was saved at record {}",
-                        folder.string(),
-                        mark->sequence)};
+    return {
+        BestState::Void,
+        *mark,
+        fmt::format(
+            "{}: not in events.log; it was saved at record {}", folder.string(), mark->sequence)};
   }
   return {BestState::Whole, *mark, {}};
 }
@@ -134,7 +136,7 @@ BestVerdict BestInLog::verify() const {
   const fs::path best = run_dir_ / kBestFolder;
   std::error_code ignored;
   if (fs::exists(fs::symlink_status(best, ignored))) {
-    // A run that goes on may have put the next one in its place meanwhile.
+    // A run in progress may have replaced it meanwhile.
     for (int tries = 0;; ++tries) {
       const auto before = mark_in(best);
       BestVerdict verdict = verify(best);
@@ -144,17 +146,17 @@ BestVerdict BestInLog::verify() const {
   }
   const auto cut_off = [&](std::string_view name) {
     return missing(fmt::format(
-        "{} is missing; the process ended while {} was to take its name", best.string(), name));
+        "{} is missing; the process ended before {} was renamed to it", best.string(), name));
   };
-  // Where there was none before, nothing is lost: a resume or a repair ends the promotion.
+  // If there was none before, nothing is lost: a resume or a repair finishes the rename.
   if (made_ && candidate_is_complete())
     return cut_off(kBestCandidate);
   if (const fs::path replaced = run_dir_ / kBestReplaced;
       fs::exists(replaced / kBestFile, ignored) && !verify(replaced).is_wrong())
     return cut_off(kBestReplaced);
   if (made_ && !is_set_aside(run_dir_)) {
-    return missing(fmt::format(
-        "{} is missing; events.log says that version {} was kept there", best.string(), *made_));
+    return missing(
+        fmt::format("{} is missing; by events.log it has version {}", best.string(), *made_));
   }
   return {};
 }
@@ -175,15 +177,15 @@ Error best_error(const fs::path& run_dir, const BestVerdict& verdict) {
   if (!verdict.is_wrong()) {
     return Error{
         ErrorCode::NotFound,
-        fmt::format("{} is not there: no version was evaluated that is better than the base "
+        fmt::format("{} does not exist, because no evaluated version is better than the base "
                     "(see docs/evaluation.md)",
                     (run_dir / kBestFolder).string())};
   }
-  return corrupt(
-      fmt::format("{}; `temper fsck {} --repair` restores it from a checkpoint where it can, and "
-                  "keeps what is damaged",
-                  verdict.what,
-                  run_dir.string()));
+  return corrupt(fmt::format(
+      "{}; run `temper fsck {} --repair` to restore it from a checkpoint if possible and "
+      "quarantine damaged files",
+      verdict.what,
+      run_dir.string()));
 }
 
 }  // namespace temper::orchestrator

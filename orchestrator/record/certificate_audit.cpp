@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A whole number under the key, or none.
+/// The integer under the key; none if there is none.
 std::optional<std::uint64_t> number(const json& object, const char* key) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_number_unsigned())
@@ -30,15 +30,15 @@ std::string shown(const std::optional<std::uint64_t>& value) {
   return value ? std::to_string(*value) : "none";
 }
 
-/// What a line says of groups, by their numbers.
+/// The entries of a certificate, by group.
 using Entries = std::map<std::uint64_t, std::vector<const json*>>;
 
-/// The lines of a file, one at a time.
+/// Reads a file line by line.
 class Lines {
  public:
   explicit Lines(FileReader file) : file_(std::move(file)) {}
 
-  /// None: there are no more. Error: the file cannot be read.
+  /// None: end of file. Error: the file cannot be read.
   Result<std::optional<std::string>> next() {
     for (;;) {
       const std::size_t end = buffer_.find('\n', at_);
@@ -57,7 +57,7 @@ class Lines {
       return std::optional(std::exchange(buffer_, {}));
     }
   }
-  /// Whether the last line lacked its end.
+  /// Whether the last line had no newline.
   bool ends_inside() const { return ends_inside_; }
 
  private:
@@ -68,8 +68,8 @@ class Lines {
   bool ends_inside_ = false;
 };
 
-/// Calls `visit` for each line, with its number from 1 and whether it is the last. Returns whether
-/// the last one lacked its end.
+/// Calls `visit` for each line, with its number (from 1) and whether it is the last. Returns
+/// whether the last line had no newline.
 Result<bool> for_each_line(
     const std::filesystem::path& file,
     const std::function<void(std::uint64_t, const std::string&, bool)>& visit) {
@@ -84,10 +84,10 @@ Result<bool> for_each_line(
   return lines.ends_inside();
 }
 
-/// Follows the checks of the lines.
+/// Verifies the chain of checks.
 class Chain {
  public:
-  /// Whether the check of a line is that of its text and of the line before it.
+  /// Whether the check of a line matches its text and the line before it.
   bool follows(std::string_view text) {
     constexpr std::string_view kKey = ",\"check\":\"", kEnd = "\"}";
     constexpr std::size_t kDigits = 16, kTail = kKey.size() + kDigits + kEnd.size();
@@ -100,10 +100,10 @@ class Chain {
   }
 
  private:
-  std::uint64_t check_ = 0;  ///< Of the line before.
+  std::uint64_t check_ = 0;  ///< Check of the previous line.
 };
 
-/// Compares the lines with the updates, one after the other.
+/// Compares the lines with the batches, one after the other.
 class Comparison {
  public:
   Comparison(const AuditedBatches& batches, const AuditReport& report)
@@ -116,15 +116,15 @@ class Comparison {
     const auto step = line.is_object() ? number(line, "step") : std::nullopt;
     if (!step || !line.contains("groups") || !line.at("groups").is_array()) {
       if (!is_last || report_.ended)
-        say(fmt::format("line {} is no certificate", number_of_line));
+        say(fmt::format("line {} is not a certificate", number_of_line));
       else if (broken_at_ == number_of_line)
-        broken_at_.reset();  // cut short
+        broken_at_.reset();  // The line was truncated.
       return;
     }
     const auto batch = batches_.find(*step);
     if (!batch) {
       if (report_.ended || *step < report_.steps)
-        say(fmt::format("step {}: certified, but the log has no such update", *step));
+        say(fmt::format("step {}: certified, but events.log has no such step", *step));
       return;
     }
     lines_[*batch] = static_cast<std::uint8_t>(std::min(lines_[*batch] + 1, 3));
@@ -140,24 +140,24 @@ class Comparison {
         continue;
       const AuditedBatch batch = batches_.at(i);
       const auto& groups = batch.groups;
-      say(groups.empty() ? fmt::format("step {}: no certificate", batch.step)
-                         : fmt::format("step {}: no certificate of its {} groups, the first {}",
-                                       batch.step,
-                                       groups.size(),
-                                       groups.front().id));
+      say(groups.empty()
+              ? fmt::format("step {}: no certificate", batch.step)
+              : fmt::format("step {}: no certificate for its {} groups, the first of which is {}",
+                            batch.step,
+                            groups.size(),
+                            groups.front().id));
     }
   }
 
-  /// To be called after finish(): what the lines say is right, so are they those that were written?
+  /// Call after finish(). The contents are right; this checks that the lines are the original ones.
   void check_chain(bool ends_with_a_break) {
     if (!violations.empty())
       return;
     if (broken_at_) {
-      say(fmt::format(
-          "line {} fails its check: it was changed, or the line before it is another one",
-          *broken_at_));
+      say(fmt::format("line {} fails its check: it or the line before it was changed",
+                      *broken_at_));
     } else if (!ends_with_a_break && report_.ended) {
-      say("the last line was cut short");
+      say("the last line is truncated");
     }
   }
 
@@ -176,7 +176,7 @@ class Comparison {
     const bool is_null = object.contains(key) && object.at(key).is_null();
     const auto found = number(object, key);
     if (found != expected || (!expected && !is_null)) {
-      say(fmt::format("{}: {} is {}, by the log it is {}",
+      say(fmt::format("{}: {}: found {}, expected {} from events.log",
                       where,
                       key,
                       object.contains(key) ? object.at(key).dump() : "missing",
@@ -201,14 +201,14 @@ class Comparison {
       }
     }
     for (const auto& [id, others] : entries)
-      say(fmt::format("{}, group {}: certified, but it was not trained then", where, id));
+      say(fmt::format("{}, group {}: certified, but not trained in that step", where, id));
     expect(where, line, "age_max", most);
     const double mean = batch.groups.empty()
                             ? 0
                             : static_cast<double>(sum) / static_cast<double>(batch.groups.size());
     const auto it = line.find("age_mean");
     if (it == line.end() || !it->is_number() || std::abs(it->get<double>() - mean) > 1e-9) {
-      say(fmt::format("{}: age_mean is {}, by the log it is {}",
+      say(fmt::format("{}: age_mean: found {}, expected {} from events.log",
                       where,
                       it == line.end() ? "missing" : it->dump(),
                       mean));
@@ -224,7 +224,7 @@ class Comparison {
       if (const auto id = entry.is_object() ? number(entry, "group") : std::nullopt)
         out[*id].push_back(&entry);
       else
-        say(where + ": a group without its number");
+        say(where + ": a group without a number");
     }
     return out;
   }
@@ -244,14 +244,14 @@ class Comparison {
     expect(where, entry, "newest", group.newest);
     const auto age = number(entry, "age");
     if (age && batch.bound && *age > *batch.bound)
-      say(fmt::format("{}: age {} is beyond the bound {}", where, *age, *batch.bound));
+      say(fmt::format("{}: age {} exceeds the bound {}", where, *age, *batch.bound));
   }
 
   const AuditedBatches& batches_;
   const AuditReport& report_;
-  std::vector<std::uint8_t> lines_;  ///< Found of each batch; 3: or more.
+  std::vector<std::uint8_t> lines_;  ///< Lines found of each batch; 3: 3 or more.
   Chain chain_;
-  std::optional<std::uint64_t> broken_at_;  ///< The first line that does not follow.
+  std::optional<std::uint64_t> broken_at_;  ///< The first line that breaks the chain.
 };
 
 }  // namespace
@@ -276,7 +276,7 @@ std::vector<std::string> audit_certificates(const std::filesystem::path& file,
 std::string check_certificate_chain(const std::filesystem::path& file) {
   Chain chain;
   std::string wrong;
-  std::optional<std::uint64_t> last;  // fails its check, and is the last
+  std::optional<std::uint64_t> last;  // The last line, if it fails its check.
   const auto ends_inside =
       for_each_line(file, [&](std::uint64_t n, const std::string& line, bool is_last) {
         if (chain.follows(line) || !wrong.empty())
@@ -288,7 +288,7 @@ std::string check_certificate_chain(const std::filesystem::path& file) {
       });
   if (!ends_inside)
     return ends_inside.error().code == ErrorCode::NotFound ? "" : ends_inside.error().context;
-  if (wrong.empty() && last && !*ends_inside)  // else cut short while it was written
+  if (wrong.empty() && last && !*ends_inside)  // Otherwise it was truncated while it was written.
     wrong = fmt::format("line {} fails its check", *last);
   return wrong;
 }

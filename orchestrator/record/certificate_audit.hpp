@@ -1,6 +1,6 @@
-// The auditor's look at certificates.jsonl (metrics/certificate_file.hpp), with code of its own: is
-// there one line for each update that counts, of the groups, versions, ages and bound that
-// events.log tells of?
+// Audits certificates.jsonl (metrics/certificate_file.hpp) with independent code: there must be
+// exactly one line for each step that is not void, with the groups, versions, ages and bound of
+// events.log.
 #pragma once
 
 #include "orchestrator/record/audit.hpp"
@@ -11,16 +11,15 @@
 
 namespace temper::orchestrator {
 
-/// What is wrong; each names the step and, where it is about one, the group. Where the process
-/// ended before the run did (`!report.ended`), the log and the file need not have come equally
-/// far: the line of the last update may be missing or cut short, and lines of later ones are not
-/// judged.
+/// The violations; each names the step and, if it concerns one, the group. If the process ended
+/// before the run did (`!report.ended`), log and file may differ in length: the line of the last
+/// step may be missing or truncated, and lines of later steps are ignored.
 std::vector<std::string> audit_certificates(const std::filesystem::path& file,
                                             const AuditedBatches& batches,
                                             const AuditReport& report);
 
-/// The first line that is not what was written, in words; empty: there is none, or no file. A last
-/// line without its end does not count.
+/// Describes the first line that differs from what was written; empty if there is none, or no file.
+/// A truncated last line is ignored.
 std::string check_certificate_chain(const std::filesystem::path& file);
 
 }  // namespace temper::orchestrator

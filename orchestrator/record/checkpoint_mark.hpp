@@ -1,5 +1,5 @@
-// What the manifest of a checkpoint says of it: which version, and at which record of which log it
-// was saved. The manifest of best/ says the same.
+// Identity of a checkpoint, from its manifest: its version, and the log record at which it was
+// saved. The manifest of best/ has the same facts.
 #pragma once
 
 #include "core/ids.hpp"
@@ -10,15 +10,15 @@ namespace temper::orchestrator {
 
 struct CheckpointMark {
   PolicyVersion version;
-  std::uint64_t sequence = 0;  ///< Of the CheckpointSaved record in events.log.
-  LogPosition log;             ///< Behind that record: which history it is of.
+  std::uint64_t sequence = 0;  ///< Sequence number of its CheckpointSaved record in events.log.
+  LogPosition log;             ///< End of that record; identifies the history.
   bool operator==(const CheckpointMark&) const = default;
 };
 
 std::map<std::string, std::uint64_t> facts_of(const CheckpointMark& mark);
-/// `path`: of the manifest, for the error.
+/// `path`: path of the manifest, for error messages.
 Result<CheckpointMark> mark_of(const Manifest& manifest, const std::filesystem::path& path);
-/// The mark of a folder; empty if its manifest is missing or cannot be read.
+/// The mark of a folder; none if its manifest is missing or cannot be read.
 std::optional<CheckpointMark> mark_in(const std::filesystem::path& folder);
 
 }  // namespace temper::orchestrator

@@ -21,19 +21,19 @@ EvaluationAudit::Violations EvaluationAudit::dispatch(const command::Dispatch& c
                                                       std::uint64_t published) {
   Violations out;
   if (version_ != c.version)
-    cancel();  // the one before was given up
+    cancel();  // The previous evaluation was abandoned.
   version_ = c.version;
   if (plan_.every == 0)
-    out.push_back("something is evaluated, which this run does not do");
+    out.push_back("an evaluation is dispatched, though the run has no evaluations");
   if (c.version.value() > published)
     out.push_back("an unpublished version is evaluated");
   const auto samples = static_cast<std::uint64_t>(std::max(1, plan_.samples));
   for (const ResponseId r : c.responses) {
     if (r.value() / samples != c.group.value() ||
         std::cmp_greater_equal(problem_of(c.group), plan_.problems))
-      out.push_back(fmt::format("response {} is of no problem of the evaluation", r));
+      out.push_back(fmt::format("response {} belongs to no problem of the evaluation", r));
     if (responses_[r].generated)
-      out.push_back(fmt::format("response {} is evaluated again", r));
+      out.push_back(fmt::format("response {} is evaluated twice", r));
   }
   leases_[c.lease] = {c.actor, c.responses};
   return out;
@@ -48,16 +48,16 @@ EvaluationAudit::Violations EvaluationAudit::generated(ActorId actor,
   Violations out;
   Response& r = responses_[item.response];
   if (std::ranges::any_of(item.segments, [&](const auto& s) { return s.version != version_; })) {
-    out.push_back(
-        fmt::format("response {} of an evaluation holds tokens of another version than {}",
-                    item.response,
-                    version_));
+    out.push_back(fmt::format("response {} of an evaluation has tokens of another version than {}",
+                              item.response,
+                              version_));
   }
   r.tokens += item.tokens;
   const bool ended =
       item.finish == actors::FinishReason::End || item.finish == actors::FinishReason::Length;
   if (ended && r.tokens == Tokens(0))
-    out.push_back(fmt::format("response {} of an evaluation ended without a token", item.response));
+    out.push_back(
+        fmt::format("response {} of an evaluation ended without a token", item.response));
   r.generated = item.finish != actors::FinishReason::Interrupted;
   r.failed = r.failed || item.finish == actors::FinishReason::Failed;
   std::erase(leases_[item.lease].responses, item.response);
@@ -68,7 +68,8 @@ EvaluationAudit::Violations EvaluationAudit::judge(const command::Judge& c) {
   Violations out;
   for (const ResponseId r : c.responses) {
     if (!responses_[r].generated)
-      out.push_back(fmt::format("response {} of an evaluation is judged before it is there", r));
+      out.push_back(
+          fmt::format("response {} of an evaluation is judged before it is generated", r));
   }
   leases_[c.lease] = {c.actor, c.responses};
   return out;
@@ -95,7 +96,7 @@ EvaluationAudit::Violations EvaluationAudit::evaluated(const command::Evaluated&
   Violations out;
   if (c.version != version_)
     out.push_back(
-        fmt::format("version {} was evaluated, said to be version {}", version_, c.version));
+        fmt::format("version {} was evaluated, but recorded as version {}", version_, c.version));
   std::uint64_t failed = 0, passed = 0;
   double reward = 0;
   std::map<std::uint64_t, std::uint64_t> passed_of;
@@ -113,32 +114,33 @@ EvaluationAudit::Violations EvaluationAudit::evaluated(const command::Evaluated&
       std::ranges::count_if(passed_of, [](const auto& p) { return p.second > 0; }));
   const double all = static_cast<double>(plan_.problems) * static_cast<double>(plan_.samples);
   if (std::cmp_not_equal(responses_.size(), std::int64_t{plan_.problems} * plan_.samples)) {
-    out.push_back(
-        fmt::format("an evaluation of {} responses, where the run has {} problems, {} each",
-                    responses_.size(),
-                    plan_.problems,
-                    plan_.samples));
+    out.push_back(fmt::format("an evaluation has {} responses, expected {} problems with {} each",
+                              responses_.size(),
+                              plan_.problems,
+                              plan_.samples));
   }
   if (c.failed != failed || c.passed != passed || c.solved != solved || c.reward != reward / all ||
       c.pass_1 != static_cast<double>(passed) / all ||
       c.pass_k != static_cast<double>(solved) / static_cast<double>(plan_.problems)) {
-    out.push_back(fmt::format(
-        "the evaluation of version {} says {} passed, {} solved, {} failed, mean reward {}; its "
-        "rewards say {}, {}, {}, {}",
-        c.version,
-        c.passed,
-        c.solved,
-        c.failed,
-        c.reward,
-        passed,
-        solved,
-        failed,
-        reward / all));
+    out.push_back(
+        fmt::format("the evaluation of version {} reports {} passed, {} solved, {} failed, mean "
+                    "reward {}; from its "
+                    "rewards, expected {}, {}, {}, {}",
+                    c.version,
+                    c.passed,
+                    c.solved,
+                    c.failed,
+                    c.reward,
+                    passed,
+                    solved,
+                    failed,
+                    reward / all));
   }
   const bool better =
       std::ranges::all_of(evaluated_, [&](const Evaluated& e) { return e.pass_1 < c.pass_1; });
   if (c.best != better)
-    out.push_back(fmt::format("version {} is {}called the best", c.version, c.best ? "" : "not "));
+    out.push_back(
+        fmt::format("version {} is {}marked as the best", c.version, c.best ? "" : "not "));
   evaluated_.push_back({c.version.value(), c.pass_1});
   cancel();
   return out;
@@ -147,7 +149,7 @@ EvaluationAudit::Violations EvaluationAudit::evaluated(const command::Evaluated&
 EvaluationAudit::Violations EvaluationAudit::finish(std::uint64_t steps) const {
   if (plan_.every == 0 || (!evaluated_.empty() && evaluated_.back().version == steps))
     return {};
-  return {"the run ended well before its last version was evaluated"};
+  return {"the run finished with success before its last version was evaluated"};
 }
 
 }  // namespace temper::orchestrator

@@ -1,6 +1,6 @@
-// The auditor's part on evaluations, with code of its own: each one answers every problem as often
-// as the run says, all under one version that was published; what was found follows from the
-// rewards; nothing of it is trained (an update holds only groups that were dispatched for it).
+// The auditor's part on evaluations, with independent code: each evaluates every problem the
+// configured number of times, under one published version; its result follows from the rewards;
+// none of its responses is trained (a step has only groups that were dispatched for it).
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"
@@ -17,22 +17,22 @@ class EvaluationAudit {
   using Violations = std::vector<std::string>;
 
   void start(const EvaluationPlan& plan) { plan_ = plan; }
-  /// The run goes on from where this is of: an evaluation under way is begun anew.
+  /// The run is resumed in this state: an unfinished evaluation starts again.
   void resume(const EvaluationPlan& plan) {
     plan_ = plan;
     cancel();
   }
-  /// Its process ends: nothing that it held is in force.
+  /// Voids what the actor holds, because its process ends.
   void forget(ActorId actor);
 
-  // --- Requires for all: it is of an evaluation. `published`: the newest version.
+  // --- These require responses of an evaluation. `published`: the newest version.
   Violations dispatch(const command::Dispatch& c, std::uint64_t published);
   void cancel() { responses_.clear(), leases_.clear(); }
   Violations generated(ActorId actor, const event::Generated::Item& item);
   Violations judge(const command::Judge& c);
   Violations judged(const event::Judged& e);
   Violations evaluated(const command::Evaluated& c);
-  /// The run ended well after so many updates.
+  /// The run finished with success after this many steps.
   Violations finish(std::uint64_t steps) const;
 
  private:
@@ -52,7 +52,7 @@ class EvaluationAudit {
   const Lease* granted(LeaseId lease, ActorId actor) const;
 
   EvaluationPlan plan_;
-  PolicyVersion version_;  ///< Of the evaluation under way.
+  PolicyVersion version_;  ///< Version of the current evaluation.
   std::map<ResponseId, Response> responses_;
   std::map<LeaseId, Lease> leases_;
   std::vector<Evaluated> evaluated_;

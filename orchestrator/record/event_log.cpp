@@ -12,12 +12,13 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Why this record cannot be the next one; empty: it can.
+/// Why this record cannot follow `before`; empty if it can.
 std::string objection(const Record& record, const LogSummary& before) {
   if (record.sequence != before.records)
-    return fmt::format("record {} carries number {}", before.records, record.sequence);
+    return fmt::format("record {} has sequence number {}", before.records, record.sequence);
   if (record.time < before.last_time)
-    return fmt::format("the time of record {} is before that of the one before it", before.records);
+    return fmt::format("the time of record {} is before that of the previous record",
+                       before.records);
   return {};
 }
 
@@ -116,7 +117,7 @@ Result<LogSummary> read_event_log(const std::filesystem::path& path,
 
 Error damage_error(const std::filesystem::path& path, const LogSummary& summary) {
   return corrupt(fmt::format(
-      "{}: record {} is {}. Nothing was changed; `temper fsck {}` says what can be saved",
+      "{}: record {} is {}. Nothing was changed; run `temper fsck {}` to see what can be recovered",
       log_file(path, summary.end.file).string(),
       summary.records,
       summary.end.what,
@@ -126,7 +127,8 @@ Error damage_error(const std::filesystem::path& path, const LogSummary& summary)
 Result<std::vector<std::filesystem::path>> cut_event_log(const std::filesystem::path& path,
                                                          const LogSummary& summary) {
   std::vector<std::filesystem::path> kept;
-  // From the last file on: whenever this ends, the log has its whole part and no gap behind that.
+  // Starts with the last file, so that an interruption leaves the whole part of the log without a
+  // gap.
   TEMPER_TRY(const std::size_t files, count_log_files(path));
   for (std::size_t n = files; n > summary.end.file; --n) {
     const std::filesystem::path file = log_file(path, n);

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kDigit = kLogTitle.size() - 1;  ///< Of the version, in the title.
+constexpr std::size_t kDigit = kLogTitle.size() - 1;  ///< Index of the format digit in the title.
 static_assert(kLogTitle[kDigit] == static_cast<char>('0' + kLogFormat));
 constexpr std::size_t kChecked = kLogHeader - sizeof(std::uint64_t);
 
@@ -25,7 +25,7 @@ bool is_sealed(std::string_view header) {
   return hash64(header.substr(0, kChecked)) == check;
 }
 
-/// Frames as they were before they had chains: u32 length | u32 check | payload.
+/// Format of frames before they had chains: u32 length | u32 check | payload.
 bool is_without_chain(std::string_view file) {
   constexpr std::size_t kOldHeader = 8;
   if (file.size() < kOldHeader)
@@ -38,13 +38,13 @@ bool is_without_chain(std::string_view file) {
   return static_cast<std::uint32_t>(hash64(file.substr(kOldHeader, length))) == check;
 }
 
-/// A title without more, and a frame behind it.
+/// Format with only a title before the first frame.
 bool is_unpacked(std::string_view file) {
   constexpr std::string_view kUnpacked = "temperL2";
   return file.starts_with(kUnpacked) && parse_header(file.substr(kUnpacked.size()));
 }
 
-/// The version, where the header is right with that version in its title.
+/// The format, if the header is valid with that format in its title.
 char version_of(std::string_view file) {
   const bool ours = file.size() >= kLogHeader && file.starts_with(kLogTitle.substr(0, kDigit));
   return ours && file[kDigit] != kLogTitle[kDigit] && is_sealed(file.substr(0, kLogHeader))
@@ -82,23 +82,22 @@ Result<std::size_t> count_log_files(const fs::path& log) {
       continue;
     const auto [rest, wrong] =
         std::from_chars(name.data() + prefix.size(), name.data() + name.size(), n);
-    // Only names that we give: no "events.log.02".
+    // Only names that Temper gives: not "events.log.02".
     if (wrong == std::errc() && rest == name.data() + name.size() && n >= 2 &&
         log_file(log, n).filename() == name)
       last = std::max(last, n);
   }
   if (error && error != std::errc::no_such_file_or_directory) {
-    return Error{ErrorCode::Io,
-                 fmt::format("cannot list {}, where the files of the log are: {}",
-                             folder.string(),
-                             error.message())};
+    return Error{
+        ErrorCode::Io,
+        fmt::format("cannot list {}, the folder of the log: {}", folder.string(), error.message())};
   }
   return last;
 }
 
 std::string other_format(std::string_view file) {
   constexpr const char* kEarlier =
-      "was written by an earlier version, whose records {}; read it with "
+      "was written by an earlier version of Temper, whose records {}; read it with "
       "that version";
   if (is_without_chain(file))
     return fmt::format(fmt::runtime(kEarlier), "had no chain (format 1)");
@@ -106,7 +105,7 @@ std::string other_format(std::string_view file) {
     return fmt::format(fmt::runtime(kEarlier), "were not packed (format 2)");
   if (const char version = version_of(file); version != '\0') {
     return fmt::format(
-        "is of log format {}, {} than format {} of this program (temper {}); {}",
+        "has log format {}, {} than format {} of this program (temper {}); {}",
         version,
         version < kLogTitle[kDigit] ? "older" : "newer",
         kLogFormat,

@@ -59,7 +59,7 @@ Result<bool> FrameReader::fill(std::size_t bytes) {
   buffer_.erase(0, at_);
   at_ = 0;
   while (buffer_.size() < bytes) {
-    // No more than a piece at a time: a length that is wrong is not believed with memory.
+    // Reads at most one piece at a time, so that a corrupt length cannot exhaust memory.
     TEMPER_TRY(const std::size_t n, file_.read(buffer_, kPiece));
     if (n == 0)
       return false;
@@ -95,8 +95,8 @@ Result<std::optional<FrameReader::Frame>> FrameReader::next() {
   const std::string_view payload = rest().substr(kFrameHeader, header->length);
   if (hash64(payload, position_.chain) != header->chain) {
     TEMPER_TRY_STATUS(end_damaged(
-        "it does not follow from the record before it: one of the two was changed, or a record is "
-        "missing, doubled or out of its place",
+        "it does not continue the previous record: one of the two was changed, or a record is "
+        "missing, duplicated or moved",
         kFrameHeader + header->length));
     return None();
   }
@@ -107,7 +107,7 @@ Result<std::optional<FrameReader::Frame>> FrameReader::next() {
   return std::optional(Frame{payload, header->begins, header->names_program});
 }
 
-/// False: the reading has ended.
+/// False: the end of the log is reached.
 Result<bool> FrameReader::read_header() {
   TEMPER_TRY(const bool has_header, fill(kLogHeader));
   const std::string expected = log_header(begin_);
@@ -125,12 +125,12 @@ Result<bool> FrameReader::read_header() {
     return Error{ErrorCode::Unsupported, path_.string() + " " + other};
   TEMPER_TRY(const bool zero, rest_is_zero());
   TEMPER_TRY_STATUS(zero ? end_torn()
-                         : end_damaged("the file does not begin as the log goes on there", 1));
+                         : end_damaged("the file does not continue the previous file", 1));
   return false;
 }
 
 Status FrameReader::stop(const std::string& what) {
-  at_ -= last_frame_;  // still in the buffer: nothing was read since
+  at_ -= last_frame_;  // Still in the buffer: nothing was read since.
   position_ = before_;
   return end_damaged(what, last_frame_);
 }
@@ -155,7 +155,7 @@ Status FrameReader::end_torn() {
   if (end_.file_bytes == end_.whole_bytes)
     return {};
   end_.kind = LogEnd::Kind::Torn;
-  end_.what = fmt::format("the last record was cut short: {} bytes of it, from byte {} of {} on",
+  end_.what = fmt::format("the last record is truncated: {} bytes, from byte {} of {}",
                           end_.file_bytes - end_.whole_bytes,
                           end_.whole_bytes,
                           path_.filename().string());
@@ -174,7 +174,7 @@ Status FrameReader::end_damaged(const std::string& why, std::size_t search_from)
   return {};
 }
 
-/// Whether nothing but zeros follows: space that was given to the file, and never written.
+/// Whether only zeros follow: space that was allocated to the file, but never written.
 Result<bool> FrameReader::rest_is_zero() {
   TEMPER_TRY(FileReader file, FileReader::open(path_));
   TEMPER_TRY_STATUS(file.seek(byte()));

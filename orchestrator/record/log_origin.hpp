@@ -1,6 +1,6 @@
-// Which program wrote a log: the payload of the first frame of each file of events.log, and of the
-// first frame behind the place where a resume went on. It is no record, and the log hash, which is
-// over records, does not cover it.
+// The program that wrote a log: payload of the first frame of each file of events.log, and of the
+// first frame after a resume. It is not a record, so the log hash, which covers records, does not
+// include it.
 #pragma once
 
 #include "core/describe.hpp"
@@ -11,7 +11,7 @@
 namespace temper::orchestrator {
 
 struct LogOrigin {
-  std::string program;  ///< Its version: core/version.hpp.
+  std::string program;  ///< Version of Temper (core/version.hpp).
   std::uint32_t format = 0;
   bool operator==(const LogOrigin&) const = default;
 };

@@ -25,7 +25,7 @@ Result<std::optional<std::string_view>> LogReader::next() {
     if (frame->names_program) {
       auto origin = decode<LogOrigin>(frame->payload);
       if (!origin) {
-        TEMPER_TRY_STATUS(stop("the name of its program cannot be read"));
+        TEMPER_TRY_STATUS(stop("the name of the program that wrote it cannot be read"));
         break;
       }
       origin_ = *std::move(origin);
@@ -53,13 +53,13 @@ Result<bool> LogReader::go_on() {
   return true;
 }
 
-/// What the reader of one file says of its end, in the light of the files behind it.
+/// Interprets the end of one file in view of the files behind it.
 Status LogReader::end_here() {
   ended_ = true;
   end_ = reader_.end();
   end_.file = file_;
   if (file_ < files_ && end_.kind != LogEnd::Kind::Damaged) {
-    // A file is complete and on the disk before the next begins: no crash leaves this.
+    // A file is complete and durable before the next one starts, so no crash leaves this.
     const std::string name = log_file(log_, file_).filename().string();
     end_.what = fmt::format(
         "damaged at byte {} of {} ({} bytes): {}",
@@ -67,7 +67,7 @@ Status LogReader::end_here() {
         name,
         end_.file_bytes,
         end_.kind == LogEnd::Kind::Torn || end_.whole_bytes == 0
-            ? "it is cut short there, though another file follows"
+            ? "the file is truncated there, though another file follows"
             : log_file(log_, file_ + 1).filename().string() + ", which follows it, is missing");
     end_.kind = LogEnd::Kind::Damaged;
   }
@@ -76,11 +76,10 @@ Status LogReader::end_here() {
   if (!end_.goes_on_at) {
     TEMPER_TRY(end_.goes_on_at, find_in_later_files());
   }
-  end_.what += end_.goes_on_at
-                   ? fmt::format("; records that look whole follow from byte {} of {} on",
-                                 end_.goes_on_at->byte,
-                                 end_.goes_on_at->file.filename().string())
-                   : std::string("; no whole record follows");
+  end_.what += end_.goes_on_at ? fmt::format("; records that look whole follow from byte {} of {}",
+                                             end_.goes_on_at->byte,
+                                             end_.goes_on_at->file.filename().string())
+                               : std::string("; no whole record follows");
   return {};
 }
 

@@ -11,7 +11,8 @@ namespace temper::orchestrator {
 Result<LogWriter> LogWriter::create(const std::filesystem::path& log, const LogWriting& writing) {
   TEMPER_TRY(const std::size_t there, count_log_files(log));
   if (there > 0)
-    return invalid_input(log.string() + " exists; choose another run_dir or use --resume");
+    return invalid_input(log.string() +
+                         " exists; choose another run_dir, or continue the run with --resume");
   TEMPER_TRY(AppendFile file, AppendFile::open(log));
   LogWriter writer(log, writing, std::move(file));
   TEMPER_TRY_STATUS(writer.begin_file());
@@ -26,8 +27,8 @@ Result<LogWriter> LogWriter::reopen(const std::filesystem::path& log,
   TEMPER_TRY(const std::size_t files, count_log_files(log));
   if (file.size() != end.bytes || files > end.file) {
     return corrupt(
-        fmt::format("{} does not end at byte {}, where it did when it was read; is another process "
-                    "writing it?",
+        fmt::format("{} does not end at byte {} any more, as when it was read; is another process "
+                    "writing to it?",
                     path.string(),
                     end.bytes));
   }
@@ -54,7 +55,7 @@ Status LogWriter::name_program(std::string before) {
   return {};
 }
 
-/// Only once this one is on the disk: so no crash leaves a gap between files.
+/// Starts the next file only once this one is durable, so that no crash leaves a gap between files.
 Status LogWriter::next_file() {
   TEMPER_TRY_STATUS(sync());
   TEMPER_TRY(file_, AppendFile::open(log_file(log_, n_ + 1)));
@@ -85,7 +86,7 @@ Status LogWriter::add(std::string_view record) {
     TEMPER_TRY_STATUS(next_file());
   if (begins_)
     packer_.begin();
-  // The frame is built in place: a hole for the header, then the payload.
+  // The frame is built in place: space for the header, then the payload.
   const std::size_t begin = buffer_.size();
   buffer_.append(kFrameHeader, '\0');
   packer_.pack(record, buffer_);

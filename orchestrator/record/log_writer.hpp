@@ -1,4 +1,4 @@
-// Writes a log: packs each record, seals it as a frame, and begins the next file where one is full.
+// Writes a log: packs each record, frames it, and starts a new file when one is full.
 #pragma once
 
 #include "core/deflate.hpp"
@@ -8,28 +8,29 @@
 namespace temper::orchestrator {
 
 struct LogWriting {
-  /// Through: a record has reached the kernel when append() returns. Gathered: once there are
-  /// kGather bytes, or at flush(); for runs that are sooner repeated than resumed.
+  /// Through: a record has reached the kernel when append() returns. Gathered: records are written
+  /// when kGather bytes are buffered, or by flush(); for runs that are easier to repeat than to
+  /// resume.
   enum class When { Through, Gathered };
   When when = When::Through;
-  std::int64_t file_bytes = kLogFileBytes;  ///< A file that has so many is complete.
+  std::int64_t file_bytes = kLogFileBytes;  ///< Size at which the next file starts.
 };
 
-/// After an error nothing more is written, and every call returns that error: behind a record that
-/// is missing any other would be damage.
+/// After an error nothing more is written, and every call returns that error, because a record
+/// behind a missing one would be damage.
 class LogWriter {
  public:
   static constexpr std::size_t kGather = std::size_t{1} << 18;
 
-  /// Error: there is such a log.
+  /// Error: the log exists.
   static Result<LogWriter> create(const std::filesystem::path& log, const LogWriting& writing);
-  /// How a log ends that goes on.
+  /// End of an existing log that is continued.
   struct End {
-    std::size_t file = 1;    ///< The n of its last file.
-    std::int64_t bytes = 0;  ///< Of that file, all whole.
+    std::size_t file = 1;    ///< Number of its last file.
+    std::int64_t bytes = 0;  ///< Size of that file, all whole.
     LogPosition position;
   };
-  /// Error: the log does not end there, or no longer.
+  /// Error: the log does not end there, or no longer does.
   static Result<LogWriter> reopen(const std::filesystem::path& log,
                                   const LogWriting& writing,
                                   const End& end);
@@ -38,9 +39,9 @@ class LogWriter {
   Status append(std::string_view record);
   Status flush();
   Status sync();
-  /// Error: the file was removed, and what is written to it is lost.
+  /// Error: the file was deleted, so that anything written to it is lost.
   Status check_named() const { return file_.check_named(); }
-  /// After the last record that was appended.
+  /// End of the last record that was appended.
   const LogPosition& position() const { return position_; }
 
  private:
@@ -49,20 +50,20 @@ class LogWriter {
   Status add(std::string_view record);
   Status write_gathered();
   Status begin_file();
-  /// Appends a frame that names this program, and `before` it.
+  /// Appends a frame that names this program, after writing `before`.
   Status name_program(std::string before);
   Status next_file();
 
-  Status state_;  ///< The first error, for ever.
+  Status state_;  ///< The first error, kept forever.
   std::filesystem::path log_;
   LogWriting writing_;
   AppendFile file_;
-  std::size_t n_ = 1;   ///< Of file_.
-  std::string buffer_;  ///< Frames that are still to be written.
+  std::size_t n_ = 1;   ///< Number of file_.
+  std::string buffer_;  ///< Frames that are not written yet.
   LogPosition position_;
-  LogPosition written_;  ///< The part of it that has reached the file.
+  LogPosition written_;  ///< End of the part that has reached the file.
   Packer packer_;
-  bool begins_ = true;  ///< The next frame is packed without what came before.
+  bool begins_ = true;  ///< The next frame is packed without its predecessors.
 };
 
 }  // namespace temper::orchestrator

@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLogHash = "log_hash";
 
-/// Whether the run was resumed where the log had this hash.
-Result<bool> went_on_from(const fs::path& path, std::uint64_t hash) {
+/// Whether the run was resumed at the point at which the log had this hash.
+Result<bool> was_resumed_at(const fs::path& path, std::uint64_t hash) {
   TEMPER_TRY(LogReader reader, LogReader::open(path));
   for (std::uint64_t before = 0;;) {
     TEMPER_TRY(const auto bytes, reader.next());
@@ -55,7 +55,7 @@ Result<std::optional<Manifest>> read_outputs_manifest(const fs::path& run_dir,
   const auto hash = manifest->facts.find(kLogHash);
   if (hash == manifest->facts.end() || hash->second == log.hash)
     return std::optional(*std::move(manifest));
-  TEMPER_TRY(const bool stale, went_on_from(run_dir / "events.log", hash->second));
+  TEMPER_TRY(const bool stale, was_resumed_at(run_dir / "events.log", hash->second));
   return stale ? std::optional<Manifest>() : std::optional(*std::move(manifest));
 }
 
@@ -70,8 +70,8 @@ std::vector<std::string> check_outputs(const fs::path& run_dir, const LogSummary
   const auto hash = manifest.facts.find(kLogHash);
   if (hash == manifest.facts.end() || hash->second != log.hash) {
     wrong.push_back(fmt::format(
-        "events.log does not end as it did when the run ended: of the {} bytes of its last file {} "
-        "are whole, and the log hash is {:016x}",
+        "events.log does not end as at the end of the run: of the {} bytes of its last file, {} "
+        "are whole, and its hash is {:016x}",
         log.end.file_bytes,
         log.end.whole_bytes,
         log.hash));

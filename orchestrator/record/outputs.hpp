@@ -1,7 +1,8 @@
-// outputs.manifest: the files that were made from events.log, as they were when the run ended, and
-// where the log ended. A log that was cut at the end of a record looks like one of a run that ended
-// earlier; this tells them apart. A run that goes on removes it once its log says so; where the
-// process ended in between, it is stale: the log went on behind the end that it proves.
+// outputs.manifest: checksums of the files derived from events.log at the end of the run, and the
+// hash of the log there. A log truncated at the end of a record looks like that of a shorter run;
+// the manifest tells them apart. A resumed run removes the manifest once its log records the
+// resume. If the process ends in between, the manifest is stale: the log continues behind the end
+// that it certifies.
 #pragma once
 
 #include "core/manifest.hpp"
@@ -18,18 +19,19 @@ inline constexpr std::string_view kCertificateFile = "certificates.jsonl";
 inline constexpr std::string_view kSummaryFile = "summary.json";
 inline constexpr std::string_view kOutputsManifest = "outputs.manifest";
 
-/// Requires: nobody writes these files of the folder any more.
+/// Requires: no process writes these files of the folder.
 Status seal_outputs(const std::filesystem::path& run_dir,
                     const std::vector<std::string>& names,
                     std::uint64_t log_hash);
-/// To be called before one of them changes.
+/// Call before one of them changes.
 Status unseal_outputs(const std::filesystem::path& run_dir);
 
-/// The manifest of a run that has ended. None: it has not, or it went on since then. Error: it is
-/// damaged. `log` as read.
+/// The manifest of a finished run. None: the run has not finished, or was resumed since. Error: it
+/// is damaged. `log`: summary of the log as read.
 Result<std::optional<Manifest>> read_outputs_manifest(const std::filesystem::path& run_dir,
                                                       const LogSummary& log);
-/// What is not as it was when the run ended; empty also where there is no such manifest.
+/// The files that differ from those at the end of the run, as text; empty also if there is no such
+/// manifest.
 std::vector<std::string> check_outputs(const std::filesystem::path& run_dir, const LogSummary& log);
 
 }  // namespace temper::orchestrator

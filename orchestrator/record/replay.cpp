@@ -24,7 +24,7 @@ Status Replay::feed(const Record& record) {
     const auto it = snapshots_.find(resumed->sequence);
     if (it == snapshots_.end()) {
       return corrupt(
-          fmt::format("resumes from record {}, which is no checkpoint", resumed->sequence));
+          fmt::format("resumes from record {}, which is not a checkpoint", resumed->sequence));
     }
     if (resumed->config)
       config_ = *resumed->config;

@@ -1,4 +1,4 @@
-// Replay: feeds recorded events to a fresh scheduler and compares what it commands, byte for byte.
+// Replays recorded events with a fresh scheduler and compares its commands, byte by byte.
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"
@@ -11,8 +11,8 @@ namespace temper::orchestrator {
 
 class Replay {
  public:
-  /// Error: the scheduler commands something else than was recorded; names the record, and the
-  /// first command that differs as JSON, recorded and replayed.
+  /// Error: the scheduler gives other commands than recorded. Names the record, and has the first
+  /// command that differs as JSON, recorded and replayed.
   Status feed(const Record& record);
 
   std::uint64_t events() const { return events_; }
@@ -22,7 +22,7 @@ class Replay {
  private:
   Scheduler scheduler_;
   SchedulerConfig config_;
-  std::map<std::uint64_t, std::string> snapshots_;  ///< By sequence of Started, CheckpointSaved.
+  std::map<std::uint64_t, std::string> snapshots_;  ///< By sequence of Started and CheckpointSaved.
   std::uint64_t events_ = 0;
   std::uint64_t commands_ = 0;
 };

@@ -18,7 +18,7 @@ std::string with_detail(const std::string& text, const std::string& detail) {
 }
 
 /// "generate 3 responses of an evaluation".
-std::string owed(std::string_view verb, const Reason& r) {
+std::string request_text(std::string_view verb, const Reason& r) {
   return fmt::format("{} {} {}{}",
                      verb,
                      r.count,
@@ -46,27 +46,28 @@ std::string deadline_text(const Reason& r) {
       return within(fmt::format("complete {}", r.action ? name_of(*r.action) : "a role switch"),
                     "switching");
     case K::Generate:
-      return within(owed("generate", r), "generate");
+      return within(request_text("generate", r), "generate");
     case K::Reference:
-      return within(owed("score", r), "reference");
+      return within(request_text("score", r), "reference");
     case K::Reward:
-      return within(owed("judge", r), "reward");
+      return within(request_text("judge", r), "reward");
     case K::Train:
-      return within(owed("train on", r), "train");
+      return within(request_text("train on", r), "train");
     case K::Checkpoint:
       return within("save a checkpoint", "checkpoint");
     case K::Drain:
       return fmt::format(
-          "stopped on request; the step under way did not end within {} (deadlines.drain)", limit);
+          "stopped on request, but the current step did not end within {} (deadlines.drain)",
+          limit);
   }
   return {};
 }
 
 std::string left_text(const Reason& r) {
-  return fmt::format("{} of its {} responses are left", r.count, r.of);
+  return fmt::format("only {} of its {} responses are left", r.count, r.of);
 }
 
-/// Without the name of its actor. Some are sentences about the actor by itself.
+/// Without the name of the actor. Some texts are complete sentences about the actor.
 std::string text_of(const Reason& r, const std::string& actor) {
   using K = ReasonKind;
   switch (r.kind) {
@@ -88,48 +89,49 @@ std::string text_of(const Reason& r, const std::string& actor) {
     case K::TooOld:
       return "older than the staleness bound allows";
     case K::NotGenerated:
-      return with_detail(left_text(r) + "; the last one that failed was not generated", r.detail);
+      return with_detail(left_text(r) + "; the last failure was in generation", r.detail);
     case K::NotScored:
-      return with_detail(left_text(r) + "; the last one that failed was not scored", r.detail);
+      return with_detail(left_text(r) + "; the last failure was in scoring", r.detail);
     case K::NotJudged:
-      return with_detail(left_text(r) + "; the last one that failed was not judged", r.detail);
+      return with_detail(left_text(r) + "; the last failure was in judging", r.detail);
     case K::StopRequested:
       return "stopped on request";
     case K::StoppedBeforeEvaluation:
       return "stopped on request, before the last version was evaluated";
     case K::WrongWeights:
       return fmt::format(
-          "started with weights of version {}, expected version {}; is the checkpoint folder "
-          "complete?",
+          "started with weights of version {}, expected version {}; check that the checkpoint "
+          "folder is "
+          "complete",
           number(r.version),
           number(r.expected));
     case K::TooManyLosses:
       return fmt::format("was lost {} times", r.count);
     case K::TooManyFailedGroups:
-      return fmt::format("{} groups failed without a step between them (algorithm.failure_limit)",
-                         r.count);
+      return fmt::format("{} groups failed since the last step (algorithm.failure_limit)", r.count);
     case K::NobodyAttached:
       return fmt::format(
-          "no worker has attached as {0} and become ready within {1} (deadlines.attach), and the "
-          "run has no other actor of its role; start one: temper worker --connect "
+          "no worker attached as {0} and became ready within {1} (deadlines.attach), and the "
+          "run has no other actor of this role; start one with: temper worker --connect "
           "RUN_DIR/endpoint --key RUN_DIR/keys/NAME.key --slot {0}",
           actor,
           to_text(r.limit));
     case K::OptimizerRefused:
-      return with_detail("the optimizer could not be brought back to the card", r.detail);
+      return with_detail("could not load the optimizer from host memory", r.detail);
     case K::CheckpointFailed:
-      return with_detail(fmt::format("checkpoint of step {}", number(r.version)), r.detail);
+      return with_detail(fmt::format("could not save the checkpoint of step {}", number(r.version)),
+                         r.detail);
     case K::Aborted:
       return r.detail;
     case K::CannotStart:
       return with_detail("cannot start", r.detail);
     case K::VerifierNeverWorked:
-      return with_detail("the verifier has never given a reward", r.detail);
+      return with_detail("the verifier has not returned a single reward", r.detail);
   }
   return {};
 }
 
-/// "rollout-0 was lost 4 times", but "trainer: killed by signal 9".
+/// True for "rollout-0 was lost 4 times", false for "trainer: killed by signal 9".
 bool begins_with_verb(const Reason& r) {
   using K = ReasonKind;
   return r.kind == K::TooManyLosses || r.kind == K::WrongWeights || r.kind == K::CannotStart ||

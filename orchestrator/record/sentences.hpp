@@ -1,6 +1,6 @@
-// The sentences of facts: why an actor waits, why something was lost, given up or ended. The only
-// place that words them; everything else compares their kinds. Sentences are for terminals, reports
-// and pages. They are in no log, so that a better wording changes no replay.
+// Texts of typed facts: why an actor waits, and why something was lost, dropped or ended. All such
+// texts that users see come from here; other code compares the types. They appear in terminals,
+// reports and pages, but in no log, so that a better text does not break replay.
 #pragma once
 
 #include "orchestrator/scheduler/state/commands.hpp"
@@ -12,19 +12,20 @@
 
 namespace temper::orchestrator {
 
-/// "groups: 7 (v0 3) and others, 1 of 4 ready"; without_instance() of it: "groups". Of
-/// WaitKind::Work empty: nothing is waited for.
+/// "groups: 7 (v0 3) and others, 1 of 4 ready"; for without_instance(cause): "groups". Empty for
+/// WaitKind::Work, which is no wait.
 std::string sentence(const WaitCause& cause);
 
-/// `actors`: of the run, for their names. A reason that names its actor begins with that name.
+/// `actors`: those of the run, for their names. If the reason has an actor, the text begins with
+/// its name.
 std::string sentence(const Reason& reason, const std::vector<ActorSpec>& actors);
-/// Empty: there is none.
+/// Empty if there is no reason.
 std::string sentence(const std::optional<Reason>& reason, const std::vector<ActorSpec>& actors);
 
-/// How a run ended, for people: `reason` is empty where it is ok.
+/// How a run ended, as text. `reason` is empty if `ok`.
 struct RunEnd {
   bool ok = false;
-  bool stopped = false;  ///< On the user's request.
+  bool stopped = false;  ///< By the user.
   std::string reason{};
 };
 RunEnd end_of(const command::Finish& finish, const std::vector<ActorSpec>& actors);

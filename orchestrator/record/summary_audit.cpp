@@ -16,12 +16,12 @@ namespace {
 
 using nlohmann::json;
 
-/// Of seconds as they are printed.
+/// Tolerance, in seconds, for times as they are printed.
 constexpr double kPrecision = 1e-5;
 
-/// The sum of a card's states, in nanoseconds; none: one of them is no whole number.
+/// Sum over the states of a card, in nanoseconds; none if one of them is not an integer.
 std::optional<std::int64_t> sum_of_states(const json& card) {
-  std::uint64_t sum = 0;  // wraps around for what cannot be, which is then not the wall either
+  std::uint64_t sum = 0;  // Impossible values may wrap around; then it differs from the wall time.
   if (const auto states = card.find("states_ns"); states != card.end()) {
     for (const json& ns : *states) {
       if (!ns.is_number_integer())
@@ -32,7 +32,7 @@ std::optional<std::int64_t> sum_of_states(const json& card) {
   return static_cast<std::int64_t>(sum);
 }
 
-/// Waits by their state against the states of the cards, in seconds.
+/// Compares the sums of waits by state with the states of the cards, in seconds.
 std::vector<std::string> audit_waits(const std::string& path, const json& summary) {
   const auto waits = summary.find("waits");
   if (waits == summary.end())
@@ -50,7 +50,7 @@ std::vector<std::string> audit_waits(const std::string& path, const json& summar
   }
   std::vector<std::string> violations;
   for (const auto& [state, s] : attributed) {
-    // A card may move weights or switch besides waiting for it.
+    // A card may move weights or switch roles, in addition to waiting for them.
     if (const double most = waited[state]; s > most + kPrecision * (1 + most))
       violations.push_back(fmt::format(
           "{}: waits in {} sum to {:.6f} s, its cards waited {:.6f} s", path, state, s, most));
@@ -64,7 +64,7 @@ std::vector<std::string> audit_waits(const std::string& path, const json& summar
   return violations;
 }
 
-/// Throws nlohmann::json::exception where a part is not what a summary has there.
+/// Throws nlohmann::json::exception if a part has the wrong type.
 std::vector<std::string> audit_summary(const std::string& path, const json& summary) {
   const json::json_pointer wall_path("/utilization/wall_ns");
   const json::json_pointer cards_path("/utilization/per_card");
@@ -77,11 +77,12 @@ std::vector<std::string> audit_summary(const std::string& path, const json& summ
   for (const json& card : summary.at(cards_path)) {
     const auto sum = sum_of_states(card);
     if (sum != wall) {
-      violations.push_back(fmt::format("{}: the states of card {} sum to {} ns, the wall is {} ns",
-                                       path,
-                                       index,
-                                       sum ? std::to_string(*sum) : "no whole number of",
-                                       wall));
+      violations.push_back(
+          fmt::format("{}: the states of card {} sum to {} ns, expected the wall time of {} ns",
+                      path,
+                      index,
+                      sum ? std::to_string(*sum) : "a non-integer number of",
+                      wall));
     }
     ++index;
   }

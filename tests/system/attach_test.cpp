@@ -212,7 +212,7 @@ TEST_F(Attached, AKeyForOneRoleIsNotForAnother) {
 TEST_F(Attached, ARunForWhichNobodyComesEndsAndSaysForWhomItWaited) {
   const Ended ended = begin({"deadlines.attach=300ms"}).wait();
   EXPECT_EQ(ended.status, 1) << ended.output;
-  EXPECT_NE(ended.output.find("no worker has attached as rollout-0"), std::string::npos)
+  EXPECT_NE(ended.output.find("no worker attached as rollout-0"), std::string::npos)
       << ended.output;
 }
 

@@ -85,7 +85,7 @@ TEST_F(Run, ACertificateThatWasTamperedWithIsNamedByTheAudit) {
   const Ended audit = temper({"audit", run_dir().string()});
   EXPECT_EQ(audit.status, 3);
   EXPECT_NE(audit.output.find("VIOLATION    certificates.jsonl: step 0, group " + group +
-                              ": v0 is 3, by the log it is 0"),
+                              ": v0: found 3, expected 0 from events.log"),
             std::string::npos)
       << audit.output;
 }

@@ -37,7 +37,7 @@ TEST(Auditor, CardsOfAnActorThatTheRunDoesNotHaveAreNotSharedOnes) {
   const auto says = [](ActorId of) {
     return any_says(
         violations_of({command::Switch{ActorId(2), actors::SwitchAction::OnloadOptimizer, {of}}}),
-        "which are its own, are given to others");
+        "are exclusive, but are given to others");
   };
   EXPECT_TRUE(says(kNobody));
   EXPECT_FALSE(says(kEngine));
@@ -117,7 +117,7 @@ TEST(Auditor, KnowsWhereAttachedWorkersAre) {
   EXPECT_EQ(auditor.report().hosts, 2U);
   EXPECT_TRUE(auditor.report().violations.empty());
   auditor.feed({4, Time(), event::WorkerAttached{ActorId(2), "gpu-3", 9, "worker"}, {}});
-  EXPECT_TRUE(any_says(auditor.report().violations, "which this run starts itself"));
+  EXPECT_TRUE(any_says(auditor.report().violations, "whose worker the run starts"));
 }
 
 /// Said again under the lease of a group that was prepared for it, an update is news of the past.
@@ -156,15 +156,15 @@ TEST(Auditor, AnActorThatWasTakenAwayHasNoWorkAndItsIdIsGivenToNobodyElse) {
                   {command::Judge{ActorId(3), LeaseId(1), {ResponseId(0)}}}});
     return auditor.report().violations;
   };
-  EXPECT_TRUE(any_says(after(fewer), "work is given to reward-1, which was taken away"));
-  EXPECT_FALSE(any_says(after(config), "taken away"));
-  EXPECT_FALSE(any_says(after(config), "means another one"));
+  EXPECT_TRUE(any_says(after(fewer), "work is given to reward-1, which was removed"));
+  EXPECT_FALSE(any_says(after(config), "was removed"));
+  EXPECT_FALSE(any_says(after(config), "changes its meaning"));
   SchedulerConfig other = config;
   std::swap(other.actors[1], other.actors[0]);
-  EXPECT_TRUE(any_says(after(other), "an actor's id means another one than before"));
+  EXPECT_TRUE(any_says(after(other), "the id of an actor changes its meaning"));
   other = config;
   other.actors.pop_back();
-  EXPECT_TRUE(any_says(after(other), "an actor's id means another one than before"));
+  EXPECT_TRUE(any_says(after(other), "the id of an actor changes its meaning"));
 }
 
 }  // namespace

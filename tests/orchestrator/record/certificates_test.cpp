@@ -148,13 +148,13 @@ TEST(Certificates, AChangedFigureIsNamedWithItsStepAndGroup) {
   };
   const std::string where = fmt::format("certificates.jsonl: step 4, group {}: ", group);
   EXPECT_EQ(tampered(run, 4, [&](json& l) { entry(l)["v0"] = v0 + 1; }),
-            Said{fmt::format("{}v0 is {}, by the log it is {}", where, v0 + 1, v0)});
+            Said{fmt::format("{}v0: found {}, expected {} from events.log", where, v0 + 1, v0)});
   EXPECT_EQ(tampered(run, 4, [&](json& l) { entry(l)["age"] = 9; }),
-            (Said{fmt::format("{}age is 9, by the log it is {}", where, 4 - v0),
-                  where + "age 9 is beyond the bound 2"}));
+            (Said{fmt::format("{}age: found 9, expected {} from events.log", where, 4 - v0),
+                  where + "age 9 exceeds the bound 2"}));
   EXPECT_EQ(tampered(run, 4, [&](json& l) { entry(l)["newest"] = nullptr; }).size(), 1U);
   EXPECT_EQ(tampered(run, 4, [&](json& l) { l.erase("bound"); }),
-            Said{"certificates.jsonl: step 4: bound is missing, by the log it is 2"});
+            Said{"certificates.jsonl: step 4: bound: found missing, expected 2 from events.log"});
   EXPECT_EQ(tampered(run, 4, [&](json& l) { l["age_mean"] = 0.125; }).size(), 1U);
   EXPECT_EQ(tampered(run, 4, [&](json& l) { l["age_max"] = 7; }).size(), 1U);
   EXPECT_EQ(tampered(run, 4, [&](json& l) { l["versions"]["oldest"] = 77; }).size(), 1U);
@@ -163,19 +163,19 @@ TEST(Certificates, AChangedFigureIsNamedWithItsStepAndGroup) {
 TEST(Certificates, AnotherGroupIsNamed) {
   const CertifiedRun run(1, {}, small_config());
   const std::uint64_t first = run.batches().at(2).groups[0].id;
-  EXPECT_EQ(tampered(run,
-                     2,
-                     [&](json& l) {
-                       for (json& g : l.at("groups")) {
-                         if (g.at("group") == first)
-                           g["group"] = 999;
-                       }
-                     }),
-            (Said{fmt::format("certificates.jsonl: step 2, group {}: trained, but not in the "
-                              "certificate",
-                              first),
-                  "certificates.jsonl: step 2, group 999: certified, but it was not trained "
-                  "then"}));
+  EXPECT_EQ(
+      tampered(run,
+               2,
+               [&](json& l) {
+                 for (json& g : l.at("groups")) {
+                   if (g.at("group") == first)
+                     g["group"] = 999;
+                 }
+               }),
+      (Said{fmt::format("certificates.jsonl: step 2, group {}: trained, but not in the "
+                        "certificate",
+                        first),
+            "certificates.jsonl: step 2, group 999: certified, but not trained in that step"}));
   EXPECT_EQ(tampered(run, 2, [&](json& l) { l["groups"].push_back(l["groups"][0]); }).size(), 1U);
 }
 
@@ -184,10 +184,11 @@ TEST(Certificates, LinesThatAreMissingOrTooManyAreNamed) {
   const auto lines = run.lines();
   auto fewer = lines;
   fewer.erase(fewer.begin() + 3);
-  EXPECT_EQ(run.audit_of(fewer),
-            Said{fmt::format("certificates.jsonl: step 3: no certificate of its 3 groups, the "
-                             "first {}",
-                             run.batches().at(3).groups[0].id)});
+  EXPECT_EQ(
+      run.audit_of(fewer),
+      Said{fmt::format(
+          "certificates.jsonl: step 3: no certificate for its 3 groups, the first of which is {}",
+          run.batches().at(3).groups[0].id)});
   auto more = lines;
   more.push_back(lines[1]);
   EXPECT_EQ(run.audit_of(more), Said{"certificates.jsonl: step 1: certified more than once"});
@@ -195,9 +196,9 @@ TEST(Certificates, LinesThatAreMissingOrTooManyAreNamed) {
   later["step"] = 6;
   more.back() = later.dump();
   EXPECT_EQ(run.audit_of(more),
-            Said{"certificates.jsonl: step 6: certified, but the log has no such update"});
+            Said{"certificates.jsonl: step 6: certified, but events.log has no such step"});
   more.back() = "{\"step\": 3";
-  EXPECT_EQ(run.audit_of(more), Said{"certificates.jsonl: line 7 is no certificate"});
+  EXPECT_EQ(run.audit_of(more), Said{"certificates.jsonl: line 7 is not a certificate"});
 }
 
 TEST(Certificates, WhereTheRunDidNotEndTheLastLineMayBeMissing) {

@@ -81,14 +81,14 @@ std::map<ReasonKind, std::pair<Reason, std::string>> every_reason() {
       {K::TooOld, {{.kind = K::TooOld}, "older than the staleness bound allows"}},
       {K::NotGenerated,
        {{.kind = K::NotGenerated, .count = 1, .of = 4},
-        "1 of its 4 responses are left; the last one that failed was not generated"}},
+        "only 1 of its 4 responses are left; the last failure was in generation"}},
       {K::NotScored,
        {{.kind = K::NotScored, .count = 1, .of = 4, .detail = "token 0: log-prob nan"},
-        "1 of its 4 responses are left; the last one that failed was not scored: token 0: log-prob "
+        "only 1 of its 4 responses are left; the last failure was in scoring: token 0: log-prob "
         "nan"}},
       {K::NotJudged,
        {{.kind = K::NotJudged, .count = 1, .of = 4, .detail = "the verifier ended"},
-        "1 of its 4 responses are left; the last one that failed was not judged: the verifier "
+        "only 1 of its 4 responses are left; the last failure was in judging: the verifier "
         "ended"}},
       {K::StopRequested, {{.kind = K::StopRequested}, "stopped on request"}},
       {K::StoppedBeforeEvaluation,
@@ -99,31 +99,31 @@ std::map<ReasonKind, std::pair<Reason, std::string>> every_reason() {
          .actor = kTrainer,
          .version = PolicyVersion(3),
          .expected = PolicyVersion(4)},
-        "trainer started with weights of version 3, expected version 4; is the checkpoint folder "
-        "complete?"}},
+        "trainer started with weights of version 3, expected version 4; check that the checkpoint "
+        "folder is complete"}},
       {K::TooManyLosses,
        {{.kind = K::TooManyLosses, .actor = kRollout0, .count = 4}, "rollout-0 was lost 4 times"}},
       {K::TooManyFailedGroups,
        {{.kind = K::TooManyFailedGroups, .group = GroupId(9), .count = 17},
-        "17 groups failed without a step between them (algorithm.failure_limit)"}},
+        "17 groups failed since the last step (algorithm.failure_limit)"}},
       {K::NobodyAttached,
        {{.kind = K::NobodyAttached, .actor = kRollout0, .limit = seconds(10)},
-        "no worker has attached as rollout-0 and become ready within 10s (deadlines.attach), and "
-        "the run has no other actor of its role; start one: temper worker --connect "
+        "no worker attached as rollout-0 and became ready within 10s (deadlines.attach), and "
+        "the run has no other actor of this role; start one with: temper worker --connect "
         "RUN_DIR/endpoint --key RUN_DIR/keys/NAME.key --slot rollout-0"}},
       {K::OptimizerRefused,
        {reason_with(K::OptimizerRefused, "no memory"),
-        "the optimizer could not be brought back to the card: no memory"}},
+        "could not load the optimizer from host memory: no memory"}},
       {K::CheckpointFailed,
        {{.kind = K::CheckpointFailed, .version = PolicyVersion(8), .detail = "disk full"},
-        "checkpoint of step 8: disk full"}},
+        "could not save the checkpoint of step 8: disk full"}},
       {K::Aborted, {reason_with(K::Aborted, "disk full"), "disk full"}},
       {K::CannotStart,
        {{.kind = K::CannotStart, .actor = kRollout0, .detail = "No module named 'mine'"},
         "rollout-0 cannot start: No module named 'mine'"}},
       {K::VerifierNeverWorked,
        {reason_with(K::VerifierNeverWorked, "the reply has no reward"),
-        "the verifier has never given a reward: the reply has no reward"}}};
+        "the verifier has not returned a single reward: the reply has no reward"}}};
 }
 
 TEST(Sentences, EveryKindOfReasonHasOne) {
@@ -144,7 +144,8 @@ TEST(Sentences, EveryDeadlineNamesItsKey) {
       {K::Reward, "did not judge 3 responses within 5s (deadlines.reward)"},
       {K::Train, "did not train on 3 responses within 5s (deadlines.train)"},
       {K::Checkpoint, "did not save a checkpoint within 5s (deadlines.checkpoint)"},
-      {K::Drain, "stopped on request; the step under way did not end within 5s (deadlines.drain)"},
+      {K::Drain,
+       "stopped on request, but the current step did not end within 5s (deadlines.drain)"},
       {K::LongestStart,
        "did not start within 5s, though it reported progress; raise deadlines.start"}};
   EXPECT_EQ(kSentences.size(), EnumNames<K>::value.size());
