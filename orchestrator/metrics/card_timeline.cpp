@@ -33,7 +33,7 @@ CardTimeline::Segments::iterator CardTimeline::split(Time at) {
   if (it->first == at)
     return it;
   if (std::next(it) == segments_.end())
-    account(it->second, at - it->first);  // the open one is closed here
+    account(it->second, at - it->first);  // The open segment is closed here.
   return segments_.emplace_hint(std::next(it), at, it->second);
 }
 
@@ -47,7 +47,7 @@ void CardTimeline::join(Segments::iterator from, Time to) {
       continue;
     }
     if (std::next(after) == segments_.end())
-      account(it->second, -(after->first - it->first));  // becomes part of the open one
+      account(it->second, -(after->first - it->first));  // Becomes part of the open segment.
     segments_.erase(after);
   }
 }
@@ -58,7 +58,7 @@ void CardTimeline::add_actor(std::size_t place) {
       ++actor;
   };
   for (auto& [begin, s] : segments_) {
-    const CardWait before = s.wait();  // also where it turns out to be the next that works
+    const CardWait before = s.wait();  // Also if it turns out to be the next one that works.
     s.waits.insert(s.waits.begin() + static_cast<std::ptrdiff_t>(place), before);
     moved(s.by);
     moved(s.next);
@@ -79,7 +79,8 @@ void CardTimeline::add_span(std::size_t actor, const actors::Span& span) {
   const auto first = split(begin);
   const auto last = split(span.end);
   for (auto it = first; it != last; ++it) {
-    // Of two in the same state the one on the first place counts, whoever reports first.
+    // If two actors are in the same state, the first place wins, so that the order of reports is
+    // irrelevant.
     const bool taken = it->second.busy != kNotBusy;
     if ((taken && rank_of(it->second.busy) < rank_of(span.state)) ||
         (it->second.busy == span.state && it->second.by <= actor))
@@ -115,7 +116,8 @@ CardTimeline::Segments::iterator CardTimeline::tell_next(Segments::iterator from
   return changed;
 }
 
-/// Visits what must be added to the closed segments' totals to get those over [0, until].
+/// Visits the corrections to the totals of the closed segments that give the totals over [0,
+/// until].
 template <class Visit>
 void CardTimeline::visit_difference(Time until, Visit&& visit) const {
   until = std::max(until, settled_);

@@ -89,7 +89,7 @@ Status CertificateFile::put_in_place(const std::filesystem::path& from,
 
 Status CertificateFile::feed(const Record& record, const RunMetrics& metrics) {
   const std::uint64_t updates = metrics.history().count();
-  if (updates < end_.updates) {  // a resume
+  if (updates < end_.updates) {  // A resume.
     while (!ends_.empty() && ends_.back().updates > updates)
       ends_.pop_back();
     end_ = ends_.empty() ? End() : ends_.back();
@@ -103,10 +103,10 @@ Status CertificateFile::feed(const Record& record, const RunMetrics& metrics) {
   if (!std::holds_alternative<event::Trained>(record.event) || updates == end_.updates)
     return {};
   std::string line = to_json(line_of(metrics.last_batch()));
-  line.pop_back();  // the brace
+  line.pop_back();  // The closing brace.
   const std::uint64_t check = hash64(line, end_.check);
   Status written = file_.append(fmt::format("{},\"check\":\"{:016x}\"}}\n", line, check));
-  end_ = {updates, file_.size(), check};  // also of a line that is missing
+  end_ = {updates, file_.size(), check};  // Advances even if the write failed.
   return written;
 }
 

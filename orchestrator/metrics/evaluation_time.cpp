@@ -7,7 +7,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// An actor that says nothing of its time for so many changes has what came before forgotten.
+/// Number of changes after which the history of an actor that reports no time is dropped.
 constexpr std::size_t kMostChanges = 1 << 16;
 
 }  // namespace
@@ -53,7 +53,7 @@ void EvaluationTime::add(ActorId actor, Time now, LeaseId lease, std::int64_t re
   if (held.back().since < now)
     held.push_back({now, held.back().training, held.back().evaluation});
   std::int64_t& count = is_evaluation(lease) ? held.back().evaluation : held.back().training;
-  count = std::max<std::int64_t>(0, count + responses);  // late answers of what was taken away
+  count = std::max<std::int64_t>(0, count + responses);  // Late answers for removed work.
   if (held.size() > kMostChanges)
     held.erase(held.begin(), held.begin() + kMostChanges / 2);
 }
@@ -81,8 +81,7 @@ std::vector<actors::Span> EvaluationTime::divide(ActorId actor, const actors::Sp
   if (!ever_ || !divides || found == actors_.end() || span.end <= span.begin)
     return {span};
   std::vector<Held>& held = found->second.held;
-  // What a span tells of may end in the very event that tells of it, so a change at its end counts
-  // behind it.
+  // A span may end in the event that reports it, so a change at its end applies after it.
   double evaluation = 0;
   for (std::size_t i = 0; i < held.size(); ++i) {
     const Time begin = std::max(span.begin, held[i].since);

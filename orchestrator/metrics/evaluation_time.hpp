@@ -1,7 +1,7 @@
-// Which part of an actor's busy time was for an evaluation. An engine decodes, and a verifier
-// judges, responses of both kinds at once and does not know which are which. So a span of an actor
-// is divided by the number of responses of either kind that it held meanwhile: the first part of
-// the span stands for the evaluation. What both parts sum to is the span, to the nanosecond.
+// The part of an actor's busy time that was spent on an evaluation. An engine decodes, and a
+// verifier judges, responses of training and evaluation at once and cannot tell them apart. So each
+// span of an actor is divided in proportion to the responses of both kinds that it held meanwhile;
+// the first part stands for the evaluation. Both parts sum to the span, to the nanosecond.
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"
@@ -14,9 +14,9 @@ namespace temper::orchestrator {
 
 class EvaluationTime {
  public:
-  /// To be called for every record, in order, before the spans that it tells of are asked about.
+  /// Call for every record, in order, before asking about the spans that it reports.
   void feed(const Record& record);
-  /// The span, or its two parts. Spans of one actor are to be asked about in their order.
+  /// The span, or its two parts. Call for the spans of one actor in order.
   std::vector<actors::Span> divide(ActorId actor, const actors::Span& span);
 
  private:
@@ -26,13 +26,13 @@ class EvaluationTime {
   };
   struct Actor {
     std::vector<Held> held{Held{}};                           ///< From the end of the last span on.
-    std::unordered_map<std::uint64_t, std::int64_t> judging;  ///< By lease: its responses.
+    std::unordered_map<std::uint64_t, std::int64_t> judging;  ///< Responses by lease.
   };
   void add(ActorId actor, Time now, LeaseId lease, std::int64_t responses);
   void end_judging(ActorId actor, Time now, LeaseId lease);
   void clear(ActorId actor, Time now);
 
-  bool ever_ = false;  ///< There was an evaluation; until then nothing is kept.
+  bool ever_ = false;  ///< Whether there was an evaluation; until then nothing is recorded.
   std::map<std::uint32_t, Actor> actors_;
 };
 

@@ -53,7 +53,7 @@ bool Goodput::all_ready() const {
   return true;
 }
 
-/// `d` more of the state that the run is in.
+/// Adds `d` to the current state of the run.
 void Goodput::account(Duration d, TimeLost& to) const {
   to.wall += d;
   if (!begun_) {
@@ -111,7 +111,7 @@ void Goodput::on_event(const Record& record) {
 }
 
 void Goodput::on_command(const Command& command) {
-  // Who is lost while it starts was not there to be lost.
+  // An actor that is lost during its start was never available.
   const auto gone = [this](ActorId actor) { lost_.losses += ready_.erase(actor); };
   if (std::holds_alternative<command::SaveCheckpoint>(command))
     saving_ = true;

@@ -1,14 +1,14 @@
-// Where the time of a run went, from its records alone (docs/semantics.md, section 5.3). Each
-// instant from the start on belongs to one of
+// Goodput: where the time of a run went, from its records alone (docs/semantics.md, section 5.3).
+// Each instant belongs to one of
 //   start       not all actors have been ready yet
-//   down        the run has gone back to a checkpoint, and its trainer, or the last of its rollout
+//   down        the run rolled back to a checkpoint, and its trainer, or the last of its rollout
 //               engines or of its reward actors, is not ready again
 //   checkpoint  the trainer saves
-//   missing     engines are down: of each instant, the share of rollout cards that is theirs
-//   again       work (none of the above) behind the checkpoint that the run later went back to
+//   missing     engines are down: at each instant, their share of the rollout cards
+//   again       work (none of the above) that a later rollback discarded
 //   useful      work that was kept
-// Goodput is useful / all: never above 1, whatever the run is compared with. Integer nanoseconds;
-// the parts sum to the whole exactly.
+// Goodput is useful / all; it is at most 1 by definition. Times are integer nanoseconds and sum to
+// the whole exactly.
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"
@@ -21,11 +21,11 @@ namespace temper::orchestrator {
 struct TimeLost {
   Duration wall{}, useful{};
   Duration start{}, down{}, checkpoint{}, missing{}, again{};
-  std::uint64_t rollbacks = 0;  ///< Times the run went back.
-  std::uint64_t losses = 0;     ///< Of actors that were ready, but for those of a rollback.
-  std::uint64_t updates = 0;    ///< That were kept.
+  std::uint64_t rollbacks = 0;  ///< Rollbacks of the run.
+  std::uint64_t losses = 0;     ///< Losses of ready actors, except those of a rollback.
+  std::uint64_t updates = 0;    ///< Steps that were kept.
   std::uint64_t checkpoints = 0;
-  /// 0 of a run of no time.
+  /// 0 for a run without time.
   double goodput() const;
 };
 template <class V>
@@ -45,13 +45,13 @@ void describe(V& v, TimeLost& t) {
 
 class Goodput {
  public:
-  /// To be called for every record, in order.
+  /// Call for every record, in order.
   void feed(const Record& record);
-  /// Up to `until`, or to the last record if that is later.
+  /// Over [0, until], or up to the last record if that is later.
   TimeLost lost(Time until) const;
 
  private:
-  /// What a checkpoint keeps.
+  /// State of a checkpoint.
   struct Kept {
     Duration useful{};
     std::uint64_t updates = 0;
@@ -69,8 +69,8 @@ class Goodput {
   std::vector<ActorSpec> actors_;
   std::int64_t rollout_cards_ = 0, missing_cards_ = 0;
   std::set<ActorId> ready_;
-  bool begun_ = false;  ///< All were ready once.
-  bool back_ = false;   ///< Went back, and cannot work yet.
+  bool begun_ = false;  ///< All actors were ready once.
+  bool back_ = false;   ///< Rolled back, and not working yet.
   bool saving_ = false;
   Time now_{};
   TimeLost lost_;

@@ -38,7 +38,7 @@ Status MetricsFile::put_in_place(const std::filesystem::path& from,
 Status MetricsFile::feed(const Record& record, const RunMetrics& metrics) {
   const UpdateHistory& updates = metrics.history();
   if (std::holds_alternative<event::Resumed>(record.event)) {
-    // Updates that the run did not go back behind still have their line.
+    // Steps that a rollback keeps still have their lines.
     for (; written_ < updates.count(); ++written_)
       TEMPER_TRY_STATUS(write(updates.kept()[written_ - updates.first()], metrics));
     written_ = updates.count();
@@ -51,7 +51,7 @@ Status MetricsFile::feed(const Record& record, const RunMetrics& metrics) {
     if (written_ + 1 == updates.count() && record.time < next.time + kSettle)
       break;
     if (metrics.evaluating() && *metrics.evaluating() <= next.version)
-      break;  // its figures belong to this line
+      break;  // Its figures belong to this line.
     TEMPER_TRY_STATUS(write(next, metrics));
     ++written_;
   }

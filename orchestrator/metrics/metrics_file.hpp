@@ -1,6 +1,6 @@
-// metrics.jsonl: one line per update. Rates and shares are over the interval since the line before.
-// A line is written when the next update is done, or kSettle later: by then the spans that belong
-// to it have been reported. After a rollback steps appear again, with a higher `resumes`.
+// metrics.jsonl: one line per step. Rates and shares cover the interval since the previous line. A
+// line is written when the next step completes, or kSettle later, when all spans of the interval
+// were reported. After a rollback steps appear again, with a higher `resumes`.
 #pragma once
 
 #include "core/files.hpp"
@@ -14,16 +14,16 @@ class MetricsFile {
  public:
   static constexpr Duration kSettle = std::chrono::seconds(2);
 
-  /// Starts an empty file: a resumed run feeds its whole log again.
+  /// Creates an empty file: a resumed run feeds its whole log again.
   static Result<MetricsFile> create(const std::filesystem::path& path);
 
-  /// To be called for every record, after `metrics` was fed with it.
+  /// Call for every record, after `metrics` has received it.
   Status feed(const Record& record, const RunMetrics& metrics);
-  /// Writes the lines still held back.
+  /// Writes the pending lines.
   Status close(const RunMetrics& metrics);
-  /// As put_in_place() of core/replace.hpp.
+  /// As put_in_place() in core/replace.hpp.
   Status put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
-  /// Is given every line that is written.
+  /// Receives every line that is written.
   void set_on_line(std::function<void(const MetricsLine&)> on_line) {
     on_line_ = std::move(on_line);
   }
@@ -40,9 +40,9 @@ class MetricsFile {
 
   AppendFile file_;
   std::function<void(const MetricsLine&)> on_line_;
-  std::uint64_t written_ = 0;    ///< Updates.
-  std::size_t evaluations_ = 0;  ///< Written.
-  Mark last_;                    ///< Where the interval of the next line begins.
+  std::uint64_t written_ = 0;    ///< Steps written.
+  std::size_t evaluations_ = 0;  ///< Evaluations written.
+  Mark last_;                    ///< Begin of the interval of the next line.
 };
 
 }  // namespace temper::orchestrator

@@ -1,6 +1,6 @@
-// One line of metrics.jsonl: what an update was, and what happened since the one before it. The
-// same figures, under the same names with `/` between the parts, are what TensorBoard, Prometheus
-// and the side-cars show (docs/watch.md).
+// One line of metrics.jsonl: the figures of a step, and of the interval since the previous one.
+// TensorBoard, Prometheus and the side-cars show the same figures under the same names, with `/`
+// between the parts (docs/watch.md).
 #pragma once
 
 #include "orchestrator/metrics/run_metrics.hpp"
@@ -18,29 +18,29 @@ struct SpreadFigures {
   double mean = 0, min = 0, max = 0, std = 0;
 };
 
-/// Of the newest evaluation that ended since the line before, of this version or an earlier one.
+/// The newest evaluation that finished since the previous line, of this or an earlier version.
 struct EvaluationFigures {
-  PolicyVersion step;  ///< The version that was evaluated.
+  PolicyVersion step;  ///< The evaluated version.
   double pass_1 = 0, pass_k = 0, reward = 0;
   std::uint64_t problems = 0, samples = 0, failed = 0;
   double seconds = 0;
-  double best = 0;                         ///< The highest pass_1 so far.
-  double pass_1_low = 0, pass_1_high = 0;  ///< 95 %, over problems.
+  double best = 0;                         ///< Highest pass_1 so far.
+  double pass_1_low = 0, pass_1_high = 0;  ///< 95 % interval, over problems.
 };
 
 struct MetricsLine {
   PolicyVersion step;
   Time time{};
-  double seconds = 0;  ///< Since the line before.
+  double seconds = 0;  ///< Since the previous line.
   double reward = 0;
   SpreadFigures rewards;
   SpreadFigures length;
-  double equal_groups = 0;  ///< Share of the groups whose rewards were all equal.
+  double equal_groups = 0;  ///< Share of groups whose rewards were all equal.
   actors::UpdateMetrics metrics;
   Rates tokens_per_s;
   Ages staleness;
   QueueDepth queue;
-  GroupCounts groups;  ///< Since the line before.
+  GroupCounts groups;  ///< Since the previous line.
   std::map<actors::CardState, double> states;
   std::uint64_t resumes = 0;
   std::uint64_t restarts = 0;

@@ -45,7 +45,7 @@ void RunRecorder::keep_error(Status status) {
 }
 
 void RunRecorder::feed(const Record& record) {
-  // The first record of a run that goes on, or of a start that is repeated.
+  // The first record after a resume, or of a repeated start.
   if (begun_ && !in_place_ &&
       (std::holds_alternative<event::Resumed>(record.event) ||
        std::holds_alternative<event::Started>(record.event)))

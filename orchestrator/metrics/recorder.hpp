@@ -1,10 +1,9 @@
-// The files that a run leaves for people: metrics.jsonl, certificates.jsonl and the trace while it
-// goes on, summary.json at its end. Fed with the records of the run.
+// The output files of a run: metrics.jsonl, certificates.jsonl and the trace during the run,
+// summary.json at its end. Input: the records of the run.
 //
-// A resumed run feeds those of its log first, and the files are written anew, as X.partial beside
-// the ones that it had. Those stay as they are, and proved by outputs.manifest, until the log says
-// that the run goes on: whenever the process ends, the files are those of the log as it is, or as
-// it was one record earlier.
+// A resumed run first feeds the records of its log. The files are then rewritten as X.partial
+// beside the old ones, which stay valid, and certified by outputs.manifest, until the log records
+// the resume. Whenever the process ends, the files match the log, or the log one record earlier.
 #pragma once
 
 #include "orchestrator/metrics/certificate_file.hpp"
@@ -16,26 +15,27 @@ namespace temper::orchestrator {
 
 class RunRecorder {
  public:
-  /// `kinds`: of cards, as the trace names them; none where all are alike.
+  /// `kinds`: kinds of cards, for the trace; empty if all cards are alike.
   static Result<std::unique_ptr<RunRecorder>> create(const std::filesystem::path& run_dir,
                                                      TraceForm trace = TraceForm::Json,
                                                      std::vector<CardKind> kinds = {});
 
-  /// To be called for every record, in order. A file that cannot be written is given up and
-  /// reported by close(); it does not stop the run.
+  /// Call for every record, in order. A file that cannot be written is abandoned and reported by
+  /// close(); the run continues.
   void feed(const Record& record);
-  /// All records of the log were fed: when the next one says that the run goes on, the files take
-  /// the place of those that it had.
+  /// All records of the log were fed: at the next record, which records the resume, the new files
+  /// replace the old ones.
   void begin() { begun_ = true; }
-  /// They do so now.
+  /// Replaces the old files now.
   Status put_in_place();
-  /// Completes the files, writes summary.json, and proves them all by outputs.manifest; of a run
-  /// that could not go on, leaves those that it had. Requires: the run is over.
+  /// Completes the files, writes summary.json and certifies them by outputs.manifest. If the run
+  /// could not be resumed, keeps the old files. Requires: the run is over. Error: the first file
+  /// that could not be written.
   Result<Summary> close(const RunIdentity& identity);
 
   const RunMetrics& metrics() const { return metrics_; }
-  /// Is given every line of metrics.jsonl as it is written. Of a run that is resumed these are all
-  /// its lines, from the first one on.
+  /// Receives every line of metrics.jsonl as it is written; for a resumed run, all lines from the
+  /// first.
   void set_on_line(std::function<void(const MetricsLine&)> on_line) {
     metrics_file_.set_on_line(std::move(on_line));
   }
@@ -61,8 +61,8 @@ class RunRecorder {
   CertificateFile certificates_;
   std::unique_ptr<TraceFile> trace_;
   bool begun_ = false;
-  bool in_place_ = true;        ///< Else the files are X.partial.
-  std::optional<Error> error_;  ///< The first one.
+  bool in_place_ = true;        ///< If false, the files are X.partial.
+  std::optional<Error> error_;  ///< The first error.
 };
 
 }  // namespace temper::orchestrator

@@ -37,13 +37,13 @@ std::string optional_text(const std::optional<double>& value) {
   return value ? fmt::format("{:.3f}", *value) : "-";
 }
 
-/// "12.34 s"; of long times hours: "85.16 h".
+/// "12.34 s", or in hours for long times: "85.16 h".
 std::string time_text(double s) {
   constexpr double kHour = 3600;
   return s < kHour ? fmt::format("{:.2f} s", s) : fmt::format("{:.2f} h", s / kHour);
 }
 
-/// Lines of one page, two columns: what, and figures.
+/// Lines of a text page in two columns: label and figures.
 class Page {
  public:
   template <class... Args>
@@ -83,7 +83,7 @@ void write_cards(Page& page, const Summary& s) {
   const double wall = static_cast<double>(u.wall_ns) / 1e9;
   for (std::size_t i = 0; i < u.per_card.size();) {
     const CardSummary& card = u.per_card[i];
-    std::size_t end = i + 1;  // neighbours that did the same share a line
+    std::size_t end = i + 1;  // Neighbors with equal figures share a line.
     while (end < u.per_card.size() && u.per_card[end].states_ns == card.states_ns &&
            u.per_card[end].host == card.host)
       ++end;
@@ -131,7 +131,7 @@ std::string high_water_text(const HighWater& h) {
 
 void write_usage(Page& page, const Summary& s) {
   if (s.mfu) {
-    page.title("model FLOP utilisation (of the wall time; while busy)");
+    page.title("model FLOP utilization (of the wall time; while busy)");
     page.line("all", "{:5.1f} %", s.mfu->mfu * 100);
     for (const auto& [role, mfu] : s.mfu->roles)
       page.line(name_of(role), "{:5.1f} %   {:5.1f} %", mfu.mfu * 100, mfu.while_busy * 100);
@@ -146,7 +146,7 @@ void write_usage(Page& page, const Summary& s) {
     }
   }
   if (s.network) {
-    page.title("network planes (bytes of an update; mean share of the bandwidth; by role)");
+    page.title("network planes (bytes per step; mean share of the bandwidth; by role)");
     for (const PlaneSummary& plane : s.network->planes) {
       if (plane.bytes == 0)
         continue;
@@ -173,15 +173,15 @@ void write_troubles(Page& page, const Summary& s) {
     page.line("groups", "{:>14}   last: {}", s.groups.failed, s.groups.last_failure);
   }
   if (s.lies > 0) {
-    page.title("lies");
-    page.line("messages", "{:>14}   that could not be; who sent them was replaced", s.lies);
+    page.title("protocol violations");
+    page.line("messages", "{:>14}   rejected; their senders were restarted", s.lies);
   }
   if (!s.restarts.empty()) {
     page.title("restarts");
     for (const RestartSummary& r : s.restarts)
       page.line(name_of(r.kind), "{:9.2f} s  {}  {}", r.at_s, r.actor, r.reason);
   }
-  // An engine with cards of its own allocates its cache once, and that is all.
+  // An engine with exclusive cards only allocates its KV cache once, which is not a role switch.
   const auto changes_roles = [](const auto& action) {
     return action.first != actors::SwitchAction::AllocateKv;
   };
@@ -256,7 +256,7 @@ void write_evaluation(Page& page, const EvaluationSummary& e) {
               p.failed > 0 ? fmt::format("   {} failed", p.failed) : std::string(),
               remark);
   };
-  // Of many, about kMostPoints, evenly, and always the last.
+  // About kMostPoints of them, evenly spaced, always including the last.
   const std::size_t step = (e.points.size() + kMostPoints - 1) / kMostPoints;
   for (std::size_t i = (e.points.size() - 1) % step; i < e.points.size(); i += step)
     point("", e.points[i]);
@@ -326,11 +326,11 @@ std::string learning_text(const Summary& s) {
 
 std::string summary_text(const Summary& s, const PredictedStates& predicted) {
   Page page;
-  page.first_line(fmt::format("{}: {} after {} updates, {}{}{}",
+  page.first_line(fmt::format("{}: {} after {} steps, {}{}{}",
                               s.name.empty() ? "run" : s.name,
                               s.ok        ? "finished"
                               : s.stopped ? "stopped"
-                              : !s.ended  ? "not over"
+                              : !s.ended  ? "unfinished"
                                           : "FAILED",
                               s.steps,
                               time_text(s.wall_s),
@@ -338,7 +338,7 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
                               s.reason.empty() ? "" : " (" + s.reason + ")"));
   page.title("learning");
   page.line("reward",
-            "first {}   last {}   best {}   (means of {} updates)",
+            "first {}   last {}   best {}   (means over {} steps)",
             optional_text(s.reward.first),
             optional_text(s.reward.last),
             optional_text(s.reward.best),
@@ -361,7 +361,7 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
             s.groups.filtered,
             s.groups.evicted);
   page.line("publishing",
-            "mean {:.4f} s   longest {:.4f} s from update to engine",
+            "mean {:.4f} s   longest {:.4f} s from the end of a step to the engine",
             s.staleness.publish_lag_mean_s,
             s.staleness.publish_lag_max_s);
   if (s.evaluation)

@@ -1,4 +1,4 @@
-// The figures of a run from its events.log, computed by the code that computed them while it ran.
+// Computes the figures of a run from its events.log, with the code that computes them during a run.
 #pragma once
 
 #include "orchestrator/metrics/summary.hpp"
@@ -10,31 +10,32 @@ namespace temper::orchestrator {
 struct RecordedRun {
   Summary summary;
   SchedulerConfig config;
-  std::string damage;  ///< Of the log, in words; the figures are of what comes before it.
-  std::string torn;    ///< Of its end, in words: the last record was being written. Or empty.
-  bool over = false;   ///< The log has the end of the run.
+  std::string
+      damage;         ///< How the log is damaged; the figures cover the part before. Empty: intact.
+  std::string torn;   ///< How the end is torn: the last record is incomplete. Empty: it is whole.
+  bool over = false;  ///< Whether the log has the end of the run.
 };
 
-/// Reads events.log; name, seed and hardware from config.yaml, where there is one. Error: no log.
+/// Reads events.log, and name, seed and hardware from config.yaml if it exists. Error: no log.
 Result<RecordedRun> read_run(const std::filesystem::path& run_dir);
 
-/// Makes the files of recorder.hpp anew from events.log, as the run made them. Error: the log is
+/// Rebuilds the files of recorder.hpp from events.log, as the run writes them. Error: the log is
 /// damaged, or a file cannot be written.
 Status rebuild_outputs(const std::filesystem::path& run_dir);
 
-/// How the cards were used, named alike wherever it is shown: "85 % busy   MFU 10.4 %   slots 20 %
-/// filled"; and where busy alone misleads, what it means.
+/// Use of the cards, in the same words everywhere: "85 % busy   MFU 10.4 %   slots 20 % filled",
+/// with a hint where busy alone misleads.
 std::string use_text(const Summary& summary);
-/// Whether so much of the run was its start that rates over the whole run tell little.
+/// Whether the start took so much of the run that rates over the whole run are misleading.
 bool starting_matters(const Summary& summary);
 
-/// "reward 0.150 -> 0.930 in 9.87 simulated hours": the means of the first and last updates.
+/// "reward 0.150 -> 0.930 in 9.87 simulated hours": means of the first and of the last steps.
 std::string learning_text(const Summary& summary);
 
-/// Seconds that were predicted for states of a role switch, by name.
+/// Predicted seconds of the states of a role switch, by name.
 using PredictedStates = std::map<std::string, double>;
 
-/// The figures as a page of text, predictions beside them.
+/// The figures as a page of text, with the predictions.
 std::string summary_text(const Summary& summary, const PredictedStates& predicted = {});
 
 }  // namespace temper::orchestrator

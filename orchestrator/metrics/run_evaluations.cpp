@@ -1,4 +1,4 @@
-// The figures of a run, of its evaluations.
+// RunMetrics: figures of evaluations.
 #include "orchestrator/metrics/run_metrics.hpp"
 #include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 

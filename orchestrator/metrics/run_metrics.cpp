@@ -13,7 +13,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Engines are at most a few versions behind.
+/// Engines are at most this many versions behind.
 constexpr std::size_t kMostVersions = 256;
 
 bool is_effective(std::span<const double> rewards) {
@@ -43,7 +43,7 @@ void RunMetrics::feed_training(const Record& record) {
   std::visit([this](const auto& e) { on_event(e); }, record.event);
   for (const Command& command : record.commands)
     std::visit([this](const auto& c) { on_command(c); }, command);
-  // After the commands: the scheduler's own snapshot contains what they dispatched.
+  // After the commands, because the scheduler's own snapshot contains what they dispatched.
   if (std::holds_alternative<event::Started>(record.event)) {
     take_snapshot(record.sequence);
   } else if (const auto* saved = std::get_if<event::CheckpointSaved>(&record.event)) {
@@ -101,7 +101,7 @@ void RunMetrics::move_to(Group& group, Stage stage) {
   ++depth(stage);
 }
 
-/// Moves a group on if every response allows it. A group in training stays there.
+/// Advances a group if all its responses allow it. A group in training stays there.
 void RunMetrics::settle_stage(Group& group) {
   if (group.stage == Stage::Training)
     return;
@@ -117,7 +117,7 @@ void RunMetrics::settle_stage(Group& group) {
     move_to(group, stage);
 }
 
-/// What was granted to the actor is in force no longer.
+/// Voids everything that was leased to the actor.
 void RunMetrics::void_leases(ActorId actor) {
   std::erase_if(leases_, [&](const auto& l) { return l.second.actor == actor; });
   for (auto& [id, group] : groups_) {
@@ -368,7 +368,7 @@ void RunMetrics::on_event(const event::CheckpointSaved& e) {
 
 // --- Commands
 
-/// `reason`: none at a first launch, or where a Discard had it before.
+/// `reason`: none at a first launch, or if a Discard before it had the reason.
 void RunMetrics::restart(ActorId actor, const std::optional<Reason>& reason) {
   void_leases(actor);
   if (reason)
@@ -422,7 +422,7 @@ void RunMetrics::on_command(const command::Train& c) {
 
 void RunMetrics::on_command(const command::Release& c) {
   if (c.outcome == Outcome::Trained)
-    return;  // counted when the update was done
+    return;  // Counted when the step completed.
   if (c.outcome == Outcome::Failed)
     last_failure_ = fmt::format("group {}: {}", c.group, sentence(c.reason, config_.actors));
   ++(c.outcome == Outcome::Failed    ? stored_.groups.failed

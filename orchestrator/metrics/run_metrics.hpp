@@ -2,13 +2,13 @@
 // summary.json and `temper report` agree by construction. Cost: a few map look-ups per response.
 //
 // Definitions (docs/semantics.md, section 5.2).
-//   generated   tokens sampled, as engines report them, whatever became of them
-//   trained     prompt and response tokens of the responses in completed updates
-//   effective   trained, without groups whose rewards were all equal: they carry no gradient
+//   generated   tokens sampled, as reported by engines, whether used or not
+//   trained     prompt and response tokens of the responses in completed steps
+//   effective   trained, except groups whose rewards were all equal: they carry no gradient
 //   wasted      generated, minus response tokens that were trained or are still outstanding
-//   staleness   of a group: T - v0 of the certificate of the update that trained it;
-//               of a token: T - the version it was sampled with
-// A resume voids what was counted after its checkpoint, except what was generated: that is wasted.
+//   staleness   of a group: T - v0 in the certificate of the step that trained it;
+//               of a token: T - the version that sampled it
+// A resume voids what was counted after its checkpoint, except generated tokens: they are wasted.
 #pragma once
 
 #include "orchestrator/metrics/slots.hpp"
@@ -23,7 +23,7 @@
 
 namespace temper::orchestrator {
 
-/// Counts how often each value occurs; exact quantiles.
+/// A histogram of values with exact quantiles.
 class ValueCounts {
  public:
   void add(std::int64_t value) {
@@ -39,7 +39,8 @@ class ValueCounts {
   double mean() const {
     return total_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(total_);
   }
-  /// The smallest value that at least this share of values does not exceed; 0 if there is none.
+  /// The smallest value that at least this share of values does not exceed; 0 if there are no
+  /// values.
   std::int64_t quantile(double share) const;
   std::int64_t max() const;
   std::map<std::int64_t, std::uint64_t> counts() const;
@@ -47,22 +48,22 @@ class ValueCounts {
  private:
   static constexpr std::int64_t kDense = std::int64_t{1} << 17;
 
-  std::vector<std::uint64_t> dense_;  ///< By value, from 0 to below kDense.
+  std::vector<std::uint64_t> dense_;  ///< Counts of the values below kDense.
   std::map<std::int64_t, std::uint64_t> others_;
   std::uint64_t total_ = 0;
   std::int64_t sum_ = 0;
 };
 
-/// What an update trained: its certificate, and which versions sampled it.
+/// The batch of a step: its certificate, and the versions that sampled it.
 struct TrainedBatch {
   struct Group {
     GroupId group;
     PolicyVersion dispatched;                     ///< v0
-    PolicyVersion age_from;                       ///< Its age is counted from here.
-    std::optional<PolicyVersion> oldest, newest;  ///< Of its tokens; none: it has none.
+    PolicyVersion age_from;                       ///< Version from which its age counts.
+    std::optional<PolicyVersion> oldest, newest;  ///< Of its tokens; none: no tokens.
   };
-  PolicyVersion step;                  ///< The version that was updated.
-  std::optional<std::uint64_t> bound;  ///< None: the run's rule keeps none.
+  PolicyVersion step;                  ///< Version from which the step was taken.
+  std::optional<std::uint64_t> bound;  ///< None: the staleness rule has none.
   std::vector<Group> groups;
 };
 
@@ -77,7 +78,7 @@ struct Restart {
 struct SwitchTotals {
   std::uint64_t count = 0, refused = 0;
   Duration total{}, longest{};
-  Bytes device_freed, device_taken;  ///< Sums of what left and what came to the cards.
+  Bytes device_freed, device_taken;  ///< Sums of bytes released and allocated on devices.
   Bytes host_freed, host_taken;
   Bytes process_peak;
 };
@@ -95,29 +96,29 @@ class RunMetrics {
     command::Evaluated result;
   };
 
-  /// Keep::All: for who looks at every update of a short run afterwards.
+  /// Keep::All: for a reader that looks at every step of a short run afterwards.
   explicit RunMetrics(UpdateHistory::Keep keep = UpdateHistory::Keep::Latest) : updates_(keep) {}
 
-  /// To be called for every record, in order.
+  /// Call for every record, in order.
   void feed(const Record& record);
 
   const SchedulerConfig& config() const { return config_; }
   const Timeline& timeline() const { return timeline_; }
   Timeline& timeline() { return timeline_; }
   const UsageTotals& usage() const { return usage_; }
-  /// How full the engines were.
+  /// Occupancy of the engines.
   const Slots& slots() const { return slots_; }
-  /// When the run finished; while it goes on, the time of the last record.
+  /// End of the run; during the run, the time of the last record.
   Time wall() const { return wall_; }
-  /// When the first work was handed out; before that: wall().
+  /// Time of the first dispatch; before that: wall().
   Time work_began() const { return work_began_.value_or(wall_); }
   const std::optional<command::Finish>& finish() const { return finish_; }
 
-  // --- Taken back by a resume
+  // --- Rolled back by a resume
   const UpdateHistory& history() const { return updates_; }
-  /// The latest completed updates, in order of version; how many there were: history().
+  /// The latest completed steps, in order of version; history() has their number.
   const std::vector<Update>& updates() const { return updates_.kept(); }
-  /// Of the last completed update. Requires: there is one, and no resume came after it.
+  /// Batch of the last completed step. Requires: there is one, and no resume since.
   const TrainedBatch& last_batch() const { return last_batch_; }
   TokenCounts tokens() const { return {generated_, stored_.trained, stored_.effective}; }
   const ValueCounts& staleness() const { return stored_.staleness; }
@@ -125,33 +126,33 @@ class RunMetrics {
   double token_staleness() const;
   /// Lengths of trained responses, in tokens.
   const ValueCounts& lengths() const { return stored_.lengths; }
-  /// Of responses generated to the end, whatever became of them; not of failed ones.
+  /// Mean length of responses that finished, whether trained or not; failed ones do not count.
   const ValueCounts& generated_lengths() const { return stored_.generated_lengths; }
   GroupCounts groups() const { return stored_.groups; }
   std::uint64_t responses_failed() const { return stored_.responses_failed; }
   QueueDepth queue() const { return queue_; }
-  /// In the order in which they ended.
+  /// In the order in which they finished.
   const std::vector<Evaluated>& evaluations() const { return evaluations_; }
-  /// The one with the highest pass_1, the first of equals; null: none yet.
+  /// The first one with the highest pass_1; null: none yet.
   const command::Evaluated* best_evaluation() const;
-  /// The version that is evaluated; none: no evaluation is under way.
+  /// The version that is being evaluated; none: no evaluation is running.
   const std::optional<PolicyVersion>& evaluating() const { return evaluating_; }
 
-  // --- Not taken back
+  // --- Not rolled back by a resume
   Tokens wasted() const { return generated_ - stored_.trained_responses - outstanding_; }
   const std::vector<Restart>& restarts() const { return restarts_; }
   const std::map<actors::SwitchAction, SwitchTotals>& switches() const { return switches_; }
   const Turns& turns() const { return turns_; }
   const CheckpointTotals& checkpoints() const { return checkpoints_; }
   std::uint64_t resumes() const { return resumes_; }
-  /// Messages that could not be, each of which cost its sender a restart.
+  /// Protocol violations; each cost its sender a restart.
   std::uint64_t lies() const { return lies_; }
-  /// Where the worker is that attached last as one of the card's actors; empty: none did, the card
-  /// is of the orchestrator's host.
+  /// Host of the worker that attached last as one of the card's actors; empty: none did, so the
+  /// card is on the orchestrator's host.
   std::string host_of(CardId card) const;
-  /// Why the last group failed; empty: none has.
+  /// Reason of the last failed group; empty: none failed.
   const std::string& last_failure() const { return last_failure_; }
-  /// From the end of an update until an engine uses its weights.
+  /// Time from the end of a step until an engine uses its weights.
   Duration publish_lag_max() const { return lag_max_; }
   Duration publish_lag_mean() const;
 
@@ -159,10 +160,10 @@ class RunMetrics {
   struct Response {
     Tokens prompt, tokens;
     double reward = 0;
-    std::int64_t token_versions = 0;  ///< Sum over tokens of the version each was sampled with.
+    std::int64_t token_versions = 0;              ///< Sum of the versions that sampled its tokens.
     std::optional<PolicyVersion> oldest, newest;  ///< Of its tokens.
-    LeaseId generate, reference, judge;           ///< In force; 0: none.
-    ActorId engine;                               ///< Of the last dispatch.
+    LeaseId generate, reference, judge;           ///< Valid leases; 0: none.
+    ActorId engine;                               ///< Engine of the last dispatch.
     bool generated = false, scored = false, judged = false, failed = false;
   };
   enum class Stage { Generating, Scoring, Ready, Training };
@@ -170,12 +171,12 @@ class RunMetrics {
     std::vector<Response> responses;
     Stage stage = Stage::Generating;
   };
-  using Groups = std::unordered_map<std::uint64_t, Group>;  // never iterated to decide an order
+  using Groups = std::unordered_map<std::uint64_t, Group>;  // Never iterated to decide an order.
   struct Lease {
     ActorId actor;
     std::vector<ResponseId> responses;
   };
-  /// What a resume takes back.
+  /// State that a resume rolls back.
   struct SavedCounts {
     Tokens trained, effective, trained_responses;
     GroupCounts groups;
@@ -250,10 +251,10 @@ class RunMetrics {
   TrainedBatch last_batch_;
   std::deque<Snapshot> snapshots_;
   QueueDepth queue_;    ///< Derived from groups_.
-  Tokens outstanding_;  ///< Derived from groups_: response tokens in them.
+  Tokens outstanding_;  ///< Derived from groups_: their response tokens.
 
   Tokens generated_;
-  std::unordered_map<std::uint64_t, Lease> leases_;  ///< Reference and reward.
+  std::unordered_map<std::uint64_t, Lease> leases_;  ///< Of reference and reward.
   std::optional<command::Train> training_;
   std::vector<Evaluated> evaluations_;
   std::optional<PolicyVersion> evaluating_;

@@ -43,7 +43,7 @@ void Slots::take_actors(const std::vector<ActorSpec>& actors) {
   engines_.resize(actors.size());
   for (std::size_t a = 0; a < actors.size(); ++a) {
     if (actors[a].role != actors::RoleKind::Rollout || actors[a].away)
-      continue;  // what one still holds that is taken away, it holds in the slots that it had
+      continue;  // A removed engine keeps its responses in the slots that it had.
     change_slots(engines_[a], actors[a].concurrency);
     slots_ += actors[a].concurrency;
   }

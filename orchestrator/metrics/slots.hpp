@@ -1,13 +1,13 @@
-// How full the rollout engines were, from the records of a run. A card is busy while its engine
-// decodes, however few responses are left; this figure says how few.
+// Slot occupancy of the rollout engines, from the records of a run. A card is busy while its engine
+// decodes, however few responses are left; this figure shows how few.
 //
 // Definition.
-//   load       of an engine: responses that it was given (Dispatch) and has neither handed back nor
+//   load       of an engine: responses dispatched to it (Dispatch) that it has neither returned nor
 //              lost (Generated, Cancel, the end of its process)
-//   occupancy  the load over time, added up, over slots (ActorSpec::concurrency) x time: of all
-//              engines, over the time in which each had a load, or over the wall time, with the
-//              slots that there were at the time
-// What an engine keeps to itself before it reports counts as load. One owner, no threads.
+//   occupancy  integral of the load over time, over slots (ActorSpec::concurrency) x time: over all
+//              engines, either over the time in which each had a load, or over the wall time, with
+//              the slots that existed at the time
+// Responses that an engine has finished but not reported count as load. One owner, no threads.
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"
@@ -19,14 +19,14 @@ namespace temper::orchestrator {
 
 class Slots {
  public:
-  /// To be called for every record, in order.
+  /// Call for every record, in order.
   void feed(const Record& record);
 
-  /// Of all engines that are there now.
+  /// Slots of all current engines.
   std::int64_t slots() const { return slots_; }
-  /// Responses in engines now.
+  /// Responses in engines.
   std::int64_t load() const { return load_; }
-  /// Response-seconds until then. Requires: not before the last record.
+  /// Response-seconds over [0, until]. Requires: until is not before the last record.
   double response_seconds(Time until) const;
   /// Occupancy of [0, until]; 0 without engines.
   double over_wall(Time until) const;
@@ -36,9 +36,9 @@ class Slots {
   struct Engine {
     std::int64_t slots = 0;
     std::int64_t load = 0;
-    Time since{};        ///< It has a load.
-    Duration serving{};  ///< Before `since`, with these slots.
-    double served = 0;   ///< Slots x time before, with others.
+    Time since{};        ///< Begin of its current load.
+    Duration serving{};  ///< Time with a load before `since`, with the current slots.
+    double served = 0;   ///< Slots x time before that, with other numbers of slots.
   };
   void take_actors(const std::vector<ActorSpec>& actors);
   void give(ResponseId response, ActorId engine);
@@ -47,13 +47,13 @@ class Slots {
   void change_load(Engine& engine, std::int64_t to);
   void change_slots(Engine& engine, std::int64_t to);
 
-  std::vector<Engine> engines_;                         ///< By actor; no slots: no engine.
+  std::vector<Engine> engines_;                         ///< By actor; no slots: not an engine.
   std::unordered_map<std::uint64_t, ActorId> holders_;  ///< By response; never iterated in order.
   std::int64_t slots_ = 0;
   std::int64_t load_ = 0;
-  double sum_ = 0;           ///< Response-seconds until now_.
-  double slot_seconds_ = 0;  ///< Until slots_since_,
-  Time slots_since_{};       ///< since when there are so many.
+  double sum_ = 0;           ///< Response-seconds up to now_.
+  double slot_seconds_ = 0;  ///< Slot-seconds up to slots_since_.
+  Time slots_since_{};       ///< Last change of slots_.
   Time now_{};
 };
 

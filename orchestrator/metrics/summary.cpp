@@ -13,7 +13,7 @@ namespace {
 
 using actors::CardState;
 
-/// Figures for people: six decimals are plenty, and print short.
+/// For printed figures: six decimals suffice and print short.
 double to_6_places(double value) {
   return rounded(value, 1e6);
 }
@@ -96,7 +96,7 @@ std::vector<WaitSummary> waits(const Timeline& timeline, Time wall) {
   return out;
 }
 
-/// A resume is no loss: what it changed is all there is to say.
+/// The reason of a loss; for a resume, the settings that it changed.
 std::string restart_text(const Restart& r, const std::vector<ActorSpec>& actors) {
   if (r.kind != Restart::Kind::Resume)
     return sentence(r.reason, actors);
@@ -163,7 +163,7 @@ std::optional<EvaluationSummary> evaluation(const RunMetrics& m) {
 void set_end(const RunMetrics& m, Summary& s) {
   if (!m.finish()) {
     s.ended = false;
-    s.reason = "the log ends before the run does";
+    s.reason = "the log ends before the end of the run";
     return;
   }
   const RunEnd end = end_of(*m.finish(), m.config().actors);

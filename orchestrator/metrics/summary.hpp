@@ -1,5 +1,5 @@
-// summary.json: the outcome and the figures of a run (docs in each field; definitions in
-// run_metrics.hpp). Made from RunMetrics alone, so it can be made again from events.log.
+// summary.json: outcome and figures of a run (definitions in run_metrics.hpp). Computed from
+// RunMetrics alone, so it can be rebuilt from events.log.
 #pragma once
 
 #include "core/json.hpp"
@@ -7,7 +7,7 @@
 
 namespace temper::orchestrator {
 
-/// What a summary says of a run that its records do not.
+/// Facts about a run that its records do not have.
 struct RunIdentity {
   std::string name;
   std::uint64_t seed = 0;
@@ -24,7 +24,7 @@ struct CardSummary {
   double busy = 0;
   std::map<actors::CardState, double> states_s;
   std::map<actors::CardState, std::int64_t> states_ns;
-  std::string host{};  ///< Of the worker that attached; empty: the orchestrator's.
+  std::string host{};  ///< Host of the attached worker; empty: that of the orchestrator.
 };
 struct UtilizationSummary {
   double busy = 0;
@@ -47,8 +47,8 @@ struct StalenessSummary {
 };
 struct GroupSummary {
   std::uint64_t trained = 0, filtered = 0, failed = 0, responses_failed = 0;
-  std::uint64_t evicted = 0;   ///< Given up for their age.
-  std::string last_failure{};  ///< Which group failed last, and why; empty: none has.
+  std::uint64_t evicted = 0;   ///< Dropped because of their age.
+  std::string last_failure{};  ///< Last failed group and its reason; empty: none failed.
 };
 struct RewardSummary {
   std::optional<double> first, last, best;
@@ -56,7 +56,7 @@ struct RewardSummary {
 struct LengthSummary {
   double mean = 0;
   std::int64_t p50 = 0, p99 = 0, max = 0;
-  double generated_mean = 0;  ///< Of all that were generated to the end, trained or not.
+  double generated_mean = 0;  ///< Over all finished responses, trained or not.
 };
 struct WaitSummary {
   actors::RoleKind role = actors::RoleKind::Rollout;
@@ -64,7 +64,7 @@ struct WaitSummary {
   std::string on;
   double s = 0, share = 0, longest_s = 0, longest_at_s = 0;
   std::string longest_on;
-  WaitKind cause = WaitKind::Work;  ///< What `on` words.
+  WaitKind cause = WaitKind::Work;  ///< Kind of the text `on`.
 };
 struct RestartSummary {
   Restart::Kind kind = Restart::Kind::Actor;
@@ -86,7 +86,7 @@ struct SwitchesSummary {
   std::uint64_t count = 0;
   double s = 0;
   std::map<actors::SwitchAction, SwitchSummary> actions;
-  std::map<std::string, TurnSummary> states;  ///< Each over all actors (metrics/turns.hpp).
+  std::map<std::string, TurnSummary> states;  ///< Over all actors (metrics/turns.hpp).
 };
 struct CheckpointSummary {
   std::uint64_t saved = 0, failed = 0;
@@ -95,23 +95,23 @@ struct CheckpointSummary {
 
 struct EvaluationPoint {
   PolicyVersion step;
-  double at_s = 0;  ///< When it ended.
+  double at_s = 0;  ///< Time of its end.
   double seconds = 0;
   double pass_1 = 0, pass_k = 0, reward = 0;
   std::uint64_t failed = 0;
-  double pass_1_low = 0, pass_1_high = 0;  ///< 95 %, over problems.
+  double pass_1_low = 0, pass_1_high = 0;  ///< 95 % interval, over problems.
   bool within_noise = false;               ///< Its pass_1 does not differ from the best one's.
 };
 struct EvaluationSummary {
   std::uint64_t problems = 0, samples = 0;
-  double card_s = 0, share = 0;  ///< Card time of evaluations, and its share of all.
+  double card_s = 0, share = 0;  ///< Card time of evaluations, and its share of all card time.
   EvaluationPoint best;
   std::vector<EvaluationPoint> points;
 };
 
 struct Summary {
   bool ok = false, stopped = false;
-  bool ended = true;  ///< False: the run goes on, or its log was cut off.
+  bool ended = true;  ///< False: the run is not over, or its log was truncated.
   std::string reason;
   std::string name;
   std::uint64_t seed = 0;
@@ -130,15 +130,15 @@ struct Summary {
   std::vector<RestartSummary> restarts;
   SwitchesSummary switches;
   CheckpointSummary checkpoints;
-  /// Of simulated hardware; docs/simulated.md.
+  /// Simulated hardware only; see docs/simulated.md.
   std::optional<MfuSummary> mfu;
   std::optional<std::map<actors::RoleKind, RoleMemory>> memory;
   std::optional<NetworkSummary> network;
-  std::uint64_t lies = 0;  ///< Messages that could not be; their senders were replaced.
+  std::uint64_t lies = 0;  ///< Protocol violations; their senders were restarted.
   std::string log_hash;    ///< 16 hexadecimal digits.
-  bool simulated = false;  ///< Its time is that of simulated hardware.
-  std::optional<EvaluationSummary> evaluation;  ///< None: nothing was evaluated.
-  double start_s = 0;  ///< Until the first work was handed out; part of the wall.
+  bool simulated = false;  ///< Times are virtual.
+  std::optional<EvaluationSummary> evaluation;  ///< None: no evaluation.
+  double start_s = 0;  ///< Time until the first dispatch; part of the wall time.
 };
 
 Summary summarize(const RunMetrics& metrics, const RunIdentity& identity);
@@ -171,12 +171,16 @@ void describe(V& v, UtilizationSummary& s) {
 }
 template <class V>
 void describe(V& v, SlotSummary& s) {
-  v.field(1, "slots", s.slots, {.doc = "Of all rollout engines."});
-  v.field(2, "occupancy", s.occupancy, {.doc = "Mean share that held a response, of the wall."});
-  v.field(3,
-          "while_serving",
-          s.while_serving,
-          {.doc = "The same, of the time in which the engines had any."});
+  v.field(1, "slots", s.slots, {.doc = "Slots of all rollout engines."});
+  v.field(2,
+          "occupancy",
+          s.occupancy,
+          {.doc = "Mean share of slots with a response, over the wall time."});
+  v.field(
+      3,
+      "while_serving",
+      s.while_serving,
+      {.doc = "Mean share of slots with a response, over the time in which their engine had any."});
 }
 template <class V>
 void describe(V& v, StalenessSummary& s) {
@@ -271,12 +275,16 @@ void describe(V& v, EvaluationPoint& s) {
   v.field(5, "pass_k", s.pass_k);
   v.field(6, "reward", s.reward);
   v.field(7, "failed", s.failed);
-  v.field(8,
-          "pass_1_low",
-          s.pass_1_low,
-          {.doc = "Wilson's 95 % interval; a problem is a trial, however many responses it has."});
+  v.field(
+      8,
+      "pass_1_low",
+      s.pass_1_low,
+      {.doc = "Wilson 95 % interval; each problem is one trial, however many responses it has."});
   v.field(9, "pass_1_high", s.pass_1_high);
-  v.field(10, "within_noise", s.within_noise, {.doc = "It does not differ from the best."});
+  v.field(10,
+          "within_noise",
+          s.within_noise,
+          {.doc = "Its pass_1 does not differ from the best one's."});
 }
 template <class V>
 void describe(V& v, EvaluationSummary& s) {
@@ -310,14 +318,14 @@ void describe(V& v, Summary& s) {
   v.field(19, "checkpoints", s.checkpoints);
   v.field(20, "log_hash", s.log_hash);
   v.field(21, "simulated", s.simulated);
-  v.field(22, "mfu", s.mfu, {.doc = "Model FLOP utilisation; simulated runs."});
-  v.field(23, "memory", s.memory, {.doc = "High-water marks by role; simulated runs."});
-  v.field(24, "network", s.network, {.doc = "Bytes by plane; simulated runs."});
+  v.field(22, "mfu", s.mfu, {.doc = "Model FLOP utilization (simulated runs)."});
+  v.field(23, "memory", s.memory, {.doc = "High-water marks by role (simulated runs)."});
+  v.field(24, "network", s.network, {.doc = "Bytes by plane (simulated runs)."});
   v.field(25, "lies", s.lies);
   v.field(26, "slots", s.slots);
-  v.field(27, "evaluation", s.evaluation, {.doc = "Of what it was never trained on."});
+  v.field(27, "evaluation", s.evaluation, {.doc = "Evaluation on held-out problems."});
   v.field(28, "ended", s.ended);
-  v.field(29, "start_s", s.start_s, {.doc = "Until the first work was handed out."});
+  v.field(29, "start_s", s.start_s, {.doc = "Seconds until the first dispatch."});
 }
 
 }  // namespace temper::orchestrator

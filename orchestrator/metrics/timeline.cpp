@@ -19,7 +19,8 @@ Duration longest_deadline(const Deadlines& d) {
                    d.drain});
 }
 
-/// Of actors of which none is known to work next, the one whose reason says more.
+/// Priority of roles: among actors of which none is known to work next, the most informative reason
+/// wins.
 int telling(actors::RoleKind role) {
   switch (role) {
     case actors::RoleKind::Trainer:
@@ -52,7 +53,7 @@ void Timeline::feed(const Record& record) {
       take(*config, now);
     for (std::uint32_t a = 0; a < actors_.size(); ++a) {
       set_wait(ActorId(a), CardState::Down, {WaitKind::Restart}, now);
-      given_[a].clear();  // who starts anew has all its cards
+      given_[a].clear();  // A restarted actor has all its cards.
     }
   }
   for (const Command& command : record.commands) {
@@ -105,7 +106,8 @@ void Timeline::take_actors(const std::vector<ActorSpec>& actors, Time now) {
     fill_line(line, here[line], now);
 }
 
-/// A line for each two cards that had, or have, not the same actors. The result: who is on each.
+/// Gives two cards separate lines if their actors differ, now or before. Returns the actors on each
+/// line.
 std::vector<Timeline::OnCard> Timeline::assign_lines() {
   std::map<CardId, OnCard> actors_of;
   for (std::size_t a = 0; a < actors_.size(); ++a) {
@@ -149,13 +151,13 @@ std::size_t Timeline::add_line(std::optional<std::size_t> split_from) {
     lines_.push_back(CardTimeline(lines_[*split_from]));
     actors_on_.push_back(std::vector(actors_on_[*split_from]));
   } else {
-    lines_.emplace_back(std::vector{CardWait{}});  // until it is filled
+    lines_.emplace_back(std::vector{CardWait{}});  // A placeholder until it is filled.
     actors_on_.emplace_back();
   }
   return lines_.size() - 1;
 }
 
-/// From now on these are on the line. Who was before, and is no more, keeps its place, down.
+/// Sets the current actors of a line. Previous actors keep their places and are down.
 void Timeline::fill_line(std::size_t line, const OnCard& here, Time now) {
   std::vector<std::size_t>& on_line = actors_on_[line];
   const auto rank = [this](std::size_t a) { return telling(actors_[a].role); };

@@ -1,26 +1,24 @@
 // What every card of a run did, from its records: an exclusive state per card and instant
-// (docs/semantics.md, section 5.1), and what each wait was for.
+// (docs/semantics.md, section 5.1), and the reason of each wait.
 //
-// Assumptions. Cards that always had the same actors do the same at all times and share one line.
+// Assumptions. Cards that always had the same actors are in the same state and share one line.
 // At each instant a card shows
 //   1. the most important busy span (event::Activity) of any actor on it, in the order of
-//      actors::CardState; where there is none
-//      (of decode, prefill and reward the part that was for an evaluation is `evaluate`:
-//      evaluation_time.hpp)
-//   2. the wait (command::Waiting) of that one of its actors that works next: the one whose work
-//      (the six busy states) the card shows first after this instant. Where none works any more,
-//      or has not yet, the wait of the first actor that is not down, in the order trainer, rollout,
-//      reference, reward; `down` where all are.
-// An actor occupies all cards of its ActorSpec, but one that was given those of some engines
-// (Switch::cards_of) works on these alone from then on.
-// A run may go on with other actors. Who is away keeps its place on the lines of its cards, down;
-// before one came its cards show what they did without it, and a card that the run did not have was
-// down.
-// An actor is down from Launch, ActorDown or Resumed until the next Waiting says otherwise. Spans
-// may be reported late, but not later than kGrace after the longest deadline of the run, nor than
-// kMostLate (deadlines in virtual time are long), nor than CardTimeline::kMostSegments changes of
-// the state of a card; parts beyond that are ignored.
-// Invariant. The states of a card sum to the time asked for, to the nanosecond.
+//      actors::CardState; the part of decode, prefill and reward that was for an evaluation is
+//      `evaluate` (evaluation_time.hpp)
+//   2. if there is none, the wait (command::Waiting) of the actor that works next: the one whose
+//      work (the six busy states) the card shows first after this instant. If none works any more,
+//      or none has yet, the wait of the first actor that is not down, in the order trainer,
+//      rollout, reference, reward; `down` if all are
+// An actor occupies all cards of its ActorSpec, unless it was given those of some engines
+// (Switch::cards_of): then it works on these alone.
+// The actors of a run may change. A removed actor keeps its place on the lines of its cards, down;
+// a new actor does not change the past of its cards, and a new card was down before.
+// An actor is down from Launch, ActorDown or Resumed until the next Waiting. Spans may be reported
+// late, but at most kGrace after the longest deadline of the run, at most kMostLate (deadlines in
+// virtual time are long), and at most CardTimeline::kMostSegments state changes of a card; parts
+// that are later are ignored.
+// Invariant. The states of a card sum to the requested time, to the nanosecond.
 #pragma once
 
 #include "orchestrator/metrics/card_timeline.hpp"
@@ -33,15 +31,15 @@
 
 namespace temper::orchestrator {
 
-/// Why a card waited.
+/// The reason of a card's wait.
 struct WaitReason {
-  actors::RoleKind role = actors::RoleKind::Rollout;  ///< Of the actor that determined the wait.
+  actors::RoleKind role = actors::RoleKind::Rollout;  ///< Role of the actor that determines it.
   actors::CardState state = actors::CardState::Down;
   WaitCause cause{};  ///< Without its instance.
   auto operator<=>(const WaitReason&) const = default;
 };
 
-/// Card time lost to one reason, and the longest wait of one card for it.
+/// Card time lost for one reason, and the longest such wait of one card.
 struct WaitTotal {
   WaitReason reason;
   Duration card_time{};
@@ -55,38 +53,38 @@ class Timeline {
   using Sink = std::function<void(CardId, const CardSlice&)>;
   static constexpr Duration kGrace = std::chrono::seconds(30);
   static constexpr Duration kMostLate = std::chrono::hours(6);
-  /// The details are looked through after so many records at the latest.
+  /// Number of records after which details are settled at the latest.
   static constexpr std::uint64_t kSettleRecords = 4096;
 
-  /// How late spans of such a run may be told.
+  /// Largest delay of spans in virtual time.
   static Duration horizon_of(const SchedulerConfig& config);
 
-  /// To be called for every record, in order.
+  /// Call for every record, in order.
   void feed(const Record& record);
 
-  /// Sorted. Empty before Started.
+  /// All cards, sorted. Empty before Started.
   const std::vector<CardId>& cards() const { return cards_; }
-  /// Of the card at this place of cards(); they sum to `until` exactly.
+  /// States of the card at this index of cards(); they sum to `until` exactly.
   StateTimes totals(std::size_t card, Time until) const {
     return lines_[line_of_[card]].totals(until);
   }
-  /// The cards of each line, ascending; lines by their first card, those that were split off later
-  /// behind them.
+  /// The cards of each line, ascending. Lines are sorted by their first card; lines that were split
+  /// off later follow.
   const std::vector<std::vector<CardId>>& lines() const { return cards_on_; }
-  /// The place in lines() of the card at this place of cards().
+  /// Index in lines() of the card at this index of cards().
   std::size_t line_of(std::size_t card) const { return line_of_[card]; }
-  /// Over all cards; they sum to cards().size() * until.
+  /// Sums over all cards; together cards().size() * until.
   StateTimes totals(Time until) const;
   /// Time in which no card generated or trained.
   Duration without_generation_or_training(Time until) const;
-  /// Longest card time first; they sum to the wait states of all cards.
+  /// Longest total first; together the wait states of all cards.
   std::vector<WaitTotal> waits(Time until) const;
   const WaitReason& reason(std::size_t index) const { return reasons_[index]; }
 
-  /// Is given every stretch of every line, named by its first card, once nothing can change it any
-  /// more; in order per line.
+  /// Receives every segment of every line, named by its first card, once it is final; in order for
+  /// each line.
   void set_sink(Sink sink) { sink_ = std::move(sink); }
-  /// Hands the rest up to `end` to the sink.
+  /// Passes the rest up to `end` to the sink.
   void finish(Time end);
 
  private:
@@ -113,22 +111,22 @@ class Timeline {
   CardTimeline::Sink sink_of(std::size_t line) const;
 
   std::vector<ActorSpec> actors_;
-  /// A line, and an actor's place on it.
+  /// A line, and the place of an actor on it.
   struct Place {
     std::size_t line = 0, place = 0;
   };
   std::vector<std::vector<Place>> places_of_;        ///< Actor -> its lines.
-  std::vector<std::set<std::size_t>> given_;         ///< Actor -> its lines for now; empty: all.
-  std::vector<std::vector<std::size_t>> actors_on_;  ///< Line -> actors, most telling role first.
+  std::vector<std::set<std::size_t>> given_;         ///< Actor -> its current lines; empty: all.
+  std::vector<std::vector<std::size_t>> actors_on_;  ///< Line -> actors, by priority of their role.
   std::vector<std::vector<CardId>> cards_on_;        ///< Line -> its cards.
-  std::vector<std::size_t> line_of_;                 ///< Place in cards_ -> line.
+  std::vector<std::size_t> line_of_;                 ///< Index in cards_ -> line.
   Duration horizon_{};
   Sink sink_;
 
   std::vector<CardId> cards_;
   std::vector<CardTimeline> lines_;
   EvaluationTime evaluation_;
-  /// Busy where any card generates or trains.
+  /// Busy while any card generates or trains.
   std::optional<CardTimeline> progress_;
   std::vector<ActorWait> waits_;
   std::vector<WaitReason> reasons_;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 18;
 
-/// Microseconds with three decimals: exact.
+/// Microseconds with three decimals, hence exact.
 std::string micros(Duration d) {
   const std::int64_t ns = std::max<std::int64_t>(0, d.count());
   return fmt::format(FMT_COMPILE("{}.{:03}"), ns / 1000, ns % 1000);
@@ -123,7 +123,7 @@ void TraceFile::begin_event() {
   first_ = false;
 }
 
-/// Of those that come later, where there are tracks already.
+/// Names the tracks of actors that are added later.
 void TraceFile::name_tracks(const std::vector<ActorSpec>& actors) {
   const auto name =
       [this](std::string_view what, Process process, std::uint32_t id, std::string_view text) {
@@ -231,14 +231,14 @@ void TraceFile::mark_events(const Record& record, const std::vector<ActorSpec>& 
     mark(Process::Actors,
          clock->actor.value(),
          now,
-         fmt::format("its clock was {:.3f} ms ahead, to within {:.3f} ms; set right",
+         fmt::format("its clock was {:.3f} ms ahead (+/- {:.3f} ms); corrected",
                      1e3 * seconds(clock->ahead),
                      1e3 * seconds(clock->error)));
   } else if (const auto* attached = std::get_if<event::WorkerAttached>(&record.event)) {
     mark(Process::Actors,
          attached->actor.value(),
          now,
-         fmt::format("process {} of {} took this place", attached->pid, attached->host));
+         fmt::format("process {} on {} attached", attached->pid, attached->host));
   } else if (const auto* saved = std::get_if<event::CheckpointSaved>(&record.event)) {
     mark(Process::Run, 0, now, "checkpoint", fmt::format(R"("version":{})", saved->version));
   } else if (std::holds_alternative<event::Resumed>(record.event)) {
@@ -323,7 +323,7 @@ void TraceFile::mark_counters(const Record& record, const RunMetrics& metrics) {
     counter(now, "slots", fmt::format(R"("held":{},"of":{})", metrics.slots().load(), slots));
 }
 
-/// Said again only when it has changed: a viewer holds a counter until then.
+/// Writes the counter only if it has changed; a viewer holds the last value.
 void TraceFile::counter(Time at, std::string_view name, std::string_view values) {
   std::string& before = counted_[std::string(name)];
   if (before == values)

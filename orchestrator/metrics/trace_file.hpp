@@ -1,13 +1,13 @@
-// trace.json: the run as a Chrome trace (a JSON array of events; opens in Perfetto, compressed as
-// well). One track per card (or per set of cards with the same actors) with its exclusive states
-// and what it waited for, one per actor with what it did; instant events for updates, publications,
-// switches, restarts and checkpoints; counters for queue, and at each update reward, staleness and
-// tokens per second since the one before. Written in pieces; a whole JSON document once close() was
-// called. The slices of a track of cards follow each other without a gap from 0 to the end.
+// trace.json: the run as a Chrome trace (a JSON array of events; opens in Perfetto, also
+// compressed). One track per card (or set of cards with the same actors) with its exclusive states
+// and its waits, one per actor with its activities; instant events for steps, publications,
+// switches, restarts and checkpoints; counters for the queue and, at each step, reward, staleness
+// and tokens per second since the previous one. Written in pieces; a complete JSON document after
+// close(). The slices of a card track are contiguous from 0 to the end.
 //
-// Slices shorter than the resolution (kFinest, or a kSlices-th of the time so far) are drawn as
-// part of the one before them, so that the file stays small however fine the spans are. Drawing
-// only: nothing else is computed from these slices.
+// Slices shorter than the resolution (kFinest, or a kSlices-th of the time so far) are merged into
+// the previous one, which limits the size of the file. This affects the drawing only; no figure is
+// computed from these slices.
 #pragma once
 
 #include "core/files.hpp"
@@ -29,8 +29,8 @@ class TraceFile {
   static constexpr Duration kFinest = std::chrono::microseconds(20);
   static constexpr std::int64_t kSlices = 20000;
 
-  /// Starts an empty file. Takes the sink of `timeline`, which must outlive the last call here.
-  /// `kinds`: of cards, where there are several.
+  /// Creates an empty file. Becomes the sink of `timeline`, which must outlive this object.
+  /// `kinds`: kinds of cards, if there are several.
   static Result<std::unique_ptr<TraceFile>> create(const std::filesystem::path& path,
                                                    TraceForm form,
                                                    Timeline& timeline,
@@ -39,16 +39,16 @@ class TraceFile {
   TraceFile& operator=(const TraceFile&) = delete;
   ~TraceFile() { timeline_.set_sink(nullptr); }
 
-  /// To be called for every record, after `metrics` was fed with it.
+  /// Call for every record, after `metrics` has received it.
   Status feed(const Record& record, const RunMetrics& metrics);
-  /// Writes what is held back and the end of the document.
+  /// Writes what is pending, and the end of the document.
   Status close(const RunMetrics& metrics);
-  /// As put_in_place() of core/replace.hpp.
+  /// As put_in_place() in core/replace.hpp.
   Status put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
 
  private:
   enum class Process { Run = 1, Cards = 2, Actors = 3 };
-  /// A horizontal line of the picture, with the slice that may still grow.
+  /// A track of the trace, with its last slice, which may still grow.
   struct Track {
     Process process = Process::Run;
     std::uint32_t id = 0;
@@ -64,7 +64,7 @@ class TraceFile {
   void name_tracks(const std::vector<ActorSpec>& actors);
   void draw(Track& track, Time begin, Time end, actors::CardState state, std::string_view on);
   void end_slice(Track& track);
-  /// `args`: members of a JSON object, without its braces.
+  /// `args`: members of a JSON object, without braces.
   void mark(Process process,
             std::uint32_t id,
             Time at,
@@ -85,7 +85,7 @@ class TraceFile {
   std::map<CardId, Track> cards_;
   std::vector<Track> actors_;
   Time next_counter_{};
-  std::map<std::string, std::string, std::less<>> counted_;  ///< What a counter said last.
+  std::map<std::string, std::string, std::less<>> counted_;  ///< Last value of each counter.
   std::uint64_t updates_ = 0;
   Time last_update_{};
   TokenCounts last_tokens_;

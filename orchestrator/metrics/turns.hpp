@@ -1,7 +1,6 @@
-// How long each state of a role switch (docs/semantics.md, section 2.2) took in a run, computed
-// from its records: from the first command of the state to the last answer to it, over all actors
-// that take turns. The time includes what the state waits for: the step under way when it was
-// entered, and the slowest of several engines.
+// Time of each state of a role switch (docs/semantics.md, section 2.2), from the records of a run:
+// from the first command of the state to the last answer, over all time-shared actors. It includes
+// what the state waits for: the current step of an engine, and the slowest of several engines.
 //
 //   offload_optimizer, onload_optimizer, interrupt, free_kv, free_weights, onload_reference,
 //   offload_reference, allocate_kv     from Switch to Switched
@@ -25,9 +24,9 @@ struct TurnState {
 
 class Turns {
  public:
-  /// To be called for every record, in order.
+  /// Call for every record, in order.
   void feed(const Record& record);
-  /// By name of the state; empty where nobody takes turns.
+  /// By name of the state; empty if no cards are time-shared.
   const std::map<std::string, TurnState>& states() const { return states_; }
 
  private:
@@ -42,7 +41,7 @@ class Turns {
   void end(std::string_view state, ActorId actor, Time now);
   bool counts(ActorId actor) const { return turning_.contains(actor); }
 
-  std::set<ActorId> turning_;  ///< The trainer among them.
+  std::set<ActorId> turning_;  ///< Time-shared actors, and the trainer.
   std::map<std::string, Open, std::less<>> open_;
   std::map<std::string, TurnState> states_;
 };

@@ -1,6 +1,5 @@
-// The completed updates of a run in bounded memory: the latest ones whole, and of all of them how
-// many there were and what their rewards were. Everything about every update is on the disk, in
-// metrics.jsonl.
+// The completed steps of a run in bounded memory: the latest ones in full, and the number and
+// rewards of all. metrics.jsonl has every step in full.
 #pragma once
 
 #include "actors/protocol/update_metrics.hpp"
@@ -16,12 +15,12 @@ struct TokenCounts {
   Tokens generated, trained, effective;
 };
 
-/// Groups by what became of them.
+/// Groups by outcome.
 struct GroupCounts {
   std::uint64_t trained = 0, filtered = 0, failed = 0, evicted = 0;
 };
 
-/// Groups by how far they are.
+/// Outstanding groups by progress.
 struct QueueDepth {
   std::int64_t generating = 0;  ///< Some response is not generated yet.
   std::int64_t scoring = 0;     ///< Generated; reference scores or rewards are missing.
@@ -29,12 +28,12 @@ struct QueueDepth {
   std::int64_t training = 0;
 };
 
-/// Mean and ends of some values, so that one odd value does not hide in the mean.
+/// Mean, extremes and deviation of some values.
 class Spread {
  public:
   void add(double value);
   std::uint64_t count() const { return count_; }
-  /// All 0 of no values.
+  /// All figures are 0 if there are no values.
   double mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
   double min() const { return min_; }
   double max() const { return max_; }
@@ -45,17 +44,17 @@ class Spread {
   double sum_ = 0, squares_ = 0, min_ = 0, max_ = 0;
 };
 
-/// What an update was made of, over its responses.
+/// Figures of the batch of a step, over its responses.
 struct BatchFigures {
   Spread reward;
-  Spread length;  ///< Tokens of a response.
+  Spread length;  ///< Tokens per response.
   std::uint64_t groups = 0;
-  std::uint64_t equal_groups = 0;  ///< All rewards equal: they carry no gradient.
+  std::uint64_t equal_groups = 0;  ///< Groups with all rewards equal: they carry no gradient.
 };
 
-/// One completed update, with the totals of the run at that moment.
+/// One completed step, with the totals of the run at that moment.
 struct Update {
-  PolicyVersion version;  ///< The result.
+  PolicyVersion version;  ///< The version it produced.
   Time time{};
   actors::UpdateMetrics metrics;
   TokenCounts tokens;
@@ -66,15 +65,15 @@ struct Update {
   BatchFigures batch;
 };
 
-/// Rewards of all updates. Means over windows of kWindow updates, so that the best is never below
-/// the first or the last, and a curve of at most kPoints points, each the mean over equally many
-/// updates (the last one: over fewer).
+/// Rewards of all steps: means over windows of kWindow steps, so that the best is never below the
+/// first or the last, and a curve of at most kPoints points, each the mean over equally many steps
+/// (the last one over fewer).
 class RewardHistory {
  public:
   static constexpr std::size_t kWindow = 10, kPoints = 2048;
 
   void add(double reward);
-  /// Means of the first and of the last updates, and the best mean of as many in a row.
+  /// Means over the first and the last steps, and the best mean over as many consecutive ones.
   std::optional<double> first() const;
   std::optional<double> last() const;
   std::optional<double> best() const;
@@ -89,15 +88,15 @@ class RewardHistory {
 
   std::uint64_t total_ = 0;
   double first_sum_ = 0;
-  std::optional<double> best_;  ///< Of whole windows.
+  std::optional<double> best_;  ///< Over full windows.
   std::deque<double> recent_;   ///< The last kWindow.
-  std::uint64_t stride_ = 1;    ///< Updates in a point.
+  std::uint64_t stride_ = 1;    ///< Steps per point.
   std::vector<Point> points_;
 };
 
 class UpdateHistory {
  public:
-  /// So many updates are there at least, if there were as many.
+  /// Minimum number of steps that are available, if there were as many.
   static constexpr std::size_t kKept = 2048;
   enum class Keep { Latest, All };
 
@@ -105,12 +104,12 @@ class UpdateHistory {
 
   void add(const Update& update);
   std::uint64_t count() const { return first_ + kept_.size(); }
-  /// The latest ones, in order of version.
+  /// The latest steps, in order of version.
   const std::vector<Update>& kept() const { return kept_; }
-  /// The number of the first of them, from 0.
+  /// Index of the first of them, counted from 0.
   std::uint64_t first() const { return first_; }
   const RewardHistory& rewards() const { return rewards_; }
-  /// What a run that goes back needs of it.
+  /// State needed for a rollback.
   struct Mark {
     std::uint64_t count = 0;
     RewardHistory rewards;

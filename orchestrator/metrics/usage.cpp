@@ -91,7 +91,7 @@ std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
                                             std::size_t updates) {
   if (totals.actors().empty())
     return std::nullopt;
-  // Cards are alike: what one actor says of its own holds for all.
+  // Cards are alike, so the report of one actor holds for all.
   const ActorUsage& any = totals.actors().begin()->second;
   const double of_card = ratio(1, static_cast<double>(any.cards));
   const double devices =

@@ -1,15 +1,15 @@
-// What the actors of a simulated run used of their devices, from the usage in their activity
-// reports: MFU, memory high-water marks, bytes per network plane. Real actors report none.
+// Use of devices by the actors of a simulated run, from their activity reports: MFU, memory
+// high-water marks, bytes per network plane. Real actors do not report them.
 //
 // Definitions.
 //   MFU         model FLOP (sim_hw/model/flops.hpp) over time and dense BF16 peak: of the run, over
 //               the wall time and all its cards; of a role, over the wall time and its own cards;
 //               while busy, over the time in which they worked
 //   high-water  most bytes of a device, or of its share of host memory, that an actor of the role
-//               held at once. Roles that share cards have each their own, at different times
-//   share       of a plane: bytes over its bandwidth, per direction, of all devices, and over the
-//               wall time
-// Every byte counts once: exchanges where they are sent, publications where they are received.
+//               held at once. Roles that share cards reach theirs at different times
+//   share       of a plane: bytes over the bandwidth of all devices, per direction, and the wall
+//               time
+// Every byte counts once: exchanges at the sender, publications at the receiver.
 #pragma once
 
 #include "actors/protocol/usage.hpp"
@@ -21,17 +21,17 @@
 
 namespace temper::orchestrator {
 
-/// What is known of one actor.
+/// Reports of one actor.
 struct ActorUsage {
   actors::RoleKind role = actors::RoleKind::Rollout;
   std::size_t cards = 0;
-  Duration busy{};  ///< At work, by its own reports.
+  Duration busy{};  ///< Busy time in its reports.
   actors::Usage usage;
 };
 
 class UsageTotals {
  public:
-  /// To be called for every record, in order.
+  /// Call for every record, in order.
   void feed(const Record& record);
   /// By actor; only those that have reported.
   const std::map<ActorId, ActorUsage>& actors() const { return actors_; }
@@ -70,7 +70,7 @@ struct UsageSummary {
   NetworkSummary network;
 };
 
-/// None where nobody reported. `cards`: of the run.
+/// None if no actor has reported. `cards`: number of cards of the run.
 std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
                                             std::size_t cards,
                                             Duration wall,
@@ -78,7 +78,7 @@ std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
 
 template <class V>
 void describe(V& v, RoleMfu& s) {
-  v.field(1, "flops", s.flops, {.doc = "Model FLOP of its actors."});
+  v.field(1, "flops", s.flops, {.doc = "Model FLOP of the role's actors."});
   v.field(2, "mfu", s.mfu, {.doc = "Over the wall time and the peak of its cards."});
   v.field(3, "while_busy", s.while_busy, {.doc = "Over the time in which they worked."});
 }
@@ -91,21 +91,21 @@ void describe(V& v, MfuSummary& s) {
 }
 template <class V>
 void describe(V& v, HighWater& s) {
-  v.field(1, "peak_bytes", s.peak_bytes, {.doc = "Most held at once."});
-  v.field(2, "predicted_bytes", s.predicted_bytes, {.doc = "By the ledger, before the run."});
+  v.field(1, "peak_bytes", s.peak_bytes, {.doc = "Most bytes held at once."});
+  v.field(2, "predicted_bytes", s.predicted_bytes, {.doc = "Predicted before the run."});
   v.field(3, "capacity_bytes", s.capacity_bytes);
 }
 template <class V>
 void describe(V& v, RoleMemory& s) {
-  v.field(1, "device", s.device, {.doc = "Of the fullest device of the role."});
-  v.field(2, "host", s.host, {.doc = "Of a device's share of host memory."});
+  v.field(1, "device", s.device, {.doc = "Fullest device of the role."});
+  v.field(2, "host", s.host, {.doc = "Host memory per device."});
 }
 template <class V>
 void describe(V& v, PlaneSummary& s) {
   v.field(1, "plane", s.plane, {.doc = "Level of the interconnect, or the link to the host."});
-  v.field(2, "bytes", s.bytes, {.doc = "Each counts once."});
+  v.field(2, "bytes", s.bytes, {.doc = "Each byte counts once."});
   v.field(3, "bytes_per_update", s.bytes_per_update);
-  v.field(4, "share", s.share, {.doc = "Mean, of the bandwidth of all devices."});
+  v.field(4, "share", s.share, {.doc = "Mean share of the bandwidth of all devices."});
   v.field(5, "roles", s.roles, {.doc = "Bytes by role."});
 }
 template <class V>

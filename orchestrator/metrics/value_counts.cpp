@@ -18,7 +18,7 @@ std::int64_t ValueCounts::quantile(double share) const {
 std::int64_t ValueCounts::max() const {
   if (!others_.empty() && others_.rbegin()->first >= kDense)
     return others_.rbegin()->first;
-  if (!dense_.empty())  // it ends with the largest
+  if (!dense_.empty())  // Its last value is the largest.
     return static_cast<std::int64_t>(dense_.size()) - 1;
   return others_.empty() ? 0 : others_.rbegin()->first;
 }

@@ -1,5 +1,5 @@
-// A record without what it tells of an evaluation: that is not work of training, and no figure of
-// training counts it.
+// Removes evaluations from a record: they are not training work, and no training figure counts
+// them.
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"
@@ -8,7 +8,7 @@
 
 namespace temper::orchestrator {
 
-/// None: the record tells of no evaluation.
+/// None: the record has no part of an evaluation.
 std::optional<Record> without_evaluation(const Record& record);
 
 }  // namespace temper::orchestrator
