@@ -36,11 +36,11 @@ Status check_certificate(const actors::Train& work, PolicyVersion version) {
     return invalid_input(
         fmt::format("the batch is for version {}, the trainer is at {}", c.step, version));
   }
-  struct Certified {
+  struct CertificateEntry {
     PolicyVersion dispatched;
     bool seen = false;  // in the batch
   };
-  std::map<GroupId, Certified> groups;
+  std::map<GroupId, CertificateEntry> groups;
   for (const auto& entry : c.groups) {
     if (entry.age_from() > c.step || c.step.value() - entry.age_from().value() > c.bound) {
       return invalid_input(
@@ -51,7 +51,7 @@ Status check_certificate(const actors::Train& work, PolicyVersion version) {
                       c.step,
                       c.bound));
     }
-    if (!groups.try_emplace(entry.group, Certified{entry.dispatched}).second)
+    if (!groups.try_emplace(entry.group, CertificateEntry{entry.dispatched}).second)
       return invalid_input(fmt::format("group {} is in the certificate twice", entry.group));
   }
   for (const auto& item : work.items) {

@@ -24,9 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What is known of a run folder once all of it was read.
-class Look {
+class FolderScan {
  public:
-  explicit Look(const fs::path& root) : best(root), run_dir_(root) {}
+  explicit FolderScan(const fs::path& root) : best(root), run_dir_(root) {}
 
   Status all() {
     look_at_inputs();
@@ -283,40 +283,41 @@ Status mend_run(const RunDir& run_dir, std::vector<std::string>& said) {
 }
 
 /// From where the run could go on as it is now.
-void say_what_is_next(const RunDir& run_dir, const Look& look, FsckReport& report) {
-  if (!look.inputs_whole) {
+void say_what_is_next(const RunDir& run_dir, const FolderScan& scan, FsckReport& report) {
+  if (!scan.inputs_whole) {
     report.next =
         "the run cannot go on: what it is made from is damaged; bring it back from a copy";
     return;
   }
-  if (look.log.end.goes_on_at) {
+  if (scan.log.end.goes_on_at) {
     report.next = fmt::format(
         "the run cannot go on before `temper fsck {} --repair` has mended {} at byte {}, or cut it "
         "off there",
         run_dir.root().string(),
-        log_file(run_dir.file("events.log"), look.log.end.file).filename().string(),
-        look.log.end.whole_bytes);
+        log_file(run_dir.file("events.log"), scan.log.end.file).filename().string(),
+        scan.log.end.whole_bytes);
     return;
   }
-  const auto way = find_way_back(run_dir.checkpoints(), look.history);
-  report.resumable = way.has_value() && look.log.records > 0;
+  const auto way = find_way_back(run_dir.checkpoints(), scan.history);
+  report.resumable = way.has_value() && scan.log.records > 0;
   if (!way)
     report.next = way.error().context;
-  else if (look.finish && look.finish->ok)
+  else if (scan.finish && scan.finish->ok)
     report.next = "the run has ended";
-  else if (look.log.records == 0)
+  else if (scan.log.records == 0)
     report.next = "events.log holds no record: begin the run anew in another run_dir";
   else
-    report.next = way_text(way->checkpoint, look.version);
+    report.next = way_text(way->checkpoint, scan.version);
 }
 
 /// Everything that a resume would pass over, and all of it.
-Result<std::vector<std::string>> set_checkpoints_aside(const RunDir& run_dir, const Look& look) {
+Result<std::vector<std::string>> set_checkpoints_aside(const RunDir& run_dir,
+                                                       const FolderScan& scan) {
   const Checkpoints checkpoints = run_dir.checkpoints();
   WayBack way;
   for (const FoundCheckpoint& found : checkpoints.find()) {
-    const bool of_history = found.mark && look.history.contains(found.mark->sequence) &&
-                            look.history.at(found.mark->sequence) == found.mark->log;
+    const bool of_history = found.mark && scan.history.contains(found.mark->sequence) &&
+                            scan.history.at(found.mark->sequence) == found.mark->log;
     if (found.mark && !of_history) {
       way.passed_over.push_back(
           {found.folder, Checkpoints::Why::Void, "events.log does not tell of it"});
@@ -328,15 +329,17 @@ Result<std::vector<std::string>> set_checkpoints_aside(const RunDir& run_dir, co
 }
 
 /// Keeps the damaged ones, and makes them all anew from the log.
-Status repair_outputs(const RunDir& run_dir, const Look& look, std::vector<std::string>& said) {
+Status repair_outputs(const RunDir& run_dir,
+                      const FolderScan& scan,
+                      std::vector<std::string>& said) {
   for (const std::string_view file : {kCertificateFile,
                                       kMetricsFile,
                                       kSummaryFile,
                                       trace_name(TraceForm::Json),
                                       trace_name(TraceForm::Gzip)}) {
     const std::string name(file);
-    const auto found = std::ranges::find(look.files, name, &CheckedFile::name);
-    if (found == look.files.end() || found->state != FileState::Damaged)
+    const auto found = std::ranges::find(scan.files, name, &CheckedFile::name);
+    if (found == scan.files.end() || found->state != FileState::Damaged)
       continue;
     const fs::path kept = free_name(run_dir.file(name + ".damaged"));
     TEMPER_TRY_STATUS(rename_durably(run_dir.file(name), kept));
@@ -349,21 +352,21 @@ Status repair_outputs(const RunDir& run_dir, const Look& look, std::vector<std::
   return {};
 }
 
-Status repair_run(const RunDir& run_dir, const Look& look, std::vector<std::string>& said) {
-  TEMPER_TRY(const auto kept, cut_event_log(run_dir.file("events.log"), look.log));
+Status repair_run(const RunDir& run_dir, const FolderScan& scan, std::vector<std::string>& said) {
+  TEMPER_TRY(const auto kept, cut_event_log(run_dir.file("events.log"), scan.log));
   for (const fs::path& file : kept) {
     said.push_back(
         fmt::format("{} is cut off at byte {}; what was behind it is kept as {}",
-                    log_file(run_dir.file("events.log"), look.log.end.file).filename().string(),
-                    look.log.end.whole_bytes,
+                    log_file(run_dir.file("events.log"), scan.log.end.file).filename().string(),
+                    scan.log.end.whole_bytes,
                     file.filename().string()));
   }
-  TEMPER_TRY(auto aside, set_checkpoints_aside(run_dir, look));
+  TEMPER_TRY(auto aside, set_checkpoints_aside(run_dir, scan));
   std::ranges::move(aside, std::back_inserter(said));
-  TEMPER_TRY(auto best, restore_best(run_dir.root(), look.best));
+  TEMPER_TRY(auto best, restore_best(run_dir.root(), scan.best));
   std::ranges::move(best, std::back_inserter(said));
-  if (look.log.records > 0 && (!kept.empty() || !look.outputs_whole))
-    TEMPER_TRY_STATUS(repair_outputs(run_dir, look, said));
+  if (scan.log.records > 0 && (!kept.empty() || !scan.outputs_whole))
+    TEMPER_TRY_STATUS(repair_outputs(run_dir, scan, said));
   return {};
 }
 
@@ -391,14 +394,14 @@ Result<FsckReport> check_run(const fs::path& run, Repair repair) {
   if (repair == Repair::Yes) {
     TEMPER_TRY(const RunLock lock, run_dir.lock());
     TEMPER_TRY_STATUS(mend_run(run_dir, report.repaired));
-    Look broken(run);
+    FolderScan broken(run);
     TEMPER_TRY_STATUS(broken.all());
     TEMPER_TRY_STATUS(repair_run(run_dir, broken, report.repaired));
   }
-  Look look(run);
-  TEMPER_TRY_STATUS(look.all());
-  say_what_is_next(run_dir, look, report);
-  report.files = std::move(look.files);
+  FolderScan scan(run);
+  TEMPER_TRY_STATUS(scan.all());
+  say_what_is_next(run_dir, scan, report);
+  report.files = std::move(scan.files);
   return report;
 }
 

@@ -49,7 +49,7 @@ void EvaluationTime::feed(const Record& record) {
 }
 
 void EvaluationTime::add(ActorId actor, Time now, LeaseId lease, std::int64_t responses) {
-  std::vector<Held>& held = actors_[actor.value()].held;
+  std::vector<LoadChange>& held = actors_[actor.value()].held;
   if (held.back().since < now)
     held.push_back({now, held.back().training, held.back().evaluation});
   std::int64_t& count = is_evaluation(lease) ? held.back().evaluation : held.back().training;
@@ -80,7 +80,7 @@ std::vector<actors::Span> EvaluationTime::divide(ActorId actor, const actors::Sp
   const auto found = actors_.find(actor.value());
   if (!ever_ || !divides || found == actors_.end() || span.end <= span.begin)
     return {span};
-  std::vector<Held>& held = found->second.held;
+  std::vector<LoadChange>& held = found->second.held;
   // A span may end in the event that reports it, so a change at its end applies after it.
   double evaluation = 0;
   for (std::size_t i = 0; i < held.size(); ++i) {

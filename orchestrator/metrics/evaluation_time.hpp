@@ -20,12 +20,12 @@ class EvaluationTime {
   std::vector<actors::Span> divide(ActorId actor, const actors::Span& span);
 
  private:
-  struct Held {
+  struct LoadChange {
     Time since{};
     std::int64_t training = 0, evaluation = 0;
   };
   struct Actor {
-    std::vector<Held> held{Held{}};                           ///< From the end of the last span on.
+    std::vector<LoadChange> held{LoadChange{}};               ///< From the end of the last span on.
     std::unordered_map<std::uint64_t, std::int64_t> judging;  ///< Responses by lease.
   };
   void add(ActorId actor, Time now, LeaseId lease, std::int64_t responses);

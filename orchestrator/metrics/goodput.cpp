@@ -125,7 +125,7 @@ void Goodput::on_command(const Command& command) {
 
 void Goodput::go_back(std::uint64_t sequence) {
   const auto it = kept_.find(sequence);
-  const Kept kept = it == kept_.end() ? Kept{} : it->second;
+  const SavedProgress kept = it == kept_.end() ? SavedProgress{} : it->second;
   lost_.again += lost_.useful - kept.useful;
   lost_.useful = kept.useful;
   lost_.updates = kept.updates;

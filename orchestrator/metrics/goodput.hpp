@@ -52,7 +52,7 @@ class Goodput {
 
  private:
   /// State of a checkpoint.
-  struct Kept {
+  struct SavedProgress {
     Duration useful{};
     std::uint64_t updates = 0;
   };
@@ -74,7 +74,7 @@ class Goodput {
   bool saving_ = false;
   Time now_{};
   TimeLost lost_;
-  std::map<std::uint64_t, Kept> kept_;  ///< By sequence of Started and CheckpointSaved.
+  std::map<std::uint64_t, SavedProgress> kept_;  ///< By sequence of Started and CheckpointSaved.
 };
 
 }  // namespace temper::orchestrator

@@ -7,7 +7,7 @@ namespace temper::orchestrator {
 /// What it tells of evaluations.
 void RunMetrics::feed_evaluation(const Record& record) {
   if (const auto* resumed = std::get_if<event::Resumed>(&record.event)) {
-    std::erase_if(evaluations_, [&](const Evaluated& e) { return e.sequence > resumed->sequence; });
+    std::erase_if(evaluations_, [&](const EvaluationResult& e) { return e.sequence > resumed->sequence; });
     evaluating_.reset();
   }
   for (const Command& command : record.commands) {
@@ -23,7 +23,7 @@ void RunMetrics::feed_evaluation(const Record& record) {
 
 const command::Evaluated* RunMetrics::best_evaluation() const {
   const command::Evaluated* best = nullptr;
-  for (const Evaluated& e : evaluations_) {
+  for (const EvaluationResult& e : evaluations_) {
     if (best == nullptr || e.result.pass_1 > best->pass_1)
       best = &e.result;
   }

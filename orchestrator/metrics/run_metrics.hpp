@@ -90,7 +90,7 @@ struct CheckpointTotals {
 
 class RunMetrics {
  public:
-  struct Evaluated {
+  struct EvaluationResult {
     std::uint64_t sequence = 0;
     Time time{};
     command::Evaluated result;
@@ -132,7 +132,7 @@ class RunMetrics {
   std::uint64_t responses_failed() const { return stored_.responses_failed; }
   QueueDepth queue() const { return queue_; }
   /// In the order in which they finished.
-  const std::vector<Evaluated>& evaluations() const { return evaluations_; }
+  const std::vector<EvaluationResult>& evaluations() const { return evaluations_; }
   /// The first one with the highest pass_1; null: none yet.
   const command::Evaluated* best_evaluation() const;
   /// The version that is being evaluated; none: no evaluation is running.
@@ -256,7 +256,7 @@ class RunMetrics {
   Tokens generated_;
   std::unordered_map<std::uint64_t, Lease> leases_;  ///< Of reference and reward.
   std::optional<command::Train> training_;
-  std::vector<Evaluated> evaluations_;
+  std::vector<EvaluationResult> evaluations_;
   std::optional<PolicyVersion> evaluating_;
   std::map<PolicyVersion, Time> trained_at_;
   std::uint64_t lags_ = 0;

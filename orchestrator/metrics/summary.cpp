@@ -135,7 +135,7 @@ std::optional<EvaluationSummary> evaluation(const RunMetrics& m) {
   if (m.evaluations().empty())
     return std::nullopt;
   EvaluationSummary out;
-  for (const RunMetrics::Evaluated& e : m.evaluations()) {
+  for (const RunMetrics::EvaluationResult& e : m.evaluations()) {
     const command::Evaluated& r = e.result;
     out.problems = r.problems;
     out.samples = r.samples;

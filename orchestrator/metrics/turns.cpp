@@ -52,7 +52,7 @@ void Turns::forget(ActorId actor) {
 void Turns::begin(std::string_view state, ActorId actor, Time now) {
   if (!counts(actor))
     return;
-  Open& open = open_[std::string(state)];
+  OpenState& open = open_[std::string(state)];
   if (open.actors.empty())
     open.began = now;
   open.actors.insert(actor);

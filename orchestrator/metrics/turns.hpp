@@ -30,7 +30,7 @@ class Turns {
   const std::map<std::string, TurnState>& states() const { return states_; }
 
  private:
-  struct Open {
+  struct OpenState {
     Time began{};
     std::set<ActorId> actors;
   };
@@ -42,7 +42,7 @@ class Turns {
   bool counts(ActorId actor) const { return turning_.contains(actor); }
 
   std::set<ActorId> turning_;  ///< Time-shared actors, and the trainer.
-  std::map<std::string, Open, std::less<>> open_;
+  std::map<std::string, OpenState, std::less<>> open_;
   std::map<std::string, TurnState> states_;
 };
 

@@ -25,10 +25,10 @@ double peak_of(const ActorUsage& a) {
 MfuSummary summarize_mfu(const UsageTotals& totals, double peak, Duration wall) {
   MfuSummary out;
   out.peak_flops_per_s = peak;
-  struct Possible {
+  struct AvailableFlops {
     double wall = 0, busy = 0;  ///< FLOP.
   };
-  std::map<actors::RoleKind, Possible> possible;
+  std::map<actors::RoleKind, AvailableFlops> possible;
   for (const auto& [id, a] : totals.actors()) {
     out.flops += a.usage.flops.count();
     out.roles[a.role].flops += a.usage.flops.count();

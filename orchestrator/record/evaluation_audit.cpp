@@ -56,8 +56,7 @@ EvaluationAudit::Violations EvaluationAudit::generated(ActorId actor,
   const bool ended =
       item.finish == actors::FinishReason::End || item.finish == actors::FinishReason::Length;
   if (ended && r.tokens == Tokens(0))
-    out.push_back(
-        fmt::format("response {} of an evaluation ended without a token", item.response));
+    out.push_back(fmt::format("response {} of an evaluation ended without a token", item.response));
   r.generated = item.finish != actors::FinishReason::Interrupted;
   r.failed = r.failed || item.finish == actors::FinishReason::Failed;
   std::erase(leases_[item.lease].responses, item.response);
@@ -136,8 +135,8 @@ EvaluationAudit::Violations EvaluationAudit::evaluated(const command::Evaluated&
                     failed,
                     reward / all));
   }
-  const bool better =
-      std::ranges::all_of(evaluated_, [&](const Evaluated& e) { return e.pass_1 < c.pass_1; });
+  const bool better = std::ranges::all_of(
+      evaluated_, [&](const EvaluatedVersion& e) { return e.pass_1 < c.pass_1; });
   if (c.best != better)
     out.push_back(
         fmt::format("version {} is {}marked as the best", c.version, c.best ? "" : "not "));

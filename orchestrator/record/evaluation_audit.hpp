@@ -45,7 +45,7 @@ class EvaluationAudit {
     ActorId actor;
     std::vector<ResponseId> responses;
   };
-  struct Evaluated {
+  struct EvaluatedVersion {
     std::uint64_t version = 0;
     double pass_1 = 0;
   };
@@ -55,7 +55,7 @@ class EvaluationAudit {
   PolicyVersion version_;  ///< Version of the current evaluation.
   std::map<ResponseId, Response> responses_;
   std::map<LeaseId, Lease> leases_;
-  std::vector<Evaluated> evaluated_;
+  std::vector<EvaluatedVersion> evaluated_;
 };
 
 }  // namespace temper::orchestrator

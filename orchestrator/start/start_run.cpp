@@ -50,9 +50,9 @@ LiveOptions live_options(const RunPlan& plan) {
   return live;
 }
 
-using LogOf = std::function<fs::path(std::string_view)>;
+using LogPath = std::function<fs::path(std::string_view)>;
 
-LogOf logs_in(const RunPlan& plan) {
+LogPath logs_in(const RunPlan& plan) {
   return [run_dir = RunDir(plan.run_dir)](std::string_view name) { return run_dir.log_of(name); };
 }
 

@@ -136,7 +136,7 @@ Result<FoundSamples> find_samples(const UntrustedFolder& run_dir, const SampleQu
   Collector collector(query);
   TEMPER_TRY_STATUS(read_sample_lines(run_dir, [&](std::string_view line) {
     collector.add(line);
-    return Go::On;
+    return LineVisit::Continue;
   }));
   FoundSamples found = collector.take();
   found.reversed = answers_are_reversed(run_dir.path());

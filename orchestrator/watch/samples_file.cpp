@@ -127,7 +127,7 @@ Status SamplesFile::append(const std::string& lines) {
 namespace {
 
 /// False: the visitor has enough.
-Result<bool> read_lines(FileReader file, const std::function<Go(std::string_view)>& visit) {
+Result<bool> read_lines(FileReader file, const std::function<LineVisit(std::string_view)>& visit) {
   constexpr std::size_t kPiece = std::size_t{1} << 18;
   constexpr std::size_t kLongestLine = std::size_t{256} << 20;
   std::string text;
@@ -137,7 +137,7 @@ Result<bool> read_lines(FileReader file, const std::function<Go(std::string_view
     std::size_t begin = 0;
     for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
       const std::string_view line = std::string_view(text).substr(begin, end - begin);
-      if (visit(line) == Go::Stop)
+      if (visit(line) == LineVisit::Stop)
         return false;
     }
     text.erase(0, begin);
@@ -166,7 +166,7 @@ Status SamplesFile::drop(const fs::path& path, const std::vector<VoidTime>& time
     all = all && !is_void;
     if (!is_void)
       status = kept.append(std::string(line) + "\n");
-    return status ? Go::On : Go::Stop;
+    return status ? LineVisit::Continue : LineVisit::Stop;
   };
   TEMPER_TRY(std::ignore, read_lines(std::move(lines), keep_valid));
   TEMPER_TRY_STATUS(std::move(status));
@@ -210,7 +210,7 @@ std::string why_none(const fs::path& run_dir) {
 }  // namespace
 
 Status read_sample_lines(const UntrustedFolder& run_dir,
-                         const std::function<Go(std::string_view line)>& visit) {
+                         const std::function<LineVisit(std::string_view line)>& visit) {
   bool any = false;
   for (const std::string_view name : {kOlderSamplesFile, kSamplesFile}) {
     auto file = FileReader::open(run_dir, name);

@@ -114,9 +114,9 @@ class SamplesFile {
 
 /// Every line of samples that a run keeps, the oldest first, until `visit` says that it has enough.
 /// Error: the run keeps none.
-enum class Go { On, Stop };
+enum class LineVisit { Continue, Stop };
 Status read_sample_lines(const UntrustedFolder& run_dir,
-                         const std::function<Go(std::string_view line)>& visit);
+                         const std::function<LineVisit(std::string_view line)>& visit);
 /// None: it is no sample (a line that is being written).
 std::optional<Sample> parse_sample(std::string_view line);
 

@@ -83,15 +83,15 @@ class HttpGateway::Io {
  private:
   struct Connection;
   using Shared = std::shared_ptr<Connection>;
-  using Unproven = std::list<Connection*>;
+  using UnauthenticatedConnections = std::list<Connection*>;
 
   /// Reads a request, waits for its answer, sends it, reads the next. Kept alive by its handlers,
   /// and while it waits by waiting_.
   struct Connection : std::enable_shared_from_this<Connection> {
-    Connection(tcp::socket socket, Unproven& unproven)
+    Connection(tcp::socket socket, UnauthenticatedConnections& unauthenticated)
         : stream(std::move(socket)),
-          unproven_(unproven),
-          place_(unproven.insert(unproven.end(), this)) {}
+          unauthenticated_(unauthenticated),
+          place_(unauthenticated.insert(unauthenticated.end(), this)) {}
     ~Connection() { prove(); }
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
@@ -100,7 +100,7 @@ class HttpGateway::Io {
     /// It counts no longer among those that have not named a session.
     void prove() {
       if (place_)
-        unproven_.erase(*std::exchange(place_, std::nullopt));
+        unauthenticated_.erase(*std::exchange(place_, std::nullopt));
     }
     /// Its handlers end with an error, and with the last of them it ends.
     void close() {
@@ -115,8 +115,8 @@ class HttpGateway::Io {
     bool keep = true;
 
    private:
-    Unproven& unproven_;
-    std::optional<Unproven::iterator> place_;
+    UnauthenticatedConnections& unauthenticated_;
+    std::optional<UnauthenticatedConnections::iterator> place_;
   };
 
   void accept() {
@@ -127,9 +127,9 @@ class HttpGateway::Io {
         return accept_later();
       beast::error_code ignored;
       socket.set_option(tcp::no_delay(true), ignored);
-      if (unproven_.size() >= limits_.unproven)
-        unproven_.front()->close();
-      read(std::make_shared<Connection>(std::move(socket), unproven_));
+      if (unauthenticated_.size() >= limits_.unauthenticated)
+        unauthenticated_.front()->close();
+      read(std::make_shared<Connection>(std::move(socket), unauthenticated_));
       accept();
     });
   }
@@ -241,7 +241,8 @@ class HttpGateway::Io {
   }
 
   const GatewayLimits limits_;
-  Unproven unproven_;  ///< The oldest first; before what holds connections.
+  UnauthenticatedConnections
+      unauthenticated_;  ///< The oldest first; before what holds connections.
   const std::unique_ptr<net::io_context> context_;
   net::executor_work_guard<net::io_context::executor_type> guard_;
   tcp::acceptor acceptor_;

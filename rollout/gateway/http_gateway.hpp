@@ -26,7 +26,7 @@ struct GatewayCall {
 
 struct GatewayLimits {
   std::uint64_t body = std::uint64_t{64} << 20;  ///< Bytes of a request's body.
-  std::size_t unproven = 400;                    ///< Clients that have not named a session.
+  std::size_t unauthenticated = 400;                    ///< Clients that have not named a session.
   Duration header = std::chrono::seconds(10);    ///< For the header of a client's first request.
   Duration body_time = std::chrono::minutes(1);  ///< For a body, and for sending an answer.
   Duration idle = std::chrono::minutes(10);      ///< Between requests of one that named a session.

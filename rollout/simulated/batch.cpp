@@ -29,12 +29,12 @@ Batch::Slot Batch::group_of(const BatchRequest& request) {
   return entry->second;
 }
 
-void Batch::add(const BatchRequest& request, std::vector<Ended>& ended) {
+void Batch::add(const BatchRequest& request, std::vector<FinishedResponse>& ended) {
   cancel(request.response, ended);
   const std::int64_t last = request.prompt % kv_.block() + request.length - 1;
   const bool too_long = request.prompt / kv_.block() + kv_.needs(last) > limits_.replica_blocks;
   if (too_long || request.prefix >= request.length) {
-    Ended out;
+    FinishedResponse out;
     out.lease = request.lease;
     out.response = request.response;
     out.prompt = Tokens(request.prompt);
@@ -143,9 +143,9 @@ void Batch::find_longest() {
 }
 
 /// Requires: it waits, or has just left.
-Batch::Ended Batch::take(Slot slot, actors::FinishReason finish) {
+Batch::FinishedResponse Batch::take(Slot slot, actors::FinishReason finish) {
   Response& r = responses_[slot];
-  Ended out;
+  FinishedResponse out;
   out.lease = r.request.lease;
   out.response = r.request.response;
   out.prompt = Tokens(r.request.prompt);
@@ -163,12 +163,12 @@ void Batch::drop_void_ends() {
   }
 }
 
-void Batch::cancel(ResponseId response, std::vector<Ended>& ended) {
+void Batch::cancel(ResponseId response, std::vector<FinishedResponse>& ended) {
   const auto entry = by_id_.find(response);
   if (!entry)
     return;
   stop(responses_[*entry]);
-  Ended had = take(*entry, actors::FinishReason::Interrupted);
+  FinishedResponse had = take(*entry, actors::FinishReason::Interrupted);
   if (had.tokens > Tokens(0))
     ended.push_back(std::move(had));
   drop_void_ends();
@@ -181,7 +181,8 @@ void Batch::stop(Response& r) {
     --waiting_;
 }
 
-void Batch::withdraw(const std::vector<ResponseId>& responses, std::vector<Ended>& ended) {
+void Batch::withdraw(const std::vector<ResponseId>& responses,
+                     std::vector<FinishedResponse>& ended) {
   for (const ResponseId response : responses) {
     const auto entry = by_id_.find(response);
     if (!entry)
@@ -201,7 +202,7 @@ void Batch::forget_kept() {
   kept_.clear();
 }
 
-void Batch::take_all(std::vector<Ended>& ended) {
+void Batch::take_all(std::vector<FinishedResponse>& ended) {
   const std::size_t first = ended.size();
   for (Slot slot = 0; slot < responses_.size(); ++slot) {
     Response& r = responses_[slot];
@@ -211,9 +212,10 @@ void Batch::take_all(std::vector<Ended>& ended) {
     ended.push_back(take(slot, actors::FinishReason::Interrupted));
     ended.back().cached = kept_.contains(ended.back().response);
   }
-  std::sort(ended.begin() + static_cast<std::ptrdiff_t>(first),
-            ended.end(),
-            [](const Ended& a, const Ended& b) { return a.response < b.response; });
+  std::sort(
+      ended.begin() + static_cast<std::ptrdiff_t>(first),
+      ended.end(),
+      [](const FinishedResponse& a, const FinishedResponse& b) { return a.response < b.response; });
   queue_.clear();
   ages_.clear();
   ends_.clear();
@@ -338,7 +340,7 @@ std::int64_t Batch::steps() const {
   return running_ == 0 ? 0 : kv_.steps(ends_.front().step - counter_);
 }
 
-void Batch::decode(std::int64_t k, std::vector<Ended>& ended) {
+void Batch::decode(std::int64_t k, std::vector<FinishedResponse>& ended) {
   if (k == 0)
     return;
   counter_ += k;

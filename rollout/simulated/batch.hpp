@@ -59,21 +59,21 @@ struct PrefillPiece {
 
 class Batch {
  public:
-  using Ended = actors::CountedGenerated::Item;
+  using FinishedResponse = actors::CountedGenerated::Item;
 
   Batch(const BatchLimits& limits, PolicyVersion version);
 
   /// Replaces a response of the same id. What ends, it appends to `ended`.
-  void add(const BatchRequest& request, std::vector<Ended>& ended);
+  void add(const BatchRequest& request, std::vector<FinishedResponse>& ended);
   /// Takes it out, with what it has, if that is anything; no effect on a response that is not here.
-  void cancel(ResponseId response, std::vector<Ended>& ended);
+  void cancel(ResponseId response, std::vector<FinishedResponse>& ended);
   /// Takes these out, in the order given, each with what it has, on its way to another engine's
   /// cache; no effect on one not here.
-  void withdraw(const std::vector<ResponseId>& responses, std::vector<Ended>& ended);
+  void withdraw(const std::vector<ResponseId>& responses, std::vector<FinishedResponse>& ended);
   /// Takes everything out, by response id, each with what it has. What `park(piece)` says yes to is
   /// kept on the host until it comes back, or the next interruption.
   template <class Park>
-  void interrupt(std::vector<Ended>& ended, Park&& park) {
+  void interrupt(std::vector<FinishedResponse>& ended, Park&& park) {
     forget_kept();
     for (Response& r : responses_) {
       if (r.state != State::Free)
@@ -99,7 +99,7 @@ class Batch {
   /// Until the next response ends or the cache is full; 0 if none runs.
   std::int64_t steps() const;
   /// Requires: k <= steps().
-  void decode(std::int64_t k, std::vector<Ended>& ended);
+  void decode(std::int64_t k, std::vector<FinishedResponse>& ended);
 
   std::deque<PrefillPiece>& prefill() { return prefill_; }
   const std::deque<PrefillPiece>& prefill() const { return prefill_; }
@@ -184,7 +184,7 @@ class Batch {
   }
   void unpark(Response& r);
   void forget_kept();
-  void take_all(std::vector<Ended>& ended);
+  void take_all(std::vector<FinishedResponse>& ended);
   /// Its prefix is, here or on the host; none is while any is being computed.
   bool is_cached(const Response& r) const {
     return r.parked || (r.state == State::Running && prefill_.empty());
@@ -203,7 +203,7 @@ class Batch {
     return r.request.length - r.done - (r.state == State::Running ? counter_ - r.entered : 0);
   }
   void find_longest();
-  Ended take(Slot slot, actors::FinishReason finish);
+  FinishedResponse take(Slot slot, actors::FinishReason finish);
   void drop_void_ends();
 
   // Constant after construction.

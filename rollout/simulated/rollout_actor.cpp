@@ -80,7 +80,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   if (!settings_.colocated)
     meter_.add_from_host(weight_bytes_ * meter_.devices());
   now_ = now;
-  begin(Doing::Loading,
+  begin(Operation::Loading,
         now,
         from_seconds(settings_.colocated ? 0 : actors::load_seconds(fabric, memory)));
   next_word_ = next_change();
@@ -92,7 +92,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
 std::optional<Time> SimulatedRollout::next_change() const {
   std::optional<Time> next;
   const auto consider = [&](Time t) { next = next ? std::min(*next, t) : t; };
-  if (doing_ != Doing::Nothing)
+  if (operation_ != Operation::None)
     consider(ends_);
   else if (!inbox_.empty())
     consider(now_);
@@ -107,7 +107,7 @@ std::optional<Time> SimulatedRollout::next_change() const {
 /// next report, or that new weights are staged.
 std::optional<Time> SimulatedRollout::compute_next_word() {
   const std::optional<Time> next = next_change();
-  if (doing_ != Doing::Prefill && doing_ != Doing::Decode)
+  if (operation_ != Operation::Prefill && operation_ != Operation::Decode)
     return next;
   std::int64_t load = batch_->load();
   for (const Control& work : inbox_) {
@@ -121,7 +121,7 @@ std::optional<Time> SimulatedRollout::compute_next_word() {
     load += std::ssize(generate->items);
   }
   const Duration decode = cost_->least(batch_->steps_left(), load);
-  const Time empty = std::max(ends_, (doing_ == Doing::Decode ? began_ : ends_) + decode);
+  const Time empty = std::max(ends_, (operation_ == Operation::Decode ? began_ : ends_) + decode);
   Time word = std::min(empty, report_due_.value_or(ends_ + settings_.config.report_every));
   if (staging_until_)
     word = std::min(word, *staging_until_);
@@ -139,10 +139,10 @@ void SimulatedRollout::go_through(Time now, actors::Outbox& out) {
     if (*next > now)
       break;
     now_ = std::max(now_, *next);
-    if (doing_ != Doing::Nothing && ends_ <= now_) {
+    if (operation_ != Operation::None && ends_ <= now_) {
       finish(now_, out);
       go_on(now_, out);
-    } else if (doing_ == Doing::Nothing && !inbox_.empty()) {
+    } else if (operation_ == Operation::None && !inbox_.empty()) {
       go_on(now_, out);
     } else if (staging_until_ && *staging_until_ <= now_) {
       staging_until_.reset();
@@ -198,8 +198,8 @@ void SimulatedRollout::stage(PolicyVersion version, Time now) {
   staging_until_ = now + from_seconds(way->seconds);
 }
 
-void SimulatedRollout::begin(Doing what, Time now, Duration takes) {
-  doing_ = what;
+void SimulatedRollout::begin(Operation what, Time now, Duration takes) {
+  operation_ = what;
   began_ = reported_until_ = now;
   ends_ = now + takes;
 }
@@ -224,9 +224,9 @@ std::int64_t SimulatedRollout::steps_until(Time now) const {
 
 /// Ends the present run at the end of its step under way; takes back what begins right now.
 void SimulatedRollout::cut(Time now) {
-  if (doing_ == Doing::Prefill && began_ == now) {
-    doing_ = Doing::Nothing;
-  } else if (doing_ == Doing::Decode && ends_ > now) {
+  if (operation_ == Operation::Prefill && began_ == now) {
+    operation_ = Operation::None;
+  } else if (operation_ == Operation::Decode && ends_ > now) {
     run_steps_ = steps_until(now);
     ends_ = decode_end(run_steps_);
   }
@@ -235,23 +235,23 @@ void SimulatedRollout::cut(Time now) {
 /// What was done until now takes effect.
 void SimulatedRollout::finish(Time now, actors::Outbox& out) {
   note_activity(now);
-  switch (std::exchange(doing_, Doing::Nothing)) {
-    case Doing::Nothing:
+  switch (std::exchange(operation_, Operation::None)) {
+    case Operation::None:
       break;
-    case Doing::Loading:
+    case Operation::Loading:
       out.send(actors::Ready{});
       break;
-    case Doing::Prefill:
+    case Operation::Prefill:
       ++counters_.prefill_steps;
       count_prefill();
       cost_->finish_prefill(batch_->prefill());
       break;
-    case Doing::Decode:
+    case Operation::Decode:
       count_steps(run_steps_);
       batch_->decode(run_steps_, ended_);
       count_held();
       break;
-    case Doing::Commit:
+    case Operation::Commit:
       version_ = committing_;
       has_weights_ = true;
       meter_.add_from_host((beside_ ? weight_bytes_ : actors::swap_bytes(settings_)) *
@@ -263,7 +263,7 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
       send_activity(now, out);
       out.send(actors::WeightsCommitted{version_, ""});
       break;
-    case Doing::Allocate:
+    case Operation::Allocate:
       has_kv_ = true;
       answer({actors::SwitchAction::AllocateKv}, switch_before_, "", now, out);
       break;
@@ -272,7 +272,7 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
 
 /// At the end of a step: messages, then the next one.
 void SimulatedRollout::go_on(Time now, actors::Outbox& out) {
-  while (!inbox_.empty() && doing_ == Doing::Nothing) {
+  while (!inbox_.empty() && operation_ == Operation::None) {
     Control work = std::move(inbox_.front());
     inbox_.pop_front();
     if (auto* generate = std::get_if<actors::CountedGenerate>(&work))
@@ -286,12 +286,12 @@ void SimulatedRollout::go_on(Time now, actors::Outbox& out) {
     else if (auto* change = std::get_if<actors::Switch>(&work))
       handle(*change, now, out);
   }
-  if (doing_ == Doing::Nothing)
+  if (operation_ == Operation::None)
     start_step(now);
   if (ended_.empty()) {
-    if (doing_ == Doing::Nothing)
+    if (operation_ == Operation::None)
       send_activity(now, out);
-  } else if (doing_ == Doing::Nothing || settings_.config.report_every == Duration(0)) {
+  } else if (operation_ == Operation::None || settings_.config.report_every == Duration(0)) {
     report(now, out);
   } else if (!report_due_) {
     report_due_ = now + settings_.config.report_every;
@@ -309,14 +309,14 @@ void SimulatedRollout::start_step(Time now) {
     return;
   batch_->admit();
   if (!batch_->prefill().empty())
-    return begin(Doing::Prefill, now, from_seconds(cost_->prefill(batch_->prefill())));
+    return begin(Operation::Prefill, now, from_seconds(cost_->prefill(batch_->prefill())));
   if (batch_->running() == 0)
     return;
   batch_->preempt([this](const PrefillPiece& piece) { return parks(piece); });
   run_steps_ = batch_->steps();
   run_context_ = batch_->context();
   run_cost_ = cost_->decode(batch_->running());
-  begin(Doing::Decode, now, Duration(0));
+  begin(Operation::Decode, now, Duration(0));
   ends_ = decode_end(run_steps_);
 }
 
@@ -359,19 +359,19 @@ void SimulatedRollout::handle(actors::CommitWeights& work, Time now, actors::Out
         fmt::format("commit of version {}: the engine is at {} already", work.version, version_);
   if (error.empty()) {
     committing_ = work.version;
-    return begin(Doing::Commit, now, beside_ ? swap_beside_ : swap_);
+    return begin(Operation::Commit, now, beside_ ? swap_beside_ : swap_);
   }
   send_activity(now, out);
   out.send(actors::WeightsCommitted{work.version, std::move(error)});
 }
 
 void SimulatedRollout::handle(actors::Switch& work, Time now, actors::Outbox& out) {
-  const Held before = held();
+  const HeldMemory before = held();
   const bool allocates = work.action == actors::SwitchAction::AllocateKv && !has_kv_;
   const Status status = perform(work.action);
   if (status && allocates) {
     switch_before_ = before;
-    return begin(Doing::Allocate, now, from_seconds(actors::cache_seconds(settings_)));
+    return begin(Operation::Allocate, now, from_seconds(actors::cache_seconds(settings_)));
   }
   began_ = now;
   answer(work, before, error_text(status), now, out);
@@ -405,7 +405,7 @@ Status SimulatedRollout::perform(actors::SwitchAction action) {
   return {};
 }
 
-SimulatedRollout::Held SimulatedRollout::held() const {
+SimulatedRollout::HeldMemory SimulatedRollout::held() const {
   const double device = (has_weights_ ? weight_bytes_ : 0) + (has_kv_ ? kv_bytes_ : 0);
   const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
                         static_cast<double>(cost_->replicas());
@@ -413,11 +413,14 @@ SimulatedRollout::Held SimulatedRollout::held() const {
           actors::bytes_on(settings_, settings_.cards, parked + (staged_ ? staged_bytes() : 0))};
 }
 
-void SimulatedRollout::answer(
-    const actors::Switch& work, Held before, std::string error, Time now, actors::Outbox& out) {
+void SimulatedRollout::answer(const actors::Switch& work,
+                              HeldMemory before,
+                              std::string error,
+                              Time now,
+                              actors::Outbox& out) {
   report(now, out);
   send_activity(now, out);
-  const Held after = held();
+  const HeldMemory after = held();
   actors::Switched done;
   done.action = work.action;
   done.cost.duration = now - began_;

@@ -77,10 +77,10 @@ class SimulatedRollout final : public actors::SimulatedActor {
                                actors::Withdraw,
                                actors::CommitWeights,
                                actors::Switch>;
-  enum class Doing { Nothing, Loading, Prefill, Decode, Commit, Allocate };
+  enum class Operation { None, Loading, Prefill, Decode, Commit, Allocate };
 
   /// Where the actor's bytes are, on all of its devices.
-  struct Held {
+  struct HeldMemory {
     Bytes device, host;
   };
 
@@ -89,7 +89,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   std::optional<Time> compute_next_word();
   /// All changes up to `now`.
   void go_through(Time now, actors::Outbox& out);
-  void begin(Doing what, Time now, Duration takes);
+  void begin(Operation what, Time now, Duration takes);
   void cut(Time now);
   void finish(Time now, actors::Outbox& out);
   void go_on(Time now, actors::Outbox& out);
@@ -102,9 +102,12 @@ class SimulatedRollout final : public actors::SimulatedActor {
   bool parks(PrefillPiece piece) const;
   void start_step(Time now);
   Time decode_end(std::int64_t steps) const;
-  Held held() const;
-  void answer(
-      const actors::Switch& work, Held before, std::string error, Time now, actors::Outbox& out);
+  HeldMemory held() const;
+  void answer(const actors::Switch& work,
+              HeldMemory before,
+              std::string error,
+              Time now,
+              actors::Outbox& out);
   void note_activity(Time end);
   void report(Time now, actors::Outbox& out);
   void send_activity(Time now, actors::Outbox& out);
@@ -139,21 +142,21 @@ class SimulatedRollout final : public actors::SimulatedActor {
   std::deque<Control> inbox_;
   Time now_{};
   std::optional<Time> next_word_;  ///< No message before it; as of the last advance().
-  Doing doing_ = Doing::Nothing;
+  Operation operation_ = Operation::None;
   Time began_{};
   Time ends_{};
   std::int64_t run_steps_ = 0;  ///< Of the decode run.
   std::int64_t run_context_ = 0;
   EngineCost::Decode run_cost_;
   PolicyVersion committing_;
-  Held switch_before_;
+  HeldMemory switch_before_;
   std::optional<Time> staging_until_;
   PolicyVersion staging_;
   std::optional<PolicyVersion> staged_;
   bool beside_ = false;  ///< What is staged comes beside weights in use, on shared cards.
   std::optional<actors::WeightPublication> publish_;  ///< Computed once they are needed.
   std::optional<actors::WeightPublication> publish_beside_;
-  std::vector<Batch::Ended> ended_;
+  std::vector<Batch::FinishedResponse> ended_;
   std::optional<Time> report_due_;
   std::vector<actors::Span> spans_;
   Time reported_until_{};  ///< Of the present activity.

@@ -9,24 +9,24 @@ using actors::CardState;
 }  // namespace
 
 void SimulatedRollout::note_activity(Time end) {
-  constexpr auto state = [](Doing doing) {
-    switch (doing) {
-      case Doing::Prefill:
+  constexpr auto state = [](Operation operation) {
+    switch (operation) {
+      case Operation::Prefill:
         return CardState::Prefill;
-      case Doing::Loading:
-      case Doing::Commit:
+      case Operation::Loading:
+      case Operation::Commit:
         return CardState::WeightSync;
-      case Doing::Allocate:
+      case Operation::Allocate:
         return CardState::Switch;
-      case Doing::Nothing:
-      case Doing::Decode:
+      case Operation::None:
+      case Operation::Decode:
         break;
     }
     return CardState::Decode;
   };
-  if (doing_ == Doing::Nothing || end <= reported_until_)
+  if (operation_ == Operation::None || end <= reported_until_)
     return;
-  const CardState now = state(doing_);
+  const CardState now = state(operation_);
   if (!spans_.empty() && spans_.back().state == now && spans_.back().end == reported_until_)
     spans_.back().end = end;
   else
@@ -45,7 +45,7 @@ void SimulatedRollout::send_activity(Time now, actors::Outbox& out) {
 /// The last report: a run under way counts with the steps that have ended.
 void SimulatedRollout::stop(Time now, actors::Outbox& out) {
   note_activity(now);
-  if (doing_ == Doing::Decode) {
+  if (operation_ == Operation::Decode) {
     const std::int64_t steps = steps_until(now);
     count_steps(decode_end(steps) > now ? steps - 1 : steps);
   }

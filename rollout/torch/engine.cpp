@@ -20,7 +20,7 @@ using actors::FinishReason;
 using actors::Weights;
 
 /// A response in a slot. Its cache holds every token but the last, which the next step feeds.
-struct Running {
+struct RunningResponse {
   GenerationRequest request;
   Generation out;
   std::int32_t slot = 0;
@@ -69,7 +69,7 @@ class TorchEngine final : public Engine {
   EngineMemory memory() const override;
 
  private:
-  struct Staged {
+  struct StagedWeights {
     PolicyVersion version;
     Weights weights;
   };
@@ -79,11 +79,11 @@ class TorchEngine final : public Engine {
   bool time_to_admit() const;
   Tokens prefill();
   Tokens recompute();
-  void add_rows(const Running& running, std::int32_t from, std::int32_t to);
+  void add_rows(const RunningResponse& running, std::int32_t from, std::int32_t to);
   void start(GenerationRequest request);
   Result<Tokens> decode(std::vector<Generation>& finished);
-  void append(Running& running, const actors::SampledToken& sampled);
-  bool is_done(Running& running) const;
+  void append(RunningResponse& running, const actors::SampledToken& sampled);
+  bool is_done(RunningResponse& running) const;
   Status require_idle(std::string_view what) const;
 
   const TorchEngineOptions options_;
@@ -94,10 +94,10 @@ class TorchEngine final : public Engine {
   std::optional<Weights> weights_;
   PolicyVersion version_;
   mutable std::mutex staging_;
-  std::optional<Staged> staged_;  ///< Under staging_.
+  std::optional<StagedWeights> staged_;  ///< Under staging_.
 
   std::deque<GenerationRequest> queue_;
-  std::vector<Running> running_;
+  std::vector<RunningResponse> running_;
   std::vector<Generation> settled_;  ///< Done without a step: refused, or a prefix already full.
   std::vector<std::int32_t> free_slots_;
   std::vector<DecoderRow> rows_;
@@ -199,7 +199,7 @@ Tokens TorchEngine::prefill() {
   return Tokens(static_cast<std::int64_t>(rows_.size()));
 }
 
-void TorchEngine::add_rows(const Running& running, std::int32_t from, std::int32_t to) {
+void TorchEngine::add_rows(const RunningResponse& running, std::int32_t from, std::int32_t to) {
   for (std::int32_t i = from; i < to; ++i)
     rows_.push_back({running.token(i), running.slot, i});
 }
@@ -207,15 +207,16 @@ void TorchEngine::add_rows(const Running& running, std::int32_t from, std::int32
 /// Caches of outdated responses, as many as a prefill holds: each prompt once, then what each of
 /// them has beyond it.
 Tokens TorchEngine::recompute() {
-  std::vector<Running*> chosen;
-  std::vector<std::pair<Running*, Running*>> copies;  ///< From one with the same prompt.
+  std::vector<RunningResponse*> chosen;
+  std::vector<std::pair<RunningResponse*, RunningResponse*>>
+      copies;  ///< From one with the same prompt.
   std::int64_t rows = 0;
   rows_.clear();
-  for (Running& r : running_) {
+  for (RunningResponse& r : running_) {
     if (!r.outdated || rows >= options_.prefill_tokens.count())
       continue;
     const auto of_prompt = static_cast<std::int32_t>(r.request.prompt.size()) - 1;
-    const auto same = std::find_if(chosen.begin(), chosen.end(), [&](const Running* other) {
+    const auto same = std::find_if(chosen.begin(), chosen.end(), [&](const RunningResponse* other) {
       return other->request.prompt == r.request.prompt;
     });
     if (same == chosen.end())
@@ -231,7 +232,7 @@ Tokens TorchEngine::recompute() {
     decoder_.copy_slot(
         from->slot, to->slot, static_cast<std::int32_t>(to->request.prompt.size()) - 1);
   rows_.clear();
-  for (Running* r : chosen) {
+  for (RunningResponse* r : chosen) {
     add_rows(*r, static_cast<std::int32_t>(r->request.prompt.size()) - 1, r->cached);
     r->outdated = false;
   }
@@ -241,7 +242,7 @@ Tokens TorchEngine::recompute() {
 }
 
 void TorchEngine::start(GenerationRequest request) {
-  Running running;
+  RunningResponse running;
   running.out.id = request.id;
   running.slot = free_slots_.back();
   free_slots_.pop_back();
@@ -254,12 +255,12 @@ void TorchEngine::start(GenerationRequest request) {
 
 Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
   rows_.clear();
-  for (const Running& r : running_)
+  for (const RunningResponse& r : running_)
     rows_.push_back({r.last_token, r.slot, r.cached});
   const auto logits = decoder_.forward(*weights_, rows_, actors::Decoder::Output::Logits);
   const auto width = static_cast<std::size_t>(options_.vocabulary);
   for (std::size_t i = 0; i < running_.size(); ++i) {
-    Running& r = running_[i];
+    RunningResponse& r = running_[i];
     const auto position = static_cast<std::int64_t>(r.request.prefix.size() + r.out.tokens.size());
     const auto row = logits.subspan(i * width, width);
     const double u = actors::sampling_uniform(options_.seed, r.out.id, position);
@@ -284,7 +285,7 @@ Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
   return sampled;
 }
 
-void TorchEngine::append(Running& running, const actors::SampledToken& sampled) {
+void TorchEngine::append(RunningResponse& running, const actors::SampledToken& sampled) {
   Generation& out = running.out;
   out.tokens.push_back(sampled.token);
   out.logprobs.push_back(sampled.logprob);
@@ -296,7 +297,7 @@ void TorchEngine::append(Running& running, const actors::SampledToken& sampled) 
 }
 
 /// Also sets why.
-bool TorchEngine::is_done(Running& running) const {
+bool TorchEngine::is_done(RunningResponse& running) const {
   const auto among = [&](const std::vector<std::int32_t>& ends) {
     return std::ranges::find(ends, running.last_token) != ends.end();
   };
@@ -310,7 +311,7 @@ bool TorchEngine::is_done(Running& running) const {
 
 std::vector<Generation> TorchEngine::interrupt() {
   std::vector<Generation> all = std::exchange(settled_, {});
-  for (Running& r : running_) {
+  for (RunningResponse& r : running_) {
     r.out.finish = FinishReason::Interrupted;
     free_slots_.push_back(r.slot);
     all.push_back(std::move(r.out));
@@ -329,7 +330,7 @@ std::vector<Generation> TorchEngine::interrupt() {
 std::vector<Generation> TorchEngine::withdraw(std::span<const ResponseId> ids) {
   const std::unordered_set<ResponseId> leaving(ids.begin(), ids.end());
   std::vector<Generation> out;
-  for (Running& r : running_) {
+  for (RunningResponse& r : running_) {
     if (!leaving.contains(r.out.id))
       continue;
     Generation& part = out.emplace_back(r.out);
@@ -354,7 +355,7 @@ void TorchEngine::cancel(std::span<const ResponseId> ids) {
   const std::unordered_set<ResponseId> gone(ids.begin(), ids.end());
   std::erase_if(queue_, [&](const GenerationRequest& r) { return gone.contains(r.id); });
   std::erase_if(settled_, [&](const Generation& g) { return gone.contains(g.id); });
-  std::erase_if(running_, [&](const Running& r) {
+  std::erase_if(running_, [&](const RunningResponse& r) {
     if (!gone.contains(r.out.id))
       return false;
     free_slots_.push_back(r.slot);
@@ -367,7 +368,7 @@ Status TorchEngine::stage(PolicyVersion version, std::span<const std::byte> weig
   if (!loaded)
     return std::move(loaded).error().within(fmt::format("weights of version {}", version));
   const std::lock_guard lock(staging_);
-  staged_.emplace(Staged{version, *std::move(loaded)});
+  staged_.emplace(StagedWeights{version, *std::move(loaded)});
   return {};
 }
 
@@ -384,7 +385,7 @@ Status TorchEngine::commit(PolicyVersion version) {
   weights_ = std::move(staged_->weights);
   version_ = version;
   staged_.reset();
-  for (Running& r : running_)
+  for (RunningResponse& r : running_)
     r.outdated = options_.on_new_weights == OnNewWeights::Recompute;
   return {};
 }

@@ -189,7 +189,7 @@ Status SimulatedTrainer::begin(const actors::SaveState& job, Time now, actors::O
 
 Status SimulatedTrainer::begin(const actors::Switch& job, Time now, actors::Outbox& out) {
   switched_ = {.action = job.action, .cost = {}, .error = {}};
-  const Held before = held();
+  const HeldMemory before = held();
   actors::SwitchCost& cost = switched_.cost;
   cost.device_before = cost.device_after = before.device;
   cost.host_before = cost.host_after = before.host;
@@ -205,7 +205,7 @@ Status SimulatedTrainer::begin(const actors::Switch& job, Time now, actors::Outb
   }
   optimizer_ =
       job.action == actors::SwitchAction::OffloadOptimizer ? Optimizer::Parked : Optimizer::Onboard;
-  const Held after = held();
+  const HeldMemory after = held();
   cost.duration = from_seconds(*seconds + comes);
   cost.device_after = after.device;
   cost.host_after = cost.process_after = after.host;
@@ -290,7 +290,7 @@ void SimulatedTrainer::account(double share) {
   meter_.hold(cost_.memory.device.total(), cost_.memory.host.total());
 }
 
-SimulatedTrainer::Held SimulatedTrainer::held() const {
+SimulatedTrainer::HeldMemory SimulatedTrainer::held() const {
   const auto bytes = [&](double per_device) {
     return actors::bytes_on(settings_, settings_.trainer_cards, per_device);
   };

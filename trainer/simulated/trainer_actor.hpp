@@ -56,7 +56,7 @@ class SimulatedTrainer final : public actors::SimulatedActor {
                            actors::CountedPrepare,
                            actors::SaveState,
                            actors::Switch>;
-  struct Held {
+  struct HeldMemory {
     Bytes device, host;
   };
 
@@ -78,7 +78,7 @@ class SimulatedTrainer final : public actors::SimulatedActor {
   void note_usage();
   /// Counts a share of the update under way as used.
   void account(double share);
-  Held held() const;
+  HeldMemory held() const;
   /// To save a checkpoint, or to read it.
   Duration checkpoint_time() const;
   /// What an action takes; an error says why it does not fit.

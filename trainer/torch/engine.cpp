@@ -46,7 +46,7 @@ struct Update {
 };
 
 /// Groups of the next update, whose gradients the network holds.
-struct Kept {
+struct PreparedGradients {
   std::map<GroupId, std::size_t> responses;
   UpdateSums sums;
 
@@ -94,7 +94,7 @@ class TorchEngine final : public Engine {
   Status may_prepare(std::span<const TrainSample> groups) const;
   std::vector<SampleIndices> minibatches_of(std::span<const TrainSample> batch) const;
   /// Passes of all but what is kept.
-  Update begin(std::span<const TrainSample> batch, const Kept& kept) const;
+  Update begin(std::span<const TrainSample> batch, const PreparedGradients& kept) const;
   void score_proximal(Update& update);
   Status run(Update& update, UpdateMetrics& metrics);
   Result<double> step(const Minibatch& minibatch, double loss, const UpdateSums::Ratio& largest);
@@ -109,7 +109,7 @@ class TorchEngine final : public Engine {
   mutable actors::Transformer network_;  ///< Weights as given; mutable: it keeps its activations.
   std::uint64_t updates_ = 0;
   std::optional<ParkedOptimizer> parked_;  ///< The optimizer, while it is off the card.
-  Kept kept_;
+  PreparedGradients kept_;
 };
 
 Status TorchEngine::check(const TrainSample& s) const {
@@ -189,7 +189,7 @@ Status TorchEngine::prepare(std::span<const TrainSample> groups) {
 }
 
 Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
-  const Kept kept = std::exchange(kept_, {});
+  const PreparedGradients kept = std::exchange(kept_, {});
   if (parked_)
     return Error{ErrorCode::Unavailable, "update: the optimizer is offloaded"};
   const auto of_batch = responses_by_group(batch);
@@ -239,7 +239,7 @@ std::vector<SampleIndices> TorchEngine::minibatches_of(std::span<const TrainSamp
   return one;
 }
 
-Update TorchEngine::begin(std::span<const TrainSample> batch, const Kept& kept) const {
+Update TorchEngine::begin(std::span<const TrainSample> batch, const PreparedGradients& kept) const {
   Update update;
   update.batch = batch;
   update.advantages = advantages(batch, algorithm_);

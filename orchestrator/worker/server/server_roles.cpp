@@ -41,8 +41,8 @@ void allow_many_files() {
 }
 
 /// The clock and the log of this process, which outlive its role.
-struct Surroundings {
-  explicit Surroundings(const actors::Welcome& welcome) : clock(welcome.epoch_monotonic_ns) {}
+struct WorkerContext {
+  explicit WorkerContext(const actors::Welcome& welcome) : clock(welcome.epoch_monotonic_ns) {}
   RealClock clock;
   Log log = Log::to_stderr(clock);
 };
@@ -82,7 +82,7 @@ Result<std::string> base_image(const RoleConfig& role) {
   return actors::read_image(folder, layout);
 }
 
-RoleResult make_rollout(const RoleConfig& role, const std::string& name, const Surroundings& s) {
+RoleResult make_rollout(const RoleConfig& role, const std::string& name, const WorkerContext& s) {
   TEMPER_TRY(const auto settings, decode_blob<rollout::RolloutSettings>(role.settings));
   TEMPER_TRY(actors::ServerOptions options, options_of(role, name));
   options.sampling.temperature = settings.sampling.temperature;
@@ -105,7 +105,7 @@ RoleResult make_rollout(const RoleConfig& role, const std::string& name, const S
       std::make_unique<actors::WithClock<rollout::RolloutRole>>(s.clock, std::move(engine)));
 }
 
-RoleResult make_reference(const RoleConfig& role, const std::string& name, const Surroundings& s) {
+RoleResult make_reference(const RoleConfig& role, const std::string& name, const WorkerContext& s) {
   TEMPER_TRY(const auto settings, decode_blob<trainer::TrainerSettings>(role.settings));
   if (settings.temperature != 1) {
     return Error{ErrorCode::Unsupported,
@@ -143,12 +143,12 @@ RoleResult make_server_role(const actors::Welcome& welcome, const std::string& n
   static const std::vector<std::uint32_t> given = actors::usable_cores();  // before any pinning
   TEMPER_TRY_STATUS(actors::pin_to_cards(role.cards, given));
   allow_many_files();
-  static const Surroundings surroundings(welcome);
+  static const WorkerContext context(welcome);
   switch (role.kind) {
     case actors::RoleKind::Rollout:
-      return make_rollout(role, name, surroundings);
+      return make_rollout(role, name, context);
     case actors::RoleKind::Reference:
-      return make_reference(role, name, surroundings);
+      return make_reference(role, name, context);
     case actors::RoleKind::Reward:
     case actors::RoleKind::Trainer:
       break;

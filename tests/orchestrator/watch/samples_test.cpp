@@ -63,7 +63,7 @@ class SamplesTest : public ::testing::Test {
     std::vector<Sample> samples;
     EXPECT_TRUE(read_sample_lines(folder_.path(), [&](std::string_view line) {
       samples.push_back(parse_sample(line).value());
-      return Go::On;
+      return LineVisit::Continue;
     }));
     return samples;
   }

@@ -194,18 +194,18 @@ TEST_F(HttpGatewayTest, AHeaderHasABoundAndATime) {
 
 TEST_F(HttpGatewayTest, StrangersKeepNoAgentOut) {
   GatewayLimits limits;
-  limits.unproven = 20;
+  limits.unauthenticated = 20;
   listen(limits);
   const Client agent(*gateway_);
   agent.say(post(kTurn, "{}"));
   serve_one();
   EXPECT_NE(agent.read("{}").find("200"), std::string::npos);
-  std::vector<std::unique_ptr<Client>> unproven;
-  for (std::size_t i = 0; i < 3 * limits.unproven; ++i) {
-    unproven.push_back(std::make_unique<Client>(*gateway_));
-    unproven.back()->say("POST /x HT");
+  std::vector<std::unique_ptr<Client>> unauthenticated;
+  for (std::size_t i = 0; i < 3 * limits.unauthenticated; ++i) {
+    unauthenticated.push_back(std::make_unique<Client>(*gateway_));
+    unauthenticated.back()->say("POST /x HT");
   }
-  EXPECT_EQ(unproven.front()->read(), "") << "the oldest are closed";
+  EXPECT_EQ(unauthenticated.front()->read(), "") << "the oldest are closed";
   agent.say(post(kTurn, "{}"));
   serve_one();
   EXPECT_NE(agent.read("{}").find("200"), std::string::npos) << "an agent is not";

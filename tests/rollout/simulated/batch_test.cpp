@@ -5,7 +5,7 @@
 namespace temper::rollout {
 namespace {
 
-using Ended = std::vector<Batch::Ended>;
+using FinishedResponses = std::vector<Batch::FinishedResponse>;
 
 /// Blocks of one token, so that a block is a token.
 BatchLimits limits(std::int64_t blocks, std::int64_t concurrency) {
@@ -35,21 +35,21 @@ class BatchOf : public ::testing::Test {
     batch->prefill().clear();  // takes no step here
     batch->decode(steps, ended);
   }
-  Ended interrupt(bool host_has_room) {
-    Ended out;
+  FinishedResponses interrupt(bool host_has_room) {
+    FinishedResponses out;
     batch->interrupt(out, [&](const PrefillPiece&) { return host_has_room; });
     return out;
   }
 
   std::optional<Batch> batch;
-  Ended ended;
+  FinishedResponses ended;
 };
 
 TEST_F(BatchOf, AnInterruptedPrefixComesBackFromTheHost) {
   begin(limits(1000, 8));
   add(request(1, 50));
   decode(10);
-  const Ended parts = interrupt(true);
+  const FinishedResponses parts = interrupt(true);
   ASSERT_EQ(parts.size(), 1U);
   EXPECT_TRUE(parts[0].cached);
   EXPECT_EQ(batch->parked_tokens(), 10);
@@ -116,7 +116,7 @@ TEST_F(BatchOf, WithdrawnResponsesAreCachedUnlessTheirCacheIsNotComputedYet) {
   add(request(1, 50));
   add(request(2, 50));
   decode(10);
-  Ended out;
+  FinishedResponses out;
   batch->withdraw({ResponseId(1)}, out);
   EXPECT_TRUE(out[0].cached);
   add(request(3, 50, 30));
@@ -154,7 +154,7 @@ TEST_F(BatchOf, OldestFirstTheYoungestGroupLeavesWhereverItCameFrom) {
     decode(1);
     batch->preempt([](const PrefillPiece&) { return false; });
     EXPECT_EQ(batch->running(), 1);
-    Ended out;
+    FinishedResponses out;
     batch->withdraw({ResponseId(deadline_first ? 9 : 2)}, out);
     EXPECT_EQ(batch->running(), 1);  // it was waiting
     EXPECT_EQ(batch->waiting(), 0);

@@ -132,8 +132,8 @@ class World {
     }
     return out;
   }
-  std::vector<Batch::Ended> ended() const {
-    std::vector<Batch::Ended> out;
+  std::vector<Batch::FinishedResponse> ended() const {
+    std::vector<Batch::FinishedResponse> out;
     for (const auto& report : all<actors::CountedGenerated>())
       out.insert(out.end(), report.items.begin(), report.items.end());
     return out;
