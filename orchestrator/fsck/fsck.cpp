@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What is known of a run folder once all of it was read.
+/// Reads a whole run folder and collects the state of its files.
 class FolderScan {
  public:
   explicit FolderScan(const fs::path& root) : best(root), run_dir_(root) {}
@@ -43,15 +43,15 @@ class FolderScan {
   LogSummary log;
   History history;
   BestInLog best;
-  PolicyVersion version;                  ///< After the last update in the log.
-  std::optional<command::Finish> finish;  ///< Of the run, if the log tells of it.
+  PolicyVersion version;                  ///< Version after the last step in the log.
+  std::optional<command::Finish> finish;  ///< How the run finished, if the log has it.
   bool inputs_whole = true, outputs_whole = true;
 
  private:
   void add(std::string name, FileState state, std::string what = {}) {
     files.push_back({std::move(name), state, std::move(what)});
   }
-  /// Of one file that a manifest in `folder` names.
+  /// Checks one file that a manifest in `folder` names.
   bool look_at(const fs::path& folder, const FileSum& sum) {
     const Status whole = check_file(folder, sum);
     const fs::path path = folder / sum.name;
@@ -77,7 +77,7 @@ class FolderScan {
     for (const FileSum& sum : manifest->files) {
       if (sum.name == "config.yaml" &&
           check_file(run_dir_.root(), {std::string(kNextConfig), sum.bytes, sum.hash}))
-        add(sum.name, FileState::Whole);  // the next resume, or a repair, gives it its name
+        add(sum.name, FileState::Whole);  // The next resume or repair renames it.
       else
         inputs_whole = look_at(run_dir_.root(), sum) && inputs_whole;
     }
@@ -119,7 +119,7 @@ class FolderScan {
       else if (n < log.end.file)
         add(name, FileState::Whole);
       else if (n > log.end.file)
-        add(name, FileState::Unchecked, "behind the damage; nothing was read of it");
+        add(name, FileState::Unchecked, "follows the damage and was not read");
       else
         add(name, state_of_log(), log.end.what);
     }
@@ -144,14 +144,16 @@ class FolderScan {
       const bool of_history = told != history.end() && told->second == found.mark->log;
       add(own,
           of_history ? FileState::Whole : FileState::Void,
-          of_history ? "" : fmt::format("events.log has no such record {}", found.mark->sequence));
+          of_history
+              ? ""
+              : fmt::format("events.log has no checkpoint at record {}", found.mark->sequence));
       for (const FileSum& sum : manifest->files)
         look_at(found.folder, sum);
     }
     look_for_checkpoint();
   }
-  /// The log tells of some, and none of them is there, nor set aside. One that was just being saved
-  /// may not be.
+  /// Reports a missing checkpoint if the log has some, but none exists or was moved aside. A
+  /// checkpoint that was just being saved may be missing.
   void look_for_checkpoint() {
     if (saved_.empty() || (saved_.size() == 1 && saved_.begin()->first + 1 >= log.records))
       return;
@@ -168,7 +170,7 @@ class FolderScan {
     const auto [sequence, saved] = *saved_.rbegin();
     add("checkpoints/" + run_dir_.checkpoints().folder_of(saved).filename().string(),
         FileState::Missing,
-        fmt::format("events.log tells of it (record {}), and of {} in all; none is there",
+        fmt::format("events.log has it (record {}) and {} checkpoints in total, but none exists",
                     sequence,
                     saved_.size()));
   }
@@ -190,11 +192,11 @@ class FolderScan {
     bool whole = true;
     for (const FileSum& sum : manifest->files)
       whole = look_at(folder, sum) && whole;
-    if (verdict.state == BestState::Damaged && whole)  // what its manifest does not name
+    if (verdict.state == BestState::Damaged && whole)  // A file that its manifest does not name.
       add(fmt::format("{}/{}", kBestFolder, kBestFile), FileState::Damaged, verdict.what);
   }
 
-  /// What the certificates say is compared with the log, as nothing else proves them yet.
+  /// Compares the certificates with the log, because no manifest covers them yet.
   void look_at_outputs_of_a_run_that_goes_on() {
     const auto wrong =
         audit_certificates(run_dir_.file(kCertificateFile), auditor_.batches(), auditor_.report());
@@ -205,7 +207,7 @@ class FolderScan {
           wrong.front());
     }
     if (finish)
-      add(std::string(kOutputsManifest), FileState::Missing, "the run has ended");
+      add(std::string(kOutputsManifest), FileState::Missing, "a finished run must have it");
   }
   void look_at_outputs() {
     const auto sealed = read_outputs_manifest(run_dir_.root(), log);
@@ -220,7 +222,7 @@ class FolderScan {
       return;
     for (const FileSum& sum : (*sealed)->files)
       look_at(run_dir_.root(), sum);
-    // The log of a run that has ended must end where the run did.
+    // The log of a finished run must end where the run did.
     const std::string last =
         log_file(run_dir_.file("events.log"), log.end.file).filename().string();
     const auto event_log = std::ranges::find(files, last, &CheckedFile::name);
@@ -229,7 +231,7 @@ class FolderScan {
       *event_log = {last, FileState::Damaged, wrong.front()};
   }
 
-  /// What nothing proves.
+  /// Lists the files that nothing certifies.
   void look_at_rest() {
     std::error_code error;
     for (fs::recursive_directory_iterator it(run_dir_.root(), error), end; !error && it != end;
@@ -246,7 +248,7 @@ class FolderScan {
   }
 
   RunDir run_dir_;
-  std::map<std::uint64_t, PolicyVersion> saved_;  ///< Checkpoints by record, as the log has them.
+  std::map<std::uint64_t, PolicyVersion> saved_;  ///< Checkpoints in the log, by record.
   Auditor auditor_;
 };
 
@@ -255,7 +257,8 @@ bool is_wrong(const CheckedFile& file) {
          file.state != FileState::Unchecked;
 }
 
-/// Of what a manifest in `folder` names. A damaged manifest mends nothing.
+/// Repairs single-bit errors in the files that the manifest of `folder` names. With a damaged
+/// manifest, nothing can be repaired.
 Status mend_files(const fs::path& folder,
                   const fs::path& manifest,
                   std::vector<std::string>& said) {
@@ -269,7 +272,7 @@ Status mend_files(const fs::path& folder,
   return {};
 }
 
-/// Turns back every single bit that can be.
+/// Reverts every single-bit error that can be found.
 Status mend_run(const RunDir& run_dir, std::vector<std::string>& said) {
   if (read_manifest(run_dir.file(kInputsManifest)))
     TEMPER_TRY_STATUS(run_dir.settle_inputs());
@@ -282,17 +285,18 @@ Status mend_run(const RunDir& run_dir, std::vector<std::string>& said) {
   return mend_files(run_dir.file(kBestFolder), kFolderManifest, said);
 }
 
-/// From where the run could go on as it is now.
+/// Determines from where the run could be resumed now.
 void say_what_is_next(const RunDir& run_dir, const FolderScan& scan, FsckReport& report) {
   if (!scan.inputs_whole) {
     report.next =
-        "the run cannot go on: what it is made from is damaged; bring it back from a copy";
+        "the run cannot be resumed, because its inputs are damaged; restore them from a copy";
     return;
   }
   if (scan.log.end.goes_on_at) {
     report.next = fmt::format(
-        "the run cannot go on before `temper fsck {} --repair` has mended {} at byte {}, or cut it "
-        "off there",
+        "the run cannot be resumed; run `temper fsck {} --repair` to repair {} at byte {}, or "
+        "truncate it "
+        "there",
         run_dir.root().string(),
         log_file(run_dir.file("events.log"), scan.log.end.file).filename().string(),
         scan.log.end.whole_bytes);
@@ -303,14 +307,14 @@ void say_what_is_next(const RunDir& run_dir, const FolderScan& scan, FsckReport&
   if (!way)
     report.next = way.error().context;
   else if (scan.finish && scan.finish->ok)
-    report.next = "the run has ended";
+    report.next = "the run has finished";
   else if (scan.log.records == 0)
-    report.next = "events.log holds no record: begin the run anew in another run_dir";
+    report.next = "events.log holds no record; start the run again in another run_dir";
   else
     report.next = way_text(way->checkpoint, scan.version);
 }
 
-/// Everything that a resume would pass over, and all of it.
+/// Moves aside every checkpoint that a resume would pass over.
 Result<std::vector<std::string>> set_checkpoints_aside(const RunDir& run_dir,
                                                        const FolderScan& scan) {
   const Checkpoints checkpoints = run_dir.checkpoints();
@@ -320,7 +324,7 @@ Result<std::vector<std::string>> set_checkpoints_aside(const RunDir& run_dir,
                             scan.history.at(found.mark->sequence) == found.mark->log;
     if (found.mark && !of_history) {
       way.passed_over.push_back(
-          {found.folder, Checkpoints::Why::Void, "events.log does not tell of it"});
+          {found.folder, Checkpoints::Why::Void, "events.log does not have it"});
     } else if (const auto whole = Checkpoints::load(found); !whole) {
       way.passed_over.push_back({found.folder, Checkpoints::Why::Damaged, whole.error().context});
     }
@@ -328,7 +332,7 @@ Result<std::vector<std::string>> set_checkpoints_aside(const RunDir& run_dir,
   return clear_way(checkpoints, way);
 }
 
-/// Keeps the damaged ones, and makes them all anew from the log.
+/// Moves damaged outputs aside, and rebuilds all outputs from the log.
 Status repair_outputs(const RunDir& run_dir,
                       const FolderScan& scan,
                       std::vector<std::string>& said) {
@@ -343,11 +347,11 @@ Status repair_outputs(const RunDir& run_dir,
       continue;
     const fs::path kept = free_name(run_dir.file(name + ".damaged"));
     TEMPER_TRY_STATUS(rename_durably(run_dir.file(name), kept));
-    said.push_back(fmt::format("{} is kept as {}", name, kept.filename().string()));
+    said.push_back(fmt::format("{}: damaged; moved to {}", name, kept.filename().string()));
   }
   TEMPER_TRY_STATUS(rebuild_outputs(run_dir.root()));
   said.emplace_back(
-      "metrics.jsonl, certificates.jsonl, the trace and summary.json are made anew from "
+      "metrics.jsonl, certificates.jsonl, the trace and summary.json: rebuilt from "
       "events.log");
   return {};
 }
@@ -356,7 +360,7 @@ Status repair_run(const RunDir& run_dir, const FolderScan& scan, std::vector<std
   TEMPER_TRY(const auto kept, cut_event_log(run_dir.file("events.log"), scan.log));
   for (const fs::path& file : kept) {
     said.push_back(
-        fmt::format("{} is cut off at byte {}; what was behind it is kept as {}",
+        fmt::format("{}: truncated at byte {}; the rest is kept as {}",
                     log_file(run_dir.file("events.log"), scan.log.end.file).filename().string(),
                     scan.log.end.whole_bytes,
                     file.filename().string()));
@@ -379,14 +383,15 @@ bool FsckReport::whole() const {
 Result<FsckReport> check_run(const fs::path& run, Repair repair) {
   const RunDir run_dir(run);
   if (!fs::exists(run_dir.file("events.log")))
-    return Error{ErrorCode::NotFound, fmt::format("{} holds no run", run.string())};
+    return Error{ErrorCode::NotFound,
+                 fmt::format("{} is not a run folder: it has no events.log", run.string())};
   FsckReport report;
-  // Its files are being written: what is half there would look like damage.
+  // Its files are being written, and half-written files would look damaged.
   if (std::error_code ignored; repair == Repair::No && fs::exists(run_dir.file(".lock"), ignored)) {
     const auto lock = run_dir.lock();
     if (!lock && lock.error().code == ErrorCode::Unavailable) {
       return Error{ErrorCode::Unavailable,
-                   fmt::format("the run in {} is going on; its files can be checked once it has "
+                   fmt::format("the run in {} is in progress; check its files once it has "
                                "ended",
                                run.string())};
     }

@@ -1,7 +1,6 @@
-// Looks at every file of a run folder, and at the log and the checkpoints as a resume would, and
-// says of each whether it is what was written. Changes nothing unless asked to. Then it turns back
-// what is one flipped bit, and removes nothing: what is changed, cut off or set aside is kept as it
-// was beside what it was cut from.
+// Verifies every file of a run folder, and the log and the checkpoints as a resume does. Changes
+// nothing unless asked to repair. A repair reverts single-bit errors and deletes nothing:
+// everything that it changes, truncates or moves aside is kept beside the original.
 #pragma once
 
 #include "core/describe.hpp"
@@ -16,32 +15,32 @@ namespace temper::orchestrator {
 
 enum class FileState {
   Whole,      ///< As it was written, by its hash.
-  Torn,       ///< Its last record was being written when the process ended; the rest is whole.
-  Damaged,    ///< Not what was written.
-  Missing,    ///< It must be there.
-  Void,       ///< Whole, but of a history that events.log does not tell.
-  Aside,      ///< Kept by an earlier repair or resume; nothing reads it.
-  Unchecked,  ///< Text for people, or a file that is proved only once the run has ended.
+  Torn,       ///< Its last record is incomplete, because the process ended; the rest is whole.
+  Damaged,    ///< Differs from what was written.
+  Missing,    ///< It must exist, but does not.
+  Void,       ///< Whole, but of a history that is not in events.log.
+  Aside,      ///< Kept by an earlier repair or resume; unused.
+  Unchecked,  ///< Text for people, or a file that is certified only when the run has finished.
 };
 
 struct CheckedFile {
   std::string name;  ///< Relative to the run folder.
   FileState state = FileState::Whole;
-  std::string what;  ///< Of what is wrong: where, and how.
+  std::string what;  ///< Description of the problem.
 };
 
 struct FsckReport {
-  std::vector<CheckedFile> files;     ///< By name.
-  std::vector<std::string> repaired;  ///< What was done, a line each.
-  std::string next;                   ///< From where the run can go on, or why it cannot.
+  std::vector<CheckedFile> files;     ///< Sorted by name.
+  std::vector<std::string> repaired;  ///< Repairs that were made, one line each.
+  std::string next;                   ///< From where the run can be resumed, or why it cannot.
   bool resumable = false;
-  /// No file is torn, damaged, missing or void.
+  /// Whether no file is torn, damaged, missing or void.
   bool whole() const;
 };
 
 enum class Repair { No, Yes };
 
-/// Error: it is no run folder, is in use (Repair::Yes), or cannot be read or repaired.
+/// Error: not a run folder, in use (with Repair::Yes), or it cannot be read or repaired.
 Result<FsckReport> check_run(const std::filesystem::path& run, Repair repair);
 
 template <class V>

@@ -18,10 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// All bits of so many bytes are tried in seconds.
+/// Size limit: all bits of this many bytes can be tried in seconds.
 constexpr std::size_t kMostBytes = std::size_t{1} << 16;
 
-/// Flips the one bit of the first `among` bytes that makes `is_right` true; else changes nothing.
+/// Flips the one bit in the first `among` bytes that makes `is_right` true. If there is none,
+/// changes nothing and returns false.
 bool mend(std::string& bytes, std::size_t among, const std::function<bool()>& is_right) {
   for (std::size_t bit = 0; bit < 8 * among; ++bit) {
     char& byte = bytes[bit / 8];
@@ -33,8 +34,8 @@ bool mend(std::string& bytes, std::size_t among, const std::function<bool()>& is
   return false;
 }
 
-/// The frame at the front of `bytes`, which follows one of this chain. Returns its length; 0: it is
-/// not one bit that is wrong.
+/// Repairs the frame at the front of `bytes`, whose predecessor has this chain. Returns its length;
+/// 0: the error is not a single bit.
 std::size_t mend_frame(std::string& bytes, std::uint64_t chain) {
   const auto length = [&]() -> std::size_t {
     const auto header = parse_header(bytes);
@@ -50,7 +51,7 @@ std::size_t mend_frame(std::string& bytes, std::uint64_t chain) {
   return mend(bytes, std::min(among, bytes.size()), [&] { return length() > 0; }) ? length() : 0;
 }
 
-/// Writes the one byte in which `now` differs from `before` into a file that holds `before` at
+/// Writes the one byte in which `now` differs from `before` to the file, which has `before` at
 /// `at`.
 Status overwrite(const fs::path& file,
                  std::size_t at,
@@ -65,15 +66,15 @@ Status overwrite(const fs::path& file,
   return {};
 }
 
-/// The header at the front of `bytes`, of the file that begins there. Returns its length; 0: it is
-/// not one bit that is wrong.
+/// Repairs the file header at the front of `bytes`. Returns its length; 0: the error is not a
+/// single bit.
 std::size_t mend_header(std::string& bytes, const LogPosition& begin) {
   const std::string right = log_header(begin);
   const auto is_right = [&] { return bytes.starts_with(right); };
   return bytes.size() >= right.size() && mend(bytes, right.size(), is_right) ? right.size() : 0;
 }
 
-/// False: the damage is more than a bit.
+/// False: the damage is more than a single bit.
 Result<bool> mend_once(const fs::path& first,
                        const LogSummary& summary,
                        std::vector<std::string>& said) {
@@ -92,7 +93,7 @@ Result<bool> mend_once(const fs::path& first,
   TEMPER_TRY_STATUS(write_file_atomically(kept, std::string_view(before).substr(0, length)));
   TEMPER_TRY_STATUS(overwrite(log, at, before, bytes));
   said.push_back(fmt::format(
-      "{}: one bit of record {}, at byte {}, is turned back; as it was it is kept as {}",
+      "{}: repaired a single-bit error in record {} at byte {}; the damaged record is kept as {}",
       log.filename().string(),
       summary.records,
       at,
@@ -128,7 +129,7 @@ Result<bool> mend_file(const fs::path& folder, const FileSum& sum, std::vector<s
   const fs::path kept = free_name(path.string() + ".damaged");
   TEMPER_TRY_STATUS(write_file_atomically(kept, before));
   TEMPER_TRY_STATUS(write_file_atomically(path, bytes));
-  said.push_back(fmt::format("{}: one bit is turned back; as it was it is kept as {}",
+  said.push_back(fmt::format("{}: repaired a single-bit error; the damaged file is kept as {}",
                              path.string(),
                              kept.filename().string()));
   return true;

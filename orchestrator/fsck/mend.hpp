@@ -1,6 +1,6 @@
-// Turns one flipped bit back. Where a hash says what bytes should be and only one bit is wrong,
-// there is one bit that makes the hash right again: it is found by trying all. That a wrong one
-// fits is as likely as that the hash fails.
+// Repairs single-bit errors. If a hash says what bytes should be and one bit is wrong, trying all
+// bits finds the one that makes the hash match. The probability of a wrong match is that of a hash
+// collision.
 #pragma once
 
 #include "core/manifest.hpp"
@@ -12,11 +12,12 @@
 
 namespace temper::orchestrator {
 
-/// Turns back what can be in a log, record by record, each keeping its bytes as they were in a file
-/// of its own beside the log. `said`: a line for each. The result: the log as it is then.
+/// Repairs a log record by record; each damaged record is kept in a file beside the log. `said`
+/// receives one line for each. Returns the summary of the log afterwards.
 Result<LogSummary> mend_log(const std::filesystem::path& log, std::vector<std::string>& said);
 
-/// The same of a file that a manifest names. False: it is not one bit that is wrong, or too large.
+/// The same for a file that a manifest names. False: the error is not a single bit, or the file is
+/// too large.
 Result<bool> mend_file(const std::filesystem::path& folder,
                        const FileSum& sum,
                        std::vector<std::string>& said);

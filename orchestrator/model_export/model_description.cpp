@@ -12,10 +12,10 @@ namespace fs = std::filesystem;
 
 std::string tokenizer_text(const actors::ModelFolder& folder) {
   if (!folder.has_tokenizer())
-    return "none: rows of a task need prompt_token_ids";
+    return "none; rows of a task need prompt_token_ids";
   const auto tokenizer = actors::BytePairTokenizer::open(folder.path() / actors::kTokenizerFile);
   if (!tokenizer)
-    return "not read: " + tokenizer.error().context;
+    return "unreadable: " + tokenizer.error().context;
   return fmt::format("byte-level BPE, {} tokens", tokenizer->size());
 }
 
@@ -53,9 +53,10 @@ std::string to_text(const ModelDescription& d) {
                    name_of(d.type)));
   line("layers", fmt::format("{} of width {}, feed-forward {}", m.layers, m.hidden, m.ffn));
   line("heads",
-       fmt::format("{} of {}, {} for keys and values", m.heads, m.head_size(), m.kv_heads));
+       fmt::format("{} of width {}, {} key/value heads", m.heads, m.head_size(), m.kv_heads));
   line("vocabulary",
-       fmt::format("{}, {}", *m.vocabulary, m.tie_embeddings ? "tied head" : "own head"));
+       fmt::format(
+           "{}, {}", *m.vocabulary, m.tie_embeddings ? "tied embeddings" : "separate output head"));
   line("context",
        fmt::format("{} tokens, rope_theta {}{}",
                    m.context.count(),
@@ -64,8 +65,8 @@ std::string to_text(const ModelDescription& d) {
                                                 m.rope_scaling->factor,
                                                 m.rope_scaling->original_context.count())
                                   : ""));
-  line("ends with",
-       m.end_tokens.empty() ? "not said" : fmt::format("{}", fmt::join(m.end_tokens, ", ")));
+  line("end tokens",
+       m.end_tokens.empty() ? "none" : fmt::format("{}", fmt::join(m.end_tokens, ", ")));
   line("tokenizer", d.tokenizer);
   line("weights", fmt::format("{} tensors in {}", d.tensors, fmt::join(d.files, ", ")));
   return out;

@@ -1,4 +1,4 @@
-// What a model folder is: for people and as JSON.
+// Describes a model folder, as text and as JSON.
 #pragma once
 
 #include "actors/model_folder/model_folder.hpp"
@@ -8,14 +8,14 @@
 namespace temper::orchestrator {
 
 struct ModelDescription {
-  std::string name;  ///< Of the folder.
+  std::string name;  ///< Name of the folder.
   actors::ModelConfig model;
   actors::StoredType type{};
   std::int64_t parameters = 0;
-  Bytes stored;  ///< Of the weights, in their files' type as config.json has it.
+  Bytes stored;  ///< Size of the weights, in the type of the files according to config.json.
   std::vector<std::string> files;
   std::int32_t tensors = 0;
-  std::string tokenizer;  ///< What it is, or why it is not read.
+  std::string tokenizer;  ///< Description, or why it cannot be read.
 };
 
 template <class V>
@@ -30,12 +30,12 @@ void describe(V& v, ModelDescription& d) {
   v.field(8, "tokenizer", d.tokenizer);
 }
 
-/// Checks that every tensor is there and of its shape; reads no values. Errors: as ModelFolder's.
-/// `ignore`: model.ignore of a configuration.
+/// Checks that every tensor exists and has its shape; reads no values. `ignore`: model.ignore of a
+/// configuration. Errors: those of ModelFolder.
 Result<ModelDescription> describe_model(const std::filesystem::path& folder,
                                         std::span<const std::string> ignore = {});
 
-/// Lines for a terminal.
+/// Text for a terminal.
 std::string to_text(const ModelDescription& description);
 
 }  // namespace temper::orchestrator

@@ -35,29 +35,30 @@ Result<FoundCheckpoint> find_checkpoint(const RunDir& run, std::optional<PolicyV
     there.push_back(fmt::format("{} (damaged)", found.mark->version));
   }
   return Error{ErrorCode::NotFound,
-               fmt::format("{} has no whole checkpoint{}; there are: {} (how many are kept: "
+               fmt::format("{} has no intact checkpoint{}; found: {} (number to keep: "
                            "checkpoint.keep)",
                            run.root().string(),
                            version ? fmt::format(" of version {}", *version) : std::string(),
                            there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")))};
 }
 
-/// The model that the run began with.
+/// The model from which the run started.
 Result<ModelFolder> base_of(const RunDir& run) {
   const auto config = load_config(run.file("config.yaml"));
   return ModelFolder::open(run.base(), config ? config->model.ignore : std::vector<std::string>());
 }
 
-/// The weights that a trainer saved, whoever it is.
+/// The weights that a trainer saved, native or not.
 Status read_checkpoint(const fs::path& checkpoint, std::span<const actors::TensorToRead> expected) {
   const fs::path file = checkpoint / actors::kWeightsFile;
   std::error_code ignored;
   if (!fs::exists(file, ignored)) {
-    return Error{ErrorCode::NotFound,
-                 fmt::format("{} has no {}: the run's own trainer saves its weights under another "
-                             "name (docs/write-a-role.md says how to save them for this)",
-                             checkpoint.string(),
-                             actors::kWeightsFile)};
+    return Error{
+        ErrorCode::NotFound,
+        fmt::format("{} has no {}: the custom trainer of the run saves its weights under another "
+                    "name; docs/write-a-role.md describes how to save them for an export",
+                    checkpoint.string(),
+                    actors::kWeightsFile)};
   }
   TEMPER_TRY(const std::string bytes, read_file(file));
   const auto read = [&]() -> Status {
@@ -68,7 +69,7 @@ Status read_checkpoint(const fs::path& checkpoint, std::span<const actors::Tenso
   return status ? std::move(status) : Status(std::move(status).error().within(file.string()));
 }
 
-/// Of weights that are stored in bfloat16, beside those of the base.
+/// Computes the loss by rounding to bfloat16, relative to the base.
 Result<RoundingLoss> rounding_loss(const ModelFolder& base,
                                    const actors::Layout& layout,
                                    std::span<const float> trained) {
@@ -129,9 +130,9 @@ Result<ExportedModel> find_export_source(const ModelExport& what) {
   const RunDir run(what.run);
   std::error_code ignored;
   if (!fs::exists(run.base(), ignored)) {
-    return Error{ErrorCode::NotFound,
-                 fmt::format("{} is not the folder of a run with a model: it has no base/",
-                             run.root().string())};
+    return Error{
+        ErrorCode::NotFound,
+        fmt::format("{} is not a run folder with a model: it has no base/", run.root().string())};
   }
   TEMPER_TRY(const ModelFolder base, base_of(run));
   ExportedModel source{PolicyVersion(0), run.base(), what.type.value_or(base.type())};
@@ -152,7 +153,8 @@ Result<ExportedModel> find_export_source(const ModelExport& what) {
 Result<ExportedModel> export_model(const ModelExport& what) {
   std::error_code ignored;
   if (fs::exists(what.to, ignored) && !fs::is_empty(what.to, ignored))
-    return invalid_input(what.to.string() + " is there already, and not empty");
+    return invalid_input(what.to.string() +
+                         " already exists and is not empty; choose another folder");
   TEMPER_TRY(ExportedModel exported, find_export_source(what));
   const fs::path of_base = RunDir(what.run).base();
   TEMPER_TRY(const ModelFolder base, base_of(RunDir(what.run)));

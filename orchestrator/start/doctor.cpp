@@ -23,7 +23,7 @@ using State = Finding::State;
 constexpr std::uintmax_t kLeastShared = std::uintmax_t{256} << 20;
 constexpr std::uintmax_t kLeastDisk = std::uintmax_t{1} << 30;
 constexpr rlim_t kFewDescriptors = 1024;
-/// Python may take so long to start on a busy machine.
+/// Time limit; Python may start slowly on a busy machine.
 constexpr int kPatienceMs = 20'000;
 
 std::string gibibytes(std::uintmax_t bytes) {
@@ -37,26 +37,28 @@ Finding program(const fs::path& folder, const std::string& name, bool always) {
   return {always ? State::Missing : State::Note,
           name,
           "not in " + folder.string(),
-          "build or install all programs: `./x build`, or the package"};
+          "build all programs (`./x build`) or install the package"};
 }
 
 Finding cores() {
   const std::size_t n = actors::usable_cores().size();
   return {n > 1 ? State::Fine : State::Note,
           "cores",
-          fmt::format("{} to use", n),
-          n > 1 ? "" : "one card is one core: `placement.cards: 1`, `placement.mode: colocated`"};
+          fmt::format("{} usable", n),
+          n > 1 ? ""
+                : "set `placement.cards: 1` and `placement.mode: colocated`, because a device is "
+                  "one core"};
 }
 
 Finding memory() {
   const auto bytes = memory_here();
   return {State::Fine,
           "memory",
-          bytes ? gibibytes(static_cast<std::uintmax_t>(bytes->count())) : "not known",
+          bytes ? gibibytes(static_cast<std::uintmax_t>(bytes->count())) : "unknown",
           ""};
 }
 
-/// Free bytes below a folder.
+/// Checks the free bytes in a folder.
 Finding space(const std::string& what,
               const fs::path& folder,
               std::uintmax_t least,
@@ -74,11 +76,11 @@ Finding space(const std::string& what,
           fmt::format("{} free in {}{}",
                       gibibytes(info.available),
                       folder.string(),
-                      writable ? "" : ", which this user may not write to"),
+                      writable ? "" : ", which this user cannot write to"),
           fine ? "" : advice};
 }
 
-/// A run over `transport.kind: ipc`, the default, has its socket in TMPDIR.
+/// A run with `transport.kind: ipc`, the default, puts its socket in TMPDIR.
 Finding sockets() {
   const Status fits = actors::check_ipc_folder();
   return {fits ? State::Fine : State::Missing,
@@ -93,10 +95,10 @@ Finding descriptors() {
   const bool few = known && limit.rlim_max < kFewDescriptors;
   return {few ? State::Note : State::Fine,
           "open files",
-          !known                            ? "not known"
-          : limit.rlim_max == RLIM_INFINITY ? "any number"
+          !known                            ? "unknown"
+          : limit.rlim_max == RLIM_INFINITY ? "unlimited"
                                             : fmt::format("up to {}", limit.rlim_max),
-          few ? "a run takes 64 and 8 for each actor; raise the limit (ulimit -Hn)" : ""};
+          few ? "a run needs 64, and 8 per actor; raise the limit (ulimit -Hn)" : ""};
 }
 
 Finding shipped(const fs::path& configs) {
@@ -105,18 +107,19 @@ Finding shipped(const fs::path& configs) {
   return {there ? State::Fine : State::Note,
           "configurations",
           there ? configs.string() : "none in " + configs.string(),
-          there ? "" : "name their folder in TEMPER_CONFIGS"};
+          there ? "" : "set TEMPER_CONFIGS to the folder of the shipped configurations"};
 }
 
 Finding sandbox() {
   const Status can = actors::check_sandbox(actors::SandboxKind::Namespaces);
-  return {can ? State::Fine : State::Note,
-          "sandbox",
-          can ? "namespaces" : "limits alone: " + can.error().context,
-          can ? "" : "verifiers of others are best run where `verifier.sandbox: namespaces` works"};
+  return {
+      can ? State::Fine : State::Note,
+      "sandbox",
+      can ? "namespaces" : "limits only: " + can.error().context,
+      can ? "" : "run untrusted verifiers on a machine where `verifier.sandbox: namespaces` works"};
 }
 
-/// The first line that a program writes; empty: none in time.
+/// The first line of a program's output; empty: none within the time limit.
 std::string first_line(const std::vector<std::string>& command) {
   const auto process = actors::GuardedProcess::start(command);
   if (!process)
@@ -139,10 +142,10 @@ Finding python() {
   if (!path) {
     return {State::Note,
             "Python",
-            "no " + name,
-            "only for roles and rewards in Python: name an interpreter in TEMPER_PYTHON"};
+            "not found: " + name,
+            "needed only for roles and rewards in Python; set TEMPER_PYTHON to an interpreter"};
   }
-  // The package itself, or what it needs, may be missing.
+  // Either the package itself or one of its dependencies may be missing.
   const std::string said =
       first_line({*path,
                   "-c",
@@ -153,11 +156,11 @@ Finding python() {
   const bool needs = said.starts_with("without ") && said != "without temper";
   return {State::Note,
           "Python",
-          needs ? fmt::format("{} {}, which the package temper needs", *path, said)
-                : *path + " without the package temper",
-          needs ? "only for roles and rewards in Python: apt-get install python3-msgpack "
-                  "python3-numpy python3-zmq, or with pip in an environment of its own"
-                : "only for roles and rewards in Python: docs/install.md"};
+          needs ? fmt::format("{} {}, which the temper package needs", *path, said)
+                : *path + " without the temper package",
+          needs ? "needed only for roles and rewards in Python: apt-get install python3-msgpack "
+                  "python3-numpy python3-zmq, or use pip in a virtual environment"
+                : "needed only for roles and rewards in Python; see docs/install.md"};
 }
 
 }  // namespace
@@ -172,10 +175,13 @@ std::vector<Finding> examine_machine(const fs::path& programs, const fs::path& c
           space("shared memory",
                 "/dev/shm",
                 kLeastShared,
-                "weights and batches go through it; in a container: --shm-size=1g"),
-          space("temporary files", temporary_base(), kLeastDisk, "name another folder in TMPDIR"),
+                "weights and batches pass through it; start a container with --shm-size=1g"),
+          space("temporary files", temporary_base(), kLeastDisk, "set TMPDIR to another folder"),
           sockets(),
-          space("disk", fs::current_path(), kLeastDisk, "runs are written here; name run_dir"),
+          space("disk",
+                fs::current_path(),
+                kLeastDisk,
+                "runs are written here; set run_dir to another folder"),
           descriptors(),
           sandbox(),
           python()};

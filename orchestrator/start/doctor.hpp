@@ -1,4 +1,4 @@
-// What a run needs of a machine, and whether it is there.
+// Checks whether a machine has what runs need.
 #pragma once
 
 #include "core/describe.hpp"
@@ -10,15 +10,17 @@
 namespace temper::orchestrator {
 
 struct Finding {
-  /// Fine; something that only some runs need is not there; something that every run needs is not.
+  /// Fine; Note: something that only some runs need is missing; Missing: something that every run
+  /// needs is missing.
   enum class State { Fine, Note, Missing };
   State state = State::Fine;
   std::string what;
   std::string found;
-  std::string advice;  ///< Empty where it is fine.
+  std::string advice;  ///< Next step; empty if Fine.
 };
 
-/// `programs`: the folder of temper-worker and the others; `configs`: of the shipped ones.
+/// `programs`: folder of temper-worker and the other programs; `configs`: folder of the shipped
+/// configurations.
 std::vector<Finding> examine_machine(const std::filesystem::path& programs,
                                      const std::filesystem::path& configs);
 

@@ -22,14 +22,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the tokenizer of a run is: with the run, once it has begun.
+/// Folder of the tokenizer: the run folder, once the run has started.
 fs::path base_of(const PipelineConfig& config) {
   const fs::path own = RunDir(config.run_dir).base();
   std::error_code ignored;
   return !config.run_dir.empty() && fs::exists(own, ignored) ? own : fs::path(config.model.path);
 }
 
-/// Error: no run can begin with the weights of model.path. One that has begun has its own.
+/// Error: no run can start from the weights in model.path. A started run has its own copy.
 Status check_model(const PipelineConfig& config) {
   if (config.policy != actors::PolicyKind::Torch || config.model.path.empty() ||
       base_of(config) != config.model.path)
@@ -39,7 +39,7 @@ Status check_model(const PipelineConfig& config) {
   return folder.check(layout);
 }
 
-/// Each line of an error about a file, at the key that names the file.
+/// Adds each line of an error about a file as an issue at the key that names the file.
 void blame(const std::string& key, std::string_view context, std::vector<BrokenRule>& broken) {
   while (!context.empty()) {
     const std::size_t end = std::min(context.find('\n'), context.size());
@@ -48,7 +48,7 @@ void blame(const std::string& key, std::string_view context, std::vector<BrokenR
   }
 }
 
-/// The longest prompt of training and evaluation. None: the reasons are in `broken`.
+/// The longest prompt of training and evaluation. None: `broken` has the reasons.
 std::optional<Tokens> longest_prompt(const PipelineConfig& config,
                                      std::vector<BrokenRule>& broken) {
   const auto prompts = actors::make_prompt_source(config.task, config.seed, answer_rule(config));
@@ -109,11 +109,10 @@ std::vector<BrokenRule> rules_of_this_machine(const PipelineConfig& config) {
   if (config.hardware == HardwareKind::Local && cards_here(config) > cores) {
     broken.push_back(
         {{"placement.cards"},
-         fmt::format("{} cards, but this machine has {} cores to use; set it to at most {}{}",
+         fmt::format("must be at most {}, the usable cores of this machine, found {}{}",
+                     cores,
                      config.placement.cards,
-                     cores,
-                     cores,
-                     cores == 1 ? " and placement.mode to colocated" : "")});
+                     cores == 1 ? "; also set placement.mode to colocated" : "")});
   }
   return broken;
 }

@@ -1,4 +1,4 @@
-// What a configuration asks of this machine.
+// Rules of a configuration that depend on this machine.
 #pragma once
 
 #include "orchestrator/pipeline/resolve.hpp"
@@ -8,11 +8,11 @@
 
 namespace temper::orchestrator {
 
-/// What is wrong with a configuration on this machine: its model folder, its prompts, the programs
-/// and the Python that it names, its cores. May take as long as importing that Python does.
+/// Issues of a configuration on this machine: its model folder, prompts, programs, Python modules
+/// and cores. May take as long as importing the Python modules does.
 std::vector<BrokenRule> rules_of_this_machine(const PipelineConfig& config);
 
-/// Cards of this machine that a run needs: beyond those only attached workers have any.
+/// Number of this machine's cores that a run needs; only attached workers use cards beyond it.
 std::int32_t cards_here(const PipelineConfig& config);
 
 }  // namespace temper::orchestrator

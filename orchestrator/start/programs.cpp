@@ -15,15 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file that an interpreter is to run. None: the program is no interpreter, or has options
-/// first.
+/// The script that an interpreter is asked to run. None: the program is not an interpreter, or
+/// options come first.
 std::optional<fs::path> script_of(const std::vector<std::string>& command) {
   constexpr std::array<std::string_view, 8> kInterpreters{
       "python", "bash", "sh", "dash", "perl", "ruby", "node", "julia"};
   std::string name = fs::path(command.front()).filename().string();
   while (!name.empty() &&
          (std::isdigit(static_cast<unsigned char>(name.back())) != 0 || name.back() == '.'))
-    name.pop_back();  // python3.11
+    name.pop_back();  // As in python3.11.
   if (command.size() < 2 || command[1].empty() || command[1].starts_with('-') ||
       std::ranges::find(kInterpreters, name) == kInterpreters.end())
     return std::nullopt;
@@ -43,13 +43,13 @@ class Programs {
     std::error_code ignored;
     if (const auto script = script_of(command); script && !fs::exists(*script, ignored)) {
       missing_.push_back({{key},
-                          fmt::format("no file {} for {}, seen from {}",
+                          fmt::format("script {} of {} does not exist; the working folder is {}",
                                       script->string(),
                                       command.front(),
                                       fs::current_path().string())});
     }
   }
-  /// Of workers that this run starts; those that attach are others' business.
+  /// For workers that this run starts; programs of attached workers are not checked.
   void need(const actors::EngineConfig& engine, LaunchKind launch, const std::string& section) {
     if (launch == LaunchKind::Attach)
       return;
@@ -58,7 +58,7 @@ class Programs {
     if (engine.kind == actors::EngineKind::Python)
       need_python(engine.python, section + ".engine.python", section + ".engine.kind");
   }
-  /// `given`: by the key `named`; else the one that `kind` asks for.
+  /// `given`: interpreter in the key `named`; if empty, the default one, which `kind` needs.
   void need_python(const std::string& given, const std::string& named, const std::string& kind) {
     need(given.empty() ? actors::default_python() : given, given.empty() ? kind : named);
   }

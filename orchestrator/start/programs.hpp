@@ -1,4 +1,4 @@
-// The programs of the user that a run starts: whether they are there is known before it begins.
+// Checks, before a run, that the user programs it starts exist.
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
@@ -8,7 +8,7 @@
 
 namespace temper::orchestrator {
 
-/// Each program that is not there, by the key that names it.
+/// One issue for each missing program, at the key that names it.
 std::vector<BrokenRule> missing_programs(const PipelineConfig& config);
 
 }  // namespace temper::orchestrator

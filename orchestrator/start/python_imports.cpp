@@ -20,10 +20,10 @@ namespace {
 
 using actors::RoleKind;
 
-/// Modules that import a framework for accelerators take as long on a busy machine.
+/// Time limit; modules that import a framework for accelerators load slowly on a busy machine.
 constexpr Duration kLongestImport = std::chrono::minutes(2);
 
-/// What `python -m temper.check` is asked.
+/// A line of the input of `python -m temper.check`.
 struct Import {
   std::string kind;
   std::string key;
@@ -54,7 +54,7 @@ void add_role(const PipelineConfig& config,
     asked.push_back({"function", "verifier.functions", name});
 }
 
-/// Where the user names the interpreter of these imports.
+/// The key that names the interpreter of these imports.
 std::string interpreter_key(const std::vector<Import>& imports) {
   const std::string& key = imports.front().key;
   return key.ends_with(".use") ? key.substr(0, key.rfind('.')) + ".python" : "reward.engine.python";
@@ -67,7 +67,7 @@ std::string last_words(const std::filesystem::path& log) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-/// What a report says of each import, in their order, and of the one that ended the interpreter.
+/// Reports the result of each import, in order, and the import that ended the interpreter.
 std::vector<BrokenRule> problems_in(const std::string& report,
                                     const std::vector<Import>& imports,
                                     const Status& ended) {
@@ -112,8 +112,8 @@ Result<std::vector<BrokenRule>> import_with(const std::string& python,
     return std::vector<BrokenRule>();
   return std::vector<BrokenRule>{
       {{imports.front().key},
-       fmt::format("{} cannot use the package temper: {}; name an interpreter that has it in "
-                   "TEMPER_PYTHON or {}, or install it into this one with `pip install ./python` "
+       fmt::format("{} cannot import the temper package: {}; set an interpreter that has it in "
+                   "TEMPER_PYTHON or {}, or install the package with `pip install ./python` "
                    "(docs/install.md)",
                    program,
                    last_words(log),

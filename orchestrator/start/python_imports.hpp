@@ -1,4 +1,4 @@
-// Whether a run finds what its configuration names in Python.
+// Checks that the Python modules of a configuration can be imported.
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
@@ -6,8 +6,8 @@
 
 namespace temper::orchestrator {
 
-/// Imports each function and class once, in the interpreter and the folder that its worker would
-/// have. What only takes long is not judged. Requires: the interpreters are there.
+/// Imports each function and class once, with the interpreter and the working folder of its worker.
+/// An import that exceeds the time limit is not reported. Requires: the interpreters exist.
 std::vector<BrokenRule> broken_imports(const PipelineConfig& config);
 
 }  // namespace temper::orchestrator

@@ -11,7 +11,7 @@ namespace temper::orchestrator {
 
 struct RunSignals::Impl {
   explicit Impl(std::function<void(int)> e) : end(std::move(e)) {
-    struct sigaction current {};  // nohup ignores it
+    struct sigaction current {};  // nohup ignores SIGHUP.
     if (::sigaction(SIGHUP, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
       signals.add(SIGHUP);
     await();
@@ -44,7 +44,7 @@ struct RunSignals::Impl {
   boost::asio::signal_set signals{io, SIGINT, SIGTERM, SIGUSR1};
   std::mutex mutex;
   Phase phase = Phase::Startup;
-  int came = 0;  ///< The last signal; 0: none.
+  int came = 0;  ///< Last signal; 0: none.
   std::thread thread;
 };
 

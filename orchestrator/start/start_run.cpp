@@ -72,7 +72,7 @@ Result<std::unique_ptr<ActorHost>> make_host(const RunPlan& plan,
   return std::unique_ptr<ActorHost>(std::move(host));
 }
 
-/// Null for a run whose work is only counted.
+/// Null if the run is only counted, without a policy.
 Result<std::unique_ptr<ContentSource>> make_content(const RunPlan& plan,
                                                     boost::asio::io_context& io,
                                                     const Log& log) {
@@ -83,7 +83,7 @@ Result<std::unique_ptr<ContentSource>> make_content(const RunPlan& plan,
   return std::unique_ptr<ContentSource>(std::move(content));
 }
 
-/// A driver and the loop that its workers talk through.
+/// A driver, and the event loop of its workers.
 struct VirtualRun {
   boost::asio::io_context io{1};
   std::unique_ptr<VirtualDriver> driver;
@@ -139,10 +139,10 @@ void ignore_write_signals() {
 }
 
 Status provide_descriptors(const ResolvedPipeline& pipeline) {
-  // The processes of a twin besides: three, and a rollout for each engine at most.
+  // A twin also has three processes, and at most one rollout per engine.
   const std::size_t slots = pipeline.slots.size();
   const std::size_t actors = is_twin(pipeline.config) ? 2 * slots + 4 : slots;
-  // Over tcp besides: connections of strangers, before they are turned away.
+  // Over TCP, unauthenticated peers also hold connections until they are rejected.
   const bool tcp = pipeline.config.transport.kind == TransportKind::Tcp;
   const rlim_t needed = 64 + 8 * static_cast<rlim_t>(actors) + (tcp ? 128 : 0);
   rlimit limit{};
@@ -151,7 +151,7 @@ Status provide_descriptors(const ResolvedPipeline& pipeline) {
   limit.rlim_cur = std::min(needed, limit.rlim_max);
   if (limit.rlim_max < needed || ::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
     return Error{ErrorCode::Unavailable,
-                 fmt::format("this run needs {} file descriptors, but may have {}; raise the limit "
+                 fmt::format("this run needs {} file descriptors, but the limit is {}; raise it "
                              "(ulimit -Hn)",
                              needed,
                              limit.rlim_max)};
@@ -178,7 +178,7 @@ Result<bool> has_nothing_to_do(const RunPlan& plan) {
 
 namespace {
 
-/// Puts back the settings that the log knows, and says on stderr which are undone.
+/// Restores the settings that the log has, and reports on stderr those that are undone.
 Status undo_unrecorded_changes(const RunDir& run_dir) {
   TEMPER_TRY(const std::size_t unrecorded, unrecorded_changes(run_dir));
   if (unrecorded == 0)
@@ -190,16 +190,16 @@ Status undo_unrecorded_changes(const RunDir& run_dir) {
     return {};
   const auto changes = changed_settings(*undone, *restored);
   if (!changes.empty()) {
-    std::fputs(("temper: the run ended before these settings took effect; they are undone:\n" +
-                changes_text(changes))
-                   .c_str(),
-               stderr);
+    std::fputs(
+        ("temper: these settings are undone, because the run ended before they took effect:\n" +
+         changes_text(changes))
+            .c_str(),
+        stderr);
   }
   return {};
 }
 
-/// What is wrong with a run to be resumed and can be set right is, and is said on stderr; so are
-/// settings that are other ones than it had.
+/// Repairs what can be repaired before a resume, and reports it and the changed settings on stderr.
 Status set_right(const RunDir& run_dir, RunPlan& plan) {
   TEMPER_TRY_STATUS(run_dir.settle_inputs());
   TEMPER_TRY_STATUS(run_dir.check_inputs());
@@ -215,13 +215,12 @@ Status set_right(const RunDir& run_dir, RunPlan& plan) {
   if (plan.changes.empty())
     return {};
   std::fputs(
-      ("temper: the run goes on with other settings:\n" + changes_text(plan.changes)).c_str(),
+      ("temper: the run continues with changed settings:\n" + changes_text(plan.changes)).c_str(),
       stderr);
   return run_dir.replace_config(to_yaml(plan.pipeline.config));
 }
 
-/// A run that failed before its first update has nothing to be gone on with: it makes room for the
-/// next try, and is kept beside it.
+/// Moves a run aside that failed before its first step: there is nothing to resume.
 Status make_room(const RunPlan& plan) {
   const RunDir run_dir(plan.run_dir);
   const fs::path log = run_dir.file("events.log");
@@ -230,19 +229,20 @@ Status make_room(const RunPlan& plan) {
   TEMPER_TRY(const RunLock lock, run_dir.lock());
   const fs::path kept = free_name(plan.run_dir.string() + ".failed");
   TEMPER_TRY_STATUS(rename_durably(plan.run_dir, kept));
-  std::fputs(fmt::format("temper: the run in {} had failed before its first update; it is kept as "
-                         "{}\n",
-                         plan.run_dir.string(),
-                         kept.string())
-                 .c_str(),
-             stderr);
+  std::fputs(
+      fmt::format("temper: the previous run in {} failed before its first step; it is kept as "
+                  "{}\n",
+                  plan.run_dir.string(),
+                  kept.string())
+          .c_str(),
+      stderr);
   return {};
 }
 
 }  // namespace
 
 Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signals) {
-  ::umask(0077);  // Prompts, weights and logs are its user's: also what its processes write.
+  ::umask(0077);  // Prompts, weights and logs are private, also those that child processes write.
   const RunDir run_dir(plan.run_dir);
   const bool from_start = plan.from == RunPlan::From::Start;
   if (from_start) {
@@ -252,7 +252,7 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signa
   TEMPER_TRY(RunLock lock, run_dir.lock());
   TEMPER_TRY_STATUS(decline_older_request(plan.run_dir));
   if (from_start) {
-    // Of a start that failed, perhaps with another model; what is made is found again in the cache.
+    // Left by a failed start, perhaps with another model. A pretrained base is in the cache.
     std::error_code ignored;
     if (fs::exists(run_dir.file("config.yaml"), ignored))
       fs::remove_all(run_dir.base(), ignored);
@@ -276,8 +276,8 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signa
   const RealClock clock;
   ProgressLine progress(std::cerr, progress_of_stderr(), clock, "temper");
   if (shown == PretrainLine::Shown) {
-    options.on_progress = [&](std::string_view line) {  // Nothing is said of one in the cache.
-      progress.show("making the base checkpoint", line);
+    options.on_progress = [&](std::string_view line) {  // Not called if the base is in the cache.
+      progress.show("pretraining the base checkpoint", line);
     };
   }
   if (signals != nullptr) {
@@ -313,7 +313,7 @@ Result<RunDriver> make_driver(const RunPlan& plan, const RunObserver& observer, 
 
 namespace {
 
-/// As prepare_run(). None: the user wants to stop; `why` says in what.
+/// As prepare_run(). None: the user stopped the run; `why` has the reason.
 Result<std::optional<RunLock>> prepare_unless_stopped(RunPlan& plan, std::string& why) {
   StopSignals signals;
   auto lock = prepare_run(plan, PretrainLine::Quiet);

@@ -149,9 +149,9 @@ TEST_F(ModelExportTest, ADamagedCheckpointIsPassedOverAndRefusedWhereItIsNamed) 
 }
 
 TEST_F(ModelExportTest, WhatIsNotThereIsSaidWithWhatIs) {
-  EXPECT_NE(refusal("").find("no whole checkpoint; there are: none"), std::string::npos);
+  EXPECT_NE(refusal("").find("no intact checkpoint; found: none"), std::string::npos);
   save(20);
-  EXPECT_NE(refusal("@21").find("of version 21; there are: 20"), std::string::npos);
+  EXPECT_NE(refusal("@21").find("of version 21; found: 20"), std::string::npos);
   EXPECT_FALSE(find_export_source(parse_export_source(run().root().string() + "@21").value()));
   EXPECT_TRUE(find_export_source(parse_export_source(run().root().string() + "@20").value()));
   EXPECT_NE(refusal("@x").find("expected RUN, RUN@best or RUN@STEP"), std::string::npos);
@@ -165,7 +165,7 @@ TEST_F(ModelExportTest, NothingIsWrittenOverWhatIsThere) {
   save(20);
   fs::create_directory(to());
   EXPECT_EQ(refusal(""), "") << "an empty folder is no loss";
-  EXPECT_NE(refusal("").find("is there already, and not empty"), std::string::npos);
+  EXPECT_NE(refusal("").find("already exists and is not empty"), std::string::npos);
 }
 
 TEST_F(ModelExportTest, ACheckpointOfAnotherModelNamesTheTensor) {

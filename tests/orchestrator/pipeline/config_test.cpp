@@ -388,7 +388,7 @@ TEST(Check, LooksAtFilesProgramsCardsAndTheLongestPrompt) {
             std::string::npos);
   EXPECT_NE(said({"alarms.on_alarm=[/no/such/program]"}).find("alarms.on_alarm"),
             std::string::npos);
-  EXPECT_NE(said({"placement.cards=4096"}).find("this machine has"), std::string::npos);
+  EXPECT_NE(said({"placement.cards=4096"}).find("cores of this machine"), std::string::npos);
   EXPECT_NE(said({"model.context=8"}).find("model.context"), std::string::npos);
 }
 
