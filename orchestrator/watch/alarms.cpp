@@ -10,7 +10,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Leases of actors that were lost are answered by nobody.
+/// Older leases are dropped, because those of lost actors are never answered.
 constexpr Duration kOldest = std::chrono::hours(6);
 
 double reward_of(const MetricsLine& l) {
@@ -33,7 +33,7 @@ double wait_of(const MetricsLine& l) {
   return sum;
 }
 
-/// The first metric that is no number; empty: none.
+/// Name of the first metric that is not finite; empty if all are finite.
 std::string not_finite(const MetricsLine& l) {
   const actors::UpdateMetrics& m = l.metrics;
   const std::pair<const char*, double> all[] = {{"loss", m.loss},
@@ -49,7 +49,7 @@ std::string not_finite(const MetricsLine& l) {
   return {};
 }
 
-/// A role that computes such numbers ends with these words, or is caught with them.
+/// A role that computes such a number fails with one of these texts, or is reported with it.
 bool tells_of_no_number(std::string_view reason) {
   constexpr std::string_view kWords[] = {
       "not finite", "both finite", "finite number", " is nan", " is -nan", " is inf", " is -inf"};
@@ -89,7 +89,7 @@ double Alarms::before(Figure figure) const {
 std::vector<Alarm> Alarms::on_update(const MetricsLine& line) {
   if (!config_.enabled)
     return {};
-  if (line.step.value() <= step_) {  // the run went back
+  if (line.step.value() <= step_) {  // The run rolled back.
     lines_.clear();
     best_.reset();
     lowest_.reset();
@@ -104,7 +104,7 @@ std::vector<Alarm> Alarms::on_update(const MetricsLine& line) {
   judge(AlarmKind::NotFinite,
         !bad.empty(),
         "",
-        fmt::format("{} of update {} is not a finite number", bad, step_));
+        fmt::format("{} of step {} is not a finite number", bad, step_));
   if (lines_.size() >= kRecent)
     check_learning();
   check_engines(line.time);
@@ -115,20 +115,21 @@ void Alarms::check_learning() {
   const double reward = recent(reward_of);
   best_ = std::max(best_.value_or(reward), reward);
   lowest_ = std::min(lowest_.value_or(reward), reward);
-  judge(
-      AlarmKind::RewardCollapse,
-      *best_ - *lowest_ > kClear && reward < *lowest_ + (*best_ - *lowest_) / 2 &&
-          reward < *best_ - kClear && enough() && reward < before(reward_of) - kClear,
-      "",
-      fmt::format(
-          "mean reward of the last {} updates is {:.3f}; it was {:.3f}", kRecent, reward, *best_));
+  judge(AlarmKind::RewardCollapse,
+        *best_ - *lowest_ > kClear && reward < *lowest_ + (*best_ - *lowest_) / 2 &&
+            reward < *best_ - kClear && enough() && reward < before(reward_of) - kClear,
+        "",
+        fmt::format("mean reward of the last {} steps is {:.3f}; the best was {:.3f}",
+                    kRecent,
+                    reward,
+                    *best_));
   if (!enough())
     return;
   const double entropy = recent(entropy_of), entropy_before = before(entropy_of);
   judge(AlarmKind::EntropyCollapse,
         entropy_before > 0.01 && entropy < entropy_before / 5 && reward <= before(reward_of),
         "",
-        fmt::format("entropy fell from {:.4f} to {:.4f} and the reward did not grow",
+        fmt::format("entropy fell from {:.4f} to {:.4f} while the reward did not grow",
                     entropy_before,
                     entropy));
   const double kl = recent(kl_of), kl_before = before(kl_of);
@@ -142,7 +143,7 @@ void Alarms::check_learning() {
         recently >= kLeastRecent && wait > wait_before + 0.3,
         "",
         fmt::format(
-            "cards wait for {:.0f} % of the time; it was {:.0f} %", wait * 100, wait_before * 100));
+            "cards wait {:.0f} % of the time, up from {:.0f} %", wait * 100, wait_before * 100));
 }
 
 void Alarms::take_actors(const std::vector<ActorSpec>& actors) {
@@ -196,7 +197,7 @@ void Alarms::check_engines(Time now) {
   for (Engine& engine : engines_) {
     if (!engine.generates)
       continue;
-    if (engine.seconds > 0 && engine.tokens > 0) {  // else it did not work: nothing is known
+    if (engine.seconds > 0 && engine.tokens > 0) {  // An idle engine has no speed.
       speeds.push_back(engine.tokens / engine.seconds);
       measured.push_back(&engine);
     }
@@ -207,7 +208,7 @@ void Alarms::check_engines(Time now) {
       judge(AlarmKind::SlowEngine,
             speeds[i] < usual / 2,
             measured[i]->name,
-            fmt::format("responses of {} get {:.1f} tokens a second; those of its siblings {:.1f}",
+            fmt::format("responses of {} get {:.1f} tokens/s; those of the median engine {:.1f}",
                         measured[i]->name,
                         speeds[i],
                         usual));
@@ -236,22 +237,24 @@ std::vector<Alarm> Alarms::on_health(const Health& h) {
     judge(AlarmKind::MemoryGrowth,
           now > first + first / 2 && now > first + (std::int64_t{256} << 20),
           "",
-          fmt::format("the run's processes hold {} MiB; {} MiB after {}",
+          fmt::format("the processes of the run hold {} MiB, up from {} MiB {} after the start",
                       now >> 20,
                       first >> 20,
                       to_text(kWarmUp)));
   }
-  judge(AlarmKind::DiskAlmostFull,
-        h.disk_free < config_.disk_free,
-        "",
-        fmt::format("{} MiB are free for the run's folder", h.disk_free.count() >> 20));
+  judge(
+      AlarmKind::DiskAlmostFull,
+      h.disk_free < config_.disk_free,
+      "",
+      fmt::format("only {} MiB are free on the disk of the run folder", h.disk_free.count() >> 20));
   const Duration still = h.wall - *progress_;
   if (!h.over && steps_.size() >= 3) {
     const double usual = median({steps_.begin(), steps_.end()});
-    judge(AlarmKind::NoProgress,
-          still >= kLeastWait && seconds(still) > config_.no_progress * usual,
-          "",
-          fmt::format("no update for {:.0f} s; one takes {:.2f} s", seconds(still), usual));
+    judge(
+        AlarmKind::NoProgress,
+        still >= kLeastWait && seconds(still) > config_.no_progress * usual,
+        "",
+        fmt::format("no step for {:.0f} s; the median step takes {:.2f} s", seconds(still), usual));
   }
   return take();
 }

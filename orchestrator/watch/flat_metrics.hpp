@@ -1,5 +1,5 @@
-// The figures of a line of metrics.jsonl as a flat list: `tokens_per_s/raw`, `states/decode`. And
-// the names under which other systems' dashboards know some of them.
+// The figures of a line of metrics.jsonl as a flat list (`tokens_per_s/raw`, `states/decode`), and
+// their names in the dashboards of other systems.
 #pragma once
 
 #include "orchestrator/pipeline/watch_sections.hpp"
@@ -15,21 +15,21 @@ namespace temper::orchestrator {
 
 using FlatMetrics = std::vector<std::pair<std::string, double>>;
 
-/// Every number and truth value of a line of metrics.jsonl, in its order; names of nested ones are
-/// joined by `/`. None: it is no such line (it is still being written).
+/// Every number and boolean of a line of metrics.jsonl, in its order; nested names are joined by
+/// `/`. None: the line is invalid (for instance still being written).
 std::optional<FlatMetrics> flatten_line(std::string_view line);
 
-/// A metric of ours and what others call it, with a space between several names; empty: they have
-/// none that means the same.
+/// A metric of Temper and its names in other systems, separated by spaces; empty: no metric with
+/// the same meaning.
 struct Alias {
   std::string_view ours, trl, verl, prime_rl;
-  std::string_view doc;  ///< What ours is, in one sentence.
+  std::string_view doc;  ///< Definition, in one sentence.
   std::string_view in(AliasTable table) const;
 };
-/// Every name of ours that a line may hold, with one sentence each. Names of states are one line.
+/// Every metric that a line may have, with its definition. All states are one entry.
 std::span<const Alias> metric_names();
 
-/// `flat` again, with the names of these systems behind our own.
+/// `flat`, with the names in these systems appended.
 FlatMetrics with_aliases(FlatMetrics flat, const std::vector<AliasTable>& tables);
 
 }  // namespace temper::orchestrator

@@ -13,10 +13,10 @@ namespace fs = std::filesystem;
 
 Status keep_prediction(const fs::path& run_dir, const Prediction& prediction) {
   if (!fs::exists(run_dir / "config.yaml") || !fs::exists(run_dir / "events.log")) {
-    return invalid_input(
-        fmt::format("{} holds no run to keep a prediction in: it has no config.yaml or no "
-                    "events.log",
-                    run_dir.string()));
+    return invalid_input(fmt::format(
+        "{} is not a run folder, so the prediction cannot be saved: it has no config.yaml or no "
+        "events.log",
+        run_dir.string()));
   }
   TEMPER_TRY(AppendFile file, AppendFile::open(run_dir / kPredictionsFile));
   return file.append(to_json(prediction) + "\n");

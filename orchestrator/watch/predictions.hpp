@@ -1,6 +1,6 @@
-// predictions.jsonl: what the study commands said a run would gain by a change, kept beside the run
-// so that the page can show it where it says what was lost. A line per answer; of two for the same
-// change the later one counts.
+// predictions.jsonl: gains that study commands predicted for a change of a run, kept in the run
+// folder so that the page can show them beside the losses. One line per answer; a later one for the
+// same change replaces an earlier one.
 #pragma once
 
 #include "core/files.hpp"
@@ -14,14 +14,14 @@
 namespace temper::orchestrator {
 
 inline constexpr std::string_view kPredictionsFile = "predictions.jsonl";
-/// The change that stands for the best configuration a search has found.
+/// The change that stands for the best configuration found by a search.
 inline constexpr std::string_view kTunedChange = "tune";
 
 struct Prediction {
   std::string change;  ///< "key=value ...", as given to `temper whatif`; or kTunedChange.
-  double gain = 0;     ///< Of trained tokens/s, relative: 0.1 is a tenth more.
-  double error = 0;    ///< What the same prediction misses of what is known; no gain below is told
-                       ///< apart from none.
+  double gain = 0;     ///< Relative change of trained tokens/s: 0.1 is 10 % more.
+  double error = 0;  ///< Relative error of the same prediction where the truth is known; a smaller
+                     ///< gain is not significant.
 };
 template <class V>
 void describe(V& v, Prediction& p) {
@@ -30,9 +30,9 @@ void describe(V& v, Prediction& p) {
   v.field(3, "error", p.error);
 }
 
-/// Appends it to the run's. Errors: the folder holds no run; it cannot be written.
+/// Appends a prediction to the run folder. Errors: not a run folder; it cannot be written.
 Status keep_prediction(const std::filesystem::path& run_dir, const Prediction& prediction);
-/// The latest of each change; a line that is none is left out.
+/// The latest prediction for each change; invalid lines are skipped.
 std::vector<Prediction> read_predictions(const UntrustedFolder& run_dir);
 
 }  // namespace temper::orchestrator

@@ -14,25 +14,25 @@ namespace {
 
 using Order = SampleQuery::Order;
 
-/// Lines of one group, and what they are sorted by.
+/// Lines of one group, and their sort key.
 struct Candidate {
   std::string_view head() const { return std::string_view(lines.front()).substr(0, head_size); }
 
   std::vector<std::string> lines;
-  std::size_t head_size = 0;  ///< Of a line: what names its step and its group.
+  std::size_t head_size = 0;  ///< Bytes at the front of each line that name step and group.
   bool has_text = false;
   Spread reward;
-  double rank = 0;  ///< The lowest come first.
+  double rank = 0;  ///< Lowest first.
 };
 
-/// The value of a key of a line, without reading all of it: within texts quotes are escaped, so
-/// that what is looked for stands in no text. Empty: the line has no such key.
+/// The value of a key of a line, without parsing the line: quotes inside texts are escaped, so the
+/// search text cannot occur in one. Empty: the line does not have the key.
 std::string_view value_of(std::string_view line, std::string_view key) {
   const std::size_t at = line.find(key);
   return at == std::string_view::npos ? std::string_view() : line.substr(at + key.size());
 }
 
-/// How long the part is that names the step and the group; 0: it names none.
+/// Length of the front part that names step and group; 0: it names none.
 std::size_t head_size_of(std::string_view line) {
   const std::size_t at = line.find(",\"place\":");
   return at == std::string_view::npos ? 0 : at;
@@ -44,7 +44,7 @@ bool has_text(std::string_view line, std::string_view text) {
   return sample && (in(sample->prompt) || in(sample->response) || in(sample->answer));
 }
 
-/// Puts the lines of the file together into groups, and keeps those that are asked for.
+/// Collects the lines of the file into groups, and keeps the groups that match.
 class Collector {
  public:
   explicit Collector(const SampleQuery& query)
@@ -53,8 +53,8 @@ class Collector {
         quoted_(to_json(query.text)) {}
 
   void add(std::string_view line) {
-    // A line begins with its step; texts are escaped as JSON has them: most lines are passed over
-    // unread.
+    // A line begins with its step, and texts are escaped as in JSON, so that most lines are skipped
+    // without parsing.
     const std::string_view reward = value_of(line, ",\"reward\":");
     if (!line.starts_with(begin_) || reward.empty())
       return;
@@ -74,7 +74,7 @@ class Collector {
     group_->lines.emplace_back(line);
   }
 
-  /// After the last line.
+  /// Call after the last line.
   FoundSamples take() {
     finish();
     for (Candidate& group : kept_) {
@@ -122,7 +122,7 @@ class Collector {
   FoundSamples found_;
 };
 
-/// Whether the task of the run writes its answers with the last digit first.
+/// Whether the task of the run writes answers with the least significant digit first.
 bool answers_are_reversed(const std::filesystem::path& run_dir) {
   if (!read_file(UntrustedFolder(run_dir), "config.yaml"))
     return false;

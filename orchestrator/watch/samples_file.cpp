@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Fills in what is the same for all responses of the group.
+/// Fills in what all responses of the group share.
 Sample sample_of(const ReleasedGroup& group, const RunMetrics& metrics) {
   Sample s;
   s.group = group.release.group.value();
@@ -40,7 +40,7 @@ Sample sample_of(const ReleasedGroup& group, const RunMetrics& metrics) {
   return s;
 }
 
-/// `s` is what all responses of the group have in common.
+/// `s` has what all responses of the group share.
 Sample sample_of(Sample s, const ResponsePayload& p, const actors::Tokenizer& tokenizer) {
   if (!p.failure.empty()) {
     s.outcome = Outcome::Failed;
@@ -70,7 +70,7 @@ Sample sample_of(Sample s, const ResponsePayload& p, const actors::Tokenizer& to
   return s;
 }
 
-/// 20 bits that depend on the number of the group alone; the lowest are kept first.
+/// 20 bits that depend only on the number of the group; groups with low values are kept first.
 std::uint64_t drawn_for(GroupId group) {
   const std::uint64_t id = group.value();
   return hash64(std::as_bytes(std::span(&id, 1))) >> 44;
@@ -101,7 +101,7 @@ Status SamplesFile::add(const ReleasedGroup& group, const RunMetrics& metrics) {
   for (s.place = 0; s.place < group.payload.responses.size(); ++s.place) {
     const ResponsePayload& p = group.payload.responses[s.place];
     if (p.tokens.empty() && p.segments.empty() && p.failure.empty())
-      continue;  // it was never generated
+      continue;  // Never generated.
     lines += to_json(sample_of(s, p, group.tokenizer)) + "\n";
   }
   return lines.empty() ? Status() : append(lines);
@@ -126,7 +126,7 @@ Status SamplesFile::append(const std::string& lines) {
 
 namespace {
 
-/// False: the visitor has enough.
+/// False: the visitor stopped.
 Result<bool> read_lines(FileReader file, const std::function<LineVisit(std::string_view)>& visit) {
   constexpr std::size_t kPiece = std::size_t{1} << 18;
   constexpr std::size_t kLongestLine = std::size_t{256} << 20;
@@ -142,7 +142,7 @@ Result<bool> read_lines(FileReader file, const std::function<LineVisit(std::stri
     }
     text.erase(0, begin);
     if (text.size() > kLongestLine)
-      return corrupt(fmt::format("a line of more than {} bytes", kLongestLine));
+      return corrupt(fmt::format("a line is longer than {} bytes", kLongestLine));
   }
   return true;
 }
@@ -193,17 +193,17 @@ namespace {
 /// Why a folder has no samples.
 std::string why_none(const fs::path& run_dir) {
   if (!open_to_read(UntrustedFolder(run_dir), "events.log"))
-    return "it holds no run";
+    return "it is not a run folder";
   if (!read_file(UntrustedFolder(run_dir), "config.yaml"))
-    return "and its config.yaml cannot be read";
+    return "its config.yaml cannot be read";
   const auto config = load_config(run_dir / "config.yaml");
   if (!config)
-    return "and its config.yaml cannot be read";
+    return "its config.yaml cannot be read";
   if (config->hardware == HardwareKind::Simulated || config->policy != actors::PolicyKind::Torch)
-    return "what it generates has no text, since it has no real policy";
+    return "the run has no text, because its policy is synthetic";
   if (config->samples.share == 0)
-    return "`samples.share` is 0; a resume may change it: --set samples.share=0.05";
-  return fmt::format("no group of the {:g} % that are kept (samples.share) is done yet",
+    return "`samples.share` is 0; change it when you resume the run: --set samples.share=0.05";
+  return fmt::format("none of the {:g} % of groups that are saved (samples.share) is finished yet",
                      config->samples.share * 100);
 }
 

@@ -1,21 +1,23 @@
-// samples.jsonl: what was generated, as text that a person reads. One line per response, written
-// when its group is done with. An example:
+// samples.jsonl: generated responses as readable text. One line per response, written when its
+// group is finished. Example:
 //
 //   {"step":12,"group":77,"place":3,"outcome":"trained","reason":"","age":1,"v0":10,"time":4.21,
 //    "prompt":"12+34=","answer":"64","response":"64","reward":1,"rewards":{},"length":3,
 //    "segments":[{"version":10,"tokens":2,"text":"6"},{"version":11,"tokens":1,"text":"4"}],
 //    "tokens":[8,6,1],"logprob":-0.31}
 //
-// step: the version that the group's update made; of a group that was not trained, the newest one
-// then. outcome, reason: of the group; of a response that failed by itself, `failed` and why, and
-// its group goes on without it. age: what the bound bounds (docs/semantics.md); null: not trained.
-// reward: null where the response was not judged or failed. rewards: the parts of the reward by
-// name, where the verifier tells them. logprob: mean over the response's tokens.
+// step: version that the step of the group produced; of a group that was not trained, the newest
+// version at that time. outcome, reason: of the group; of a response that failed by itself,
+// `failed`
+// and its reason; its group continues without it. age: age that the bound limits
+// (docs/semantics.md); null: not trained. reward: null if the response was not judged or failed.
+// rewards: parts of the reward by name, if the verifier reports them. logprob: mean over the tokens
+// of the response.
 //
-// Which groups are kept depends on their number alone, so that a resumed run keeps the same; and of
-// an update that the share leaves with none, the group that was closest to being kept. A resume
-// takes back the lines of what it makes void, so that a response has one line. The file is
-// moved to samples.1.jsonl when it has half the budget, replacing the one that was there.
+// The number of a group alone decides whether it is kept, so that a resumed run keeps the same
+// groups. If a step would have no sample, its group that came closest is kept. A resume removes the
+// lines of what it makes void, so that a response has one line. When the file reaches half the
+// budget, it is renamed to samples.1.jsonl, which it replaces.
 #pragma once
 
 #include "core/files.hpp"
@@ -40,14 +42,14 @@ struct SampleSegment {
 struct Sample {
   std::uint64_t step = 0;
   std::uint64_t group = 0;
-  std::uint64_t place = 0;  ///< In the group.
+  std::uint64_t place = 0;  ///< Index in the group.
   Outcome outcome = Outcome::Trained;
   std::string reason;
   std::optional<std::uint64_t> age;
   std::uint64_t v0 = 0;
   Time time{};
   std::string prompt, answer, response;
-  std::optional<double> reward;  ///< None: it was not judged, or failed.
+  std::optional<double> reward;  ///< None: not judged, or failed.
   std::map<std::string, double> rewards;
   std::uint64_t length = 0;
   std::vector<SampleSegment> segments;
@@ -82,27 +84,26 @@ void describe(V& v, Sample& s) {
   v.field(17, "logprob", s.logprob);
 }
 
-/// On the run's clock: what was done after a checkpoint and before a resume that goes back to it.
+/// An interval on the clock of the run that a resume made void: from the checkpoint to the resume.
 struct VoidTime {
   Time after{}, until{};
 };
 
 class SamplesFile {
  public:
-  /// Goes on with the file that is there. Nothing is written before the first sample.
+  /// Continues the existing file. Nothing is written before the first sample.
   SamplesFile(std::filesystem::path run_dir, const SamplesConfig& config)
       : run_dir_(std::move(run_dir)), config_(config) {}
 
   /// Whether the share alone keeps the responses of this group.
   bool keeps(GroupId group) const;
-  /// To be called for every group that is done with, after `metrics` was fed with the record that
-  /// said so.
+  /// Call for every finished group, after `metrics` has received the record that finished it.
   Status add(const ReleasedGroup& group, const RunMetrics& metrics);
-  /// Takes back the lines of these times: what is generated again has lines of its own.
+  /// Removes the lines in these intervals, because their responses are generated again.
   Status drop(const std::vector<VoidTime>& times);
 
  private:
-  /// Whether an update would have no sample without this group, and it is the one chosen.
+  /// Whether a step would have no sample without this group, and the group is the one to keep.
   bool stands_for_its_update(const ReleasedGroup& group, const RunMetrics& metrics) const;
   Status append(const std::string& lines);
   Status drop(const std::filesystem::path& path, const std::vector<VoidTime>& times);
@@ -112,12 +113,12 @@ class SamplesFile {
   std::optional<AppendFile> file_;
 };
 
-/// Every line of samples that a run keeps, the oldest first, until `visit` says that it has enough.
-/// Error: the run keeps none.
+/// Visits every line of samples of a run, oldest first, until `visit` returns Stop. Error: the run
+/// has no samples.
 enum class LineVisit { Continue, Stop };
 Status read_sample_lines(const UntrustedFolder& run_dir,
                          const std::function<LineVisit(std::string_view line)>& visit);
-/// None: it is no sample (a line that is being written).
+/// None: not a sample (for instance a line that is being written).
 std::optional<Sample> parse_sample(std::string_view line);
 
 }  // namespace temper::orchestrator

@@ -1,5 +1,5 @@
 // Event files for TensorBoard: tensorboard/events.out.tfevents.<time>.<host>, one scalar per metric
-// and update.
+// and step.
 //
 // Format (TFRecord of protobuf Event messages, written by hand):
 //   record = u64 length | u32 masked crc32c(length) | data | u32 masked crc32c(data), little endian
@@ -8,8 +8,8 @@
 //   Summary    = 1 repeated Value; Value = 1 string tag, 2 float simple_value
 //   SessionLog = 1 enum status; 1: START
 //
-// After a rollback or a resume steps come again. A START with the first of them goes before: by it
-// TensorBoard drops what it has of that step and of later ones.
+// After a rollback or a resume, steps repeat. The first of them is preceded by a START, at which
+// TensorBoard drops that step and later ones.
 #pragma once
 
 #include "core/files.hpp"
@@ -24,12 +24,12 @@ inline constexpr std::string_view kTensorboardFolder = "tensorboard";
 
 class TensorboardFile {
  public:
-  /// Begins a file in tensorboard.partial/: a resumed run writes all its lines anew. `unix_time`:
-  /// seconds, when the file was begun; part of its name, so that a TensorBoard that reads the one
-  /// before goes on with this one.
+  /// Creates a file in tensorboard.partial/: a resumed run writes all its lines again. `unix_time`:
+  /// start time of the file, in seconds; part of its name, so that a TensorBoard that reads the
+  /// previous file continues with this one.
   static Result<TensorboardFile> create(const std::filesystem::path& run_dir, double unix_time);
 
-  /// It takes the place of what is in tensorboard/.
+  /// Replaces tensorboard/ by it.
   Status put_in_place();
   /// `unix_time`: seconds.
   Status add(double unix_time, std::uint64_t step, const FlatMetrics& metrics);
@@ -39,12 +39,12 @@ class TensorboardFile {
       : folder_(std::move(folder)), file_(std::move(file)) {}
   std::filesystem::path folder_;  ///< tensorboard/
   AppendFile file_;
-  std::optional<std::uint64_t> step_;  ///< The last one, if any.
+  std::optional<std::uint64_t> step_;  ///< The last step, if any.
 };
 
 /// CRC-32C (Castagnoli).
 std::uint32_t crc32c(std::string_view data);
-/// A record of a TFRecord file.
+/// Frames a record of a TFRecord file.
 std::string tensorboard_record(std::string_view data);
 
 }  // namespace temper::orchestrator

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using actors::CardState;
 
-/// Runs that a block holds at most, about.
+/// Approximate limit of runs per block.
 constexpr std::size_t kBlock = 4096;
 
 }  // namespace
@@ -46,7 +46,7 @@ Status TimelineFile::put_in_place() {
   return {};
 }
 
-/// Who comes later was down before.
+/// Actors that are added later were down before.
 void TimelineFile::take_actors(const std::vector<ActorSpec>& actors) {
   for (std::size_t a = actors_.size(); a < actors.size(); ++a) {
     actors_.emplace_back();
@@ -104,7 +104,7 @@ void TimelineFile::set_wait(std::size_t actor, Time now, Name name) {
     waits.push_back({now, name});
 }
 
-/// Spans come in order; what is before the cursor was told already.
+/// Spans come in order; the part before the cursor was recorded already.
 void TimelineFile::add_spans(std::size_t actor, const std::vector<actors::Span>& spans) {
   Actor& a = actors_[actor];
   for (const actors::Span& span : spans) {
@@ -231,7 +231,7 @@ Status TimelineFile::write(Level& level) {
   }
   const std::string line =
       fmt::format("{{\"b\":{},\"e\":{},\"names\":[{}],\"t\":[{}]}}\n", begin, end, names, tracks);
-  // The names of buckets that are still being filled go on.
+  // Names of buckets that are still being filled carry over.
   const std::vector<Name> old = std::exchange(level.names, {});
   level.index.clear();
   level.runs = 0;

@@ -1,19 +1,21 @@
-// timeline/0.jsonl ... 7.jsonl: what every actor did, at eight resolutions, so that a page shows a
-// run of a minute and one of a month, whole or a second of it, from a few hundred kilobytes.
+// timeline/0.jsonl ... 7.jsonl: the activity of every actor, at eight resolutions, so that a page
+// shows a run of a minute or a month, whole or one second of it, from a few hundred kilobytes.
 //
-// A level divides time into buckets of kFinest * kFactor^level; a bucket is what the actor did for
-// most of it. A line is a block of level 0, in an example:
+// A level divides time into buckets of kFinest * kFactor^level; a bucket has the activity that
+// filled most of it. A line is a block; an example from level 0:
 //
 //   {"b":1200,"e":1450,"names":[["decode",""],["wait-data","groups: 77 (v0 3) and others, ..."]],
 //    "t":[[0,1200,90,0,160,1],[3,1210,240,0]]}
 //
-// b, e: first bucket and end of the block. names: states, and what was waited for; the levels from
-// kPlain on name its kind alone. t: per actor its number, the bucket where it begins, and then
-// pairs of a length in buckets and an index into names. Blocks of a level follow each other per
-// actor without a gap; an actor whose part is not known yet is in a later block.
+// b, e: first bucket and end of the block. names: states, and reasons of waits; levels from kPlain
+// on
+// have only the kind of the reason. t: for each actor its number, the bucket where it begins, and
+// then pairs of a length in buckets and an index into names. The blocks of a level are contiguous
+// for each actor; an actor whose activity is not known yet is in a later block.
 //
-// A level is moved to 0.old.jsonl, which it replaces, when it has a sixteenth of the budget: the
-// finest ones show the latest part of a long run only, the coarsest one all of it.
+// When a file reaches a sixteenth of the budget, it is renamed to 0.old.jsonl, which it replaces:
+// of
+// a long run, fine levels show the latest part, and the coarsest level shows all.
 #pragma once
 
 #include "core/files.hpp"
@@ -35,16 +37,16 @@ class TimelineFile {
   static constexpr std::int64_t kFactor = 8;
   static constexpr Duration kFinest = std::chrono::milliseconds(1);
 
-  /// Starts empty files in timeline.partial/: a resumed run feeds its whole log again.
+  /// Creates empty files in timeline.partial/: a resumed run feeds its whole log again.
   static Result<TimelineFile> create(const std::filesystem::path& run_dir, Bytes budget);
 
-  /// They take the place of those in timeline/.
+  /// Replaces the files in timeline/ by them.
   Status put_in_place();
-  /// To be called for every record, in order.
+  /// Call for every record, in order.
   Status feed(const Record& record);
-  /// Writes what is known, so that a reader sees it.
+  /// Writes what is known, so that readers see it.
   Status flush();
-  /// The same, of a run that ended at `end`.
+  /// The same, for a run that ended at `end`.
   Status close(Time end);
 
  private:
@@ -57,19 +59,19 @@ class TimelineFile {
     std::int64_t length = 0;
     std::size_t name = 0;
   };
-  /// What a level knows of an actor.
+  /// State of an actor on one level.
   struct Track {
-    std::int64_t begin = 0;  ///< Bucket of the first run below.
+    std::int64_t begin = 0;  ///< First bucket of the runs below.
     std::vector<Run> runs;
-    std::int64_t bucket = 0;                               ///< The one that is being filled.
-    std::vector<std::pair<std::size_t, Duration>> shares;  ///< Of it, by name.
+    std::int64_t bucket = 0;                               ///< The bucket that is being filled.
+    std::vector<std::pair<std::size_t, Duration>> shares;  ///< Shares of it, by name.
   };
   struct Level {
     Duration width{};
     std::optional<AppendFile> file;
     std::filesystem::path path;
     std::vector<Track> tracks;
-    std::vector<Name> names;  ///< Of the block that is being made.
+    std::vector<Name> names;  ///< Names of the current block.
     std::map<Name, std::size_t> index;
     std::size_t runs = 0;
   };
@@ -78,15 +80,15 @@ class TimelineFile {
     Name name;
   };
   struct Actor {
-    Time cursor{};           ///< What it did before is in the levels.
-    std::deque<Wait> waits;  ///< From the one at the cursor on.
+    Time cursor{};           ///< Activity before it is in the levels.
+    std::deque<Wait> waits;  ///< Waits from the cursor on.
   };
 
   TimelineFile() = default;
   void take_actors(const std::vector<ActorSpec>& actors);
   void set_wait(std::size_t actor, Time now, Name name);
   void add_spans(std::size_t actor, const std::vector<actors::Span>& spans);
-  /// The waits of an actor up to `end` go to the levels.
+  /// Adds the waits of an actor up to `end` to the levels.
   void settle(std::size_t actor, Time end);
   void add(std::size_t actor, Time begin, Time end, const Name& name);
   static void add(Level& level, std::size_t actor, Time begin, Time end, const Name& name);
@@ -96,7 +98,7 @@ class TimelineFile {
   Status write(Level& level);
 
   std::filesystem::path folder_;  ///< timeline/
-  std::int64_t budget_ = 0;       ///< Of one file.
+  std::int64_t budget_ = 0;       ///< Of one file, in bytes.
   std::array<Level, kLevels> levels_;
   std::vector<Actor> actors_;
   Duration horizon_{};

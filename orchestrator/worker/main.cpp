@@ -1,6 +1,5 @@
-// temper-worker: the program that runs one actor, or several simulated ones (started by the
-// orchestrator), makes a base checkpoint, or times the engines. The only program that links the
-// torch engines.
+// temper-worker: runs one actor, or several simulated ones (started by the orchestrator), pretrains
+// a base checkpoint, or times the engines. The only program that links the torch engines.
 #include "actors/runtime/actor_program.hpp"
 #include "core/exception_error.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
@@ -20,7 +19,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Hundreds of workers may start at once on few cores.
+/// Generous, because hundreds of workers may start at once on few cores.
 constexpr Duration kSimulatedRegistration = std::chrono::minutes(2);
 
 int run_actor(const actors::ActorArguments& arguments, bool simulated) {
@@ -48,24 +47,26 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 t
   bool simulated = false;
   auto* actor_command = app.add_subcommand("actor", "Run an actor until its orchestrator stops it");
   temper::actors::declare_actor_flags(*actor_command, actor);
-  actor_command->add_flag("--simulated", simulated, "Hosts actors that only simulate");
+  actor_command->add_flag("--simulated", simulated, "Run simulated actors");
 
   PretrainArguments pretrain;
-  auto* pretrain_command = app.add_subcommand("pretrain", "Make a base checkpoint");
+  auto* pretrain_command = app.add_subcommand("pretrain", "Pretrain a base checkpoint");
   pretrain_command->add_option("--config", pretrain.config, "Resolved pipeline YAML")->required();
-  pretrain_command
-      ->add_option("--out", pretrain.out, "Folder to write, as Hugging Face keeps a model")
+  pretrain_command->add_option("--out", pretrain.out, "Model folder to write (Hugging Face format)")
       ->required();
-  pretrain_command->add_option("--parent", pretrain.parent, "Process to die with");
+  pretrain_command->add_option("--parent", pretrain.parent, "Exit when this process exits (pid)");
 
   MeasureArguments measure;
   auto* measure_command = app.add_subcommand("measure", "Time the engines of a pipeline");
-  measure_command->add_option("--part", measure.part, "What to measure")->required();
+  measure_command
+      ->add_option(
+          "--part", measure.part, "What to measure: rollout, trainer, reference, beside or rest")
+      ->required();
   measure_command->add_option("--threads", measure.threads, "Compute threads");
   measure_command->add_option("--config", measure.config, "Resolved pipeline YAML")->required();
   measure_command->add_option("--weights", measure.weights, "Base checkpoint")->required();
   measure_command->add_option("--out", measure.out, "File to write")->required();
-  measure_command->add_option("--parent", measure.parent, "Process to die with");
+  measure_command->add_option("--parent", measure.parent, "Exit when this process exits (pid)");
 
   CLI11_PARSE(app, argc, argv);
   temper::report_uncaught_exceptions();

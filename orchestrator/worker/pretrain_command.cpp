@@ -16,7 +16,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// The base as a folder that others read too: with the built-in tokenizer in their words.
+/// The base as a folder that other programs can load, with the built-in tokenizer in their format.
 Status write_folder(const PipelineConfig& config,
                     const actors::Weights& weights,
                     const std::filesystem::path& folder) {

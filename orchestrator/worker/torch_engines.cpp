@@ -19,7 +19,7 @@ Result<actors::Weights> base_weights(const actors::RoleConfig& role) {
 }  // namespace
 
 void use_threads(std::size_t cores) {
-  // Cards may be simulated: more of them than there are cores only take each other's time.
+  // Cards may be simulated; more threads than cores only compete for time.
   const std::size_t there = std::max(1U, std::thread::hardware_concurrency());
   actors::set_compute_threads(static_cast<std::int32_t>(std::min(cores, there)));
 }

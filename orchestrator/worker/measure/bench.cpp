@@ -100,7 +100,7 @@ std::int64_t Bench::add(rollout::Engine& engine,
                         std::int64_t prefix) {
   std::int64_t cached = 0;
   for (std::int64_t i = 0; i < n; ++i) {
-    // The same prompts again and again, so that repeats are of the same work.
+    // The same prompts each time, so that repeats do the same work.
     auto tokens = prompt(static_cast<std::uint64_t>(i / to_a_prompt));
     cached += std::ssize(tokens) + prefix - 1;
     engine.add({ResponseId(next_response_++),

@@ -1,5 +1,5 @@
-// What the parts of `temper-worker measure` share: the pipeline, its prompts, repeats and their
-// medians, roles that are told things as in a run.
+// Shared parts of `temper-worker measure`: the pipeline, its prompts, repeats and their medians,
+// and roles that receive messages as in a run.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
@@ -27,7 +27,7 @@ inline double micro(Duration d) {
   return static_cast<double>(d.count()) * 1e-3;
 }
 
-/// Repeats of one thing.
+/// Durations of the repeats of one operation.
 class Times {
  public:
   void add(double us) { us_.push_back(us); }
@@ -59,26 +59,26 @@ class Bench {
   const actors::PromptSource& prompts() const { return *prompts_; }
   const RealClock& clock() const { return clock_; }
   std::int64_t per_group() const { return config_.algorithm.responses_per_group; }
-  /// What an answer has that says nothing special: of the reference answer, and the end.
+  /// Tokens of a response that has only the reference answer and the end token.
   std::int64_t usual_tokens() const { return usual_tokens_; }
   std::int32_t vocabulary() const { return tokenizer_.vocabulary(); }
   std::vector<std::int32_t> prompt(std::uint64_t group) const;
-  /// As many cores as there are threads, from the last one.
+  /// As many cores as there are threads, counted from the last one.
   std::vector<CardId> cards() const;
 
-  /// Prints, and keeps for the result.
+  /// Prints a result and stores it.
   void note(std::string kind, Work work, const Times& times);
   void note(std::string kind, Work work, double us, const Times& times);
   Timings& found() { return found_; }
 
-  /// The configuration of a role as a run has it, on cards().
+  /// The configuration of a role in a run, on cards().
   actors::RoleConfig role(actors::RoleKind kind, const PipelineConfig& config) const;
   Result<std::unique_ptr<actors::Role>> make_role(actors::RoleKind kind,
                                                   const PipelineConfig& config) const;
-  /// A rollout engine with weights; responses end at `longest` tokens, or as configured.
+  /// A rollout engine with weights. Responses end at `longest` tokens, or as configured.
   Result<std::unique_ptr<rollout::Engine>> make_engine(std::optional<Tokens> longest) const;
-  /// Adds `n` responses, `to_a_prompt` of them to each, which have `prefix` tokens already. Returns
-  /// the tokens that will be cached of them when they are first decoded.
+  /// Adds `n` responses, `to_a_prompt` for each prompt, with `prefix` tokens each. Returns the
+  /// number of tokens that are cached when they are first decoded.
   std::int64_t add(rollout::Engine& engine,
                    std::int64_t n,
                    std::int64_t to_a_prompt,
@@ -106,7 +106,7 @@ class Bench {
   Timings found_;
 };
 
-/// A role that is told things, one at a time, and what it was busy with.
+/// A role that receives one message at a time, and records its activity.
 class MeasuredRole {
  public:
   explicit MeasuredRole(std::unique_ptr<actors::Role> role);
@@ -116,7 +116,7 @@ class MeasuredRole {
     return role_->on_message(actors::IncomingMessage::from(actors::outgoing(message)), out_);
   }
   Status start() { return role_->start(out_); }
-  /// What it was busy with; it is of no use afterwards.
+  /// Returns its activity; the object cannot be used afterwards.
   Result<std::vector<actors::Span>> stop();
 
  private:
@@ -126,23 +126,23 @@ class MeasuredRole {
   actors::Outbox out_;
 };
 
-/// Engines by themselves. The trainer's policy stays what it is.
+/// Engines without a role. The trainer's policy stays nearly the same.
 Result<std::unique_ptr<trainer::Engine>> make_trainer(const Bench& bench,
                                                       const actors::RoleConfig& role);
 Result<std::unique_ptr<actors::ReferenceEngine>> make_reference(const Bench& bench,
                                                                 const actors::RoleConfig& role);
-/// A batch as an update of the run has.
+/// A batch like that of a step of the run.
 std::vector<trainer::TrainSample> train_batch(const Bench& bench);
 Status run_dry(rollout::Engine& engine);
 
-/// The parts, each for a process of its own: what one has allocated changes what another takes.
+/// The parts; each runs in its own process, because earlier allocations affect later times.
 Status measure_rollout(Bench& bench);
 Status measure_trainer(Bench& bench);
 Status measure_reference(Bench& bench);
 Status measure_beside(Bench& bench);
 Status measure_rest(Bench& bench);
 
-/// Samples of responses to as many prompts as `groups`, `tokens` long.
+/// Samples of `groups.size()` prompts, `tokens` long.
 struct AnsweredPrompt {
   GroupId group;
   std::vector<std::int32_t> prompt, response;

@@ -1,5 +1,5 @@
-// What engines take longer where both cores work: a rollout engine and a reference, in turn, on the
-// first core, and a trainer on the last one, as a run's actors are placed; against the same alone.
+// Slowdown of engines when both cores work: a rollout engine and a reference, in turn, on the first
+// core, and a trainer on the last one, as in a run; relative to each one alone.
 #include "actors/runtime/process.hpp"
 #include "orchestrator/worker/measure/bench.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
@@ -32,7 +32,7 @@ class Engines {
     return engines;
   }
 
-  /// Each by itself, on its core.
+  /// Each alone, on its core.
   void alone(RoundTimes& times) {
     std::jthread([&] {
       pin(cores_.front());
@@ -86,7 +86,7 @@ class Engines {
     if (!well)
       failed_ = true;
   }
-  enum class Keep { No, Yes };  ///< The first of a thread warms.
+  enum class Keep { No, Yes };  ///< The first round of a thread is a warm-up.
   static void repeat(const std::function<void(Keep)>& round) {
     for (int i = 0; i <= kRounds; ++i)
       round(i == 0 ? Keep::No : Keep::Yes);
@@ -115,7 +115,7 @@ Status measure_beside(Bench& bench) {
     return {};
   use_threads(1);
   TEMPER_TRY(const auto engines, Engines::make(bench));
-  // A ratio for each cycle, since the speed of a machine wanders.
+  // One ratio per cycle, because the speed of a machine drifts.
   RoundTimes ratios;
   for (int cycle = 0; cycle < kCycles; ++cycle) {
     RoundTimes alone, together;

@@ -24,7 +24,8 @@ Status measure_to_file(const MeasureArguments& arguments) {
                                                         {"rest", measure_rest}};
   const auto part = parts.find(arguments.part);
   if (part == parts.end())
-    return invalid_input(fmt::format("--part {}: there is none of that name", arguments.part));
+    return invalid_input(fmt::format(
+        "--part: expected rollout, trainer, reference, beside or rest, found {}", arguments.part));
   TEMPER_TRY(const PipelineConfig config, load_config(arguments.config));
   TEMPER_TRY(Bench bench, Bench::make(config, arguments.weights, arguments.threads));
   TEMPER_TRY_STATUS(part->second(bench));

@@ -1,5 +1,5 @@
-// `temper-worker measure`: times a part of a pipeline's engines on this machine, as the actors of a
-// run use them, each part in a process of its own as in a run, and writes what it found
+// `temper-worker measure`: times a part of a pipeline's engines on this machine as they are used in
+// a run, each part in its own process, and writes the results
 // (orchestrator/worker/timing/timing.hpp).
 #pragma once
 
@@ -14,10 +14,10 @@ struct MeasureArguments {
   std::string config;        ///< A resolved pipeline YAML.
   std::string weights;       ///< Safetensors file of the base checkpoint.
   std::string out;           ///< msgpack of Timings.
-  std::int64_t parent = 0;   ///< Process to die with; 0: none.
+  std::int64_t parent = 0;   ///< Ends when this process ends; 0: none.
 };
 
-/// A line of progress per thing measured to stdout. Returns the exit code.
+/// Prints one line of progress per measurement to stdout. Returns the exit code.
 int run_measure(const MeasureArguments& arguments);
 
 }  // namespace temper::orchestrator

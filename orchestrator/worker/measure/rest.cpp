@@ -15,7 +15,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// What is timed between two calls of lap().
+/// Times the operations between two calls of lap().
 class Laps {
  public:
   explicit Laps(const RealClock& clock) : clock_(clock), at_(clock.now()) {}
@@ -23,7 +23,7 @@ class Laps {
     times[what].add(micro(clock_.now() - at_));
     skip();
   }
-  /// What was done since then is not of interest.
+  /// Starts the next interval; the time since the last lap is not counted.
   void skip() { at_ = clock_.now(); }
   std::map<std::string, Times> times;
 
@@ -32,7 +32,7 @@ class Laps {
   Time at_;
 };
 
-/// What an engine does with new weights and when its cards change hands.
+/// Times loading new weights, and the steps of a role switch.
 Status measure_weights(Bench& bench) {
   const actors::RoleConfig role = bench.role(actors::RoleKind::Trainer, bench.config());
   TEMPER_TRY(const auto trainer, make_trainer(bench, role));
@@ -91,7 +91,8 @@ Status measure_reward(Bench& bench) {
       const Time begin = bench.clock().now();
       const std::vector<actors::Verdict> verdicts = verifier->judge(requests);
       if (verifier->gave_up())
-        return invalid_input("the verifier has never given a reward: " + verdicts.front().failure);
+        return invalid_input("the verifier has not returned a single reward: " +
+                             verdicts.front().failure);
       times.add(micro(bench.clock().now() - begin));
     }
     bench.note("reward", {static_cast<double>(n)}, times);

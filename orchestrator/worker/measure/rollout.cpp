@@ -7,7 +7,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Steps of `running` responses at contexts from that of a prompt to nearly all that the model has.
+/// Decode steps of `running` responses, at contexts from that of a prompt to nearly the longest.
 Status measure_decode(Bench& bench, std::int64_t running) {
   TEMPER_TRY(const Tokens longest, bench.prompts().longest_prompt(bench.tokenizer()));
   const std::int64_t room = bench.config().model.context.count() - longest.count() - 4;
@@ -15,7 +15,8 @@ Status measure_decode(Bench& bench, std::int64_t running) {
   for (const std::int64_t prefix : {std::int64_t{0}, room / 2, room}) {
     if (prefix < 0)
       continue;
-    // A step more than the prefix has is of all responses, whatever they say.
+    // Responses end 3 tokens behind the prefix, so the first steps decode all of them, whatever
+    // they sample.
     TEMPER_TRY(const auto engine, bench.make_engine(Tokens(prefix + 3)));
     std::map<double, Times> times;  // By cached tokens.
     for (int repeat = -1; repeat < repeats; ++repeat) {
@@ -27,7 +28,7 @@ Status measure_decode(Bench& bench, std::int64_t running) {
         const double us = micro(bench.clock().now() - begin);
         if (step.kind != rollout::StepKind::Decode || !whole || step.tokens.count() != running)
           continue;
-        if (repeat >= 0)  // the first warms
+        if (repeat >= 0)  // The first one is a warm-up.
           times[context].add(us);
         context += static_cast<double>(running);
       }
@@ -95,7 +96,7 @@ Status measure_prefill(Bench& bench) {
   return {};
 }
 
-/// As many responses as some updates of the run would have.
+/// As many responses as a few steps of the run have.
 Status measure_lengths(Bench& bench) {
   TEMPER_TRY(const auto engine, bench.make_engine(std::nullopt));
   std::vector<double>& lengths = bench.found().lengths;
@@ -113,9 +114,9 @@ Status measure_lengths(Bench& bench) {
 
 }  // namespace
 
-/// Batches from one response to all slots; a run's are mostly as large as one of these.
+/// Batches from one response to all slots; most batches of a run have a similar size.
 Status measure_rollout(Bench& bench) {
-  // Pins and sets the number of threads, as for a run.
+  // Pins the thread and sets the number of threads, as in a run.
   TEMPER_TRY([[maybe_unused]] const auto role,
              bench.make_role(actors::RoleKind::Rollout, bench.config()));
   for (std::int64_t n = bench.config().rollout.concurrency; n >= 1; n = n > 64 ? n * 3 / 4 : n / 2)

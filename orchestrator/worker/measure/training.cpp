@@ -44,15 +44,15 @@ Work work_of(const Bench& bench, const Shape& shape, std::int32_t minibatches) {
           static_cast<double>(shape.groups * shape.responses * shape.tokens)};
 }
 
-/// A trainer that does updates of some shapes, one after the other.
+/// A trainer that takes steps on batches of given shapes.
 class Training {
  public:
   Training(Bench& bench, std::int32_t minibatches) : bench_(bench), config_(bench.config()) {
     config_.algorithm.minibatches = minibatches;
-    config_.algorithm.learning_rate = 1e-7;  // the policy stays what it is
+    config_.algorithm.learning_rate = 1e-7;  // The policy stays nearly the same.
   }
 
-  /// Durations of the updates, and of what followed each, in microseconds.
+  /// Durations of the steps, and of the publication after each, in microseconds.
   struct Spans {
     std::vector<double> train, sync;
   };
@@ -105,7 +105,7 @@ Status measure_trainer(Bench& bench) {
   const auto part = [](std::int64_t n, std::int64_t of) {
     return std::max<std::int64_t>(1, n / of);
   };
-  // First as in a run: what is allocated first decides what later allocations take.
+  // First, as in a run, because the first allocations affect the time of later ones.
   const std::vector<Shape> shapes{{groups, responses, usual},
                                   {part(groups, 2), responses, usual},
                                   {groups, responses, part(usual, 2)},
@@ -158,7 +158,7 @@ Status measure_reference(Bench& bench) {
     for (int repeat = 0; repeat < kRepeats + 1; ++repeat) {
       work.lease = LeaseId(static_cast<std::uint64_t>(repeat) + 1);
       TEMPER_TRY_STATUS(role.tell(work));
-      // Spans of one state are joined unless there is a moment between them.
+      // A pause, because adjacent spans of one state are merged.
       const Time until = bench.clock().now() + std::chrono::microseconds(200);
       while (bench.clock().now() < until) {
       }

@@ -1,5 +1,5 @@
-// The engines of `policy: torch` behind plain functions; a build without torch has the same
-// functions and they say so (no_torch.cpp).
+// Factories of the engines of `policy: torch`. In a build without torch they return an error
+// (no_torch.cpp).
 #pragma once
 
 #include "actors/protocol/role_config.hpp"
@@ -13,8 +13,8 @@
 
 namespace temper::orchestrator {
 
-/// Sets up the numerical library for this many cores, at most those of the machine. To be called
-/// once, before any engine.
+/// Initializes the numerical library for this many cores, at most those of the machine. Call once,
+/// before creating an engine.
 void use_threads(std::size_t cores);
 
 Result<std::unique_ptr<rollout::Engine>> make_torch_rollout(

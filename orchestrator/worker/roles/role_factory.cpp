@@ -44,7 +44,7 @@ RoleResult make_trainer(const RoleConfig& role, const RealClock& clock) {
   if (!role.resume_from.empty()) {
     if (auto whole = check_folder(role.resume_from); !whole) {
       Error damaged = std::move(whole).error();
-      damaged.code = ErrorCode::Unavailable;  // the run has older checkpoints to go back to
+      damaged.code = ErrorCode::Unavailable;  // The run can roll back to older checkpoints.
       return damaged;
     }
   }
@@ -94,7 +94,7 @@ RoleResult make_reward(const RoleConfig& role, const RealClock& clock) {
 
 RoleResult make_role(const actors::Welcome& welcome) {
   const RoleConfig& role = welcome.role;
-  static const std::vector<std::uint32_t> given = actors::usable_cores();  // before any pinning
+  static const std::vector<std::uint32_t> given = actors::usable_cores();  // Before any pinning.
   TEMPER_TRY_STATUS(actors::pin_to_cards(role.cards, given));
   if (role.policy == PolicyKind::Torch) {
     const std::size_t cores =

@@ -1,5 +1,5 @@
-// Builds the role a worker was welcomed as: pins the process to its cards, makes the engine that
-// the policy kind asks for, and wraps it in its actor.
+// Creates the role that a worker receives in its Welcome: pins the process to its cores, creates
+// the engine for the policy kind, and wraps it in its actor.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
@@ -9,7 +9,7 @@
 
 namespace temper::orchestrator {
 
-/// Errors: cores this machine does not have, weights that cannot be read, `policy: torch` in a
+/// Errors: cores that this machine does not have, weights that cannot be read, `policy: torch` in a
 /// build without torch.
 Result<std::unique_ptr<actors::Role>> make_role(const actors::Welcome& welcome);
 

@@ -7,10 +7,11 @@ namespace temper::orchestrator {
 Status SimulatedWorker::on_message(const actors::IncomingMessage& message, actors::Outbox& out) {
   TEMPER_TRY(auto request, message.decode<actors::Advance>());
   if (request.until < now_)
-    return invalid_input("time.advance goes back");
+    return invalid_input("time.advance: the time decreases");
   for (const auto& act : request.acts) {
     if (!act.role && !actors_.contains(act.actor))
-      return invalid_input(fmt::format("time.advance for actor {}, which is not here", act.actor));
+      return invalid_input(
+          fmt::format("time.advance: actor {} does not run in this worker", act.actor));
   }
   now_ = request.until;
   out.send(advance(std::move(request)));

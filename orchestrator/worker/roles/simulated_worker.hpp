@@ -1,6 +1,6 @@
-// Simulated actors as the one role of their worker: each time.advance says who takes what and acts
-// until when, and time.advanced what came of it. One connection and one thread, however many they
-// are.
+// A worker whose one role is to run many simulated actors: each time.advance delivers messages to
+// actors and runs them up to a time; time.advanced returns the results. It uses one connection and
+// one thread for all actors.
 #pragma once
 
 #include "actors/protocol/virtual_time.hpp"
@@ -14,7 +14,7 @@ class SimulatedWorker final : public actors::Role {
  public:
   explicit SimulatedWorker(SimulatedActorFactory make) : make_(std::move(make)) {}
 
-  /// Errors: a message that is not time.advance, an actor that was never made, time that goes back.
+  /// Errors: a message other than time.advance, an unknown actor, time that decreases.
   Status on_message(const actors::IncomingMessage& message, actors::Outbox& out) override;
 
  private:

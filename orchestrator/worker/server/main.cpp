@@ -1,5 +1,5 @@
-// temper-server-worker: the program that runs one actor whose work an inference server does;
-// started by the orchestrator, one for each server. Without libtorch, so that it starts at once.
+// temper-server-worker: runs one actor that uses an inference server; the orchestrator starts one
+// for each server. It does not link libtorch, so that it starts at once.
 #include "actors/runtime/actor_program.hpp"
 #include "core/exception_error.hpp"
 #include "orchestrator/worker/server/server_roles.hpp"

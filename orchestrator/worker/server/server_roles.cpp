@@ -26,12 +26,12 @@ namespace {
 using actors::RoleConfig;
 using RoleResult = Result<std::unique_ptr<actors::Role>>;
 
-/// Requests of the reference under way at once.
+/// Concurrent requests of a reference.
 constexpr std::size_t kScoring = 64;
 /// Context of a synthetic policy, which has no network.
 constexpr Tokens kNoLimit{1 << 30};
 
-/// As many connections as there are requests: more files than a process may open by itself.
+/// One connection per request may exceed the default limit of open files.
 void allow_many_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -40,7 +40,7 @@ void allow_many_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// The clock and the log of this process, which outlive its role.
+/// Clock and log of this process; they outlive its role.
 struct WorkerContext {
   explicit WorkerContext(const actors::Welcome& welcome) : clock(welcome.epoch_monotonic_ns) {}
   RealClock clock;
@@ -73,7 +73,7 @@ std::span<const std::byte> bytes_of(const std::string& image) {
   return std::as_bytes(std::span(image));
 }
 
-/// The base weights as one image, whatever shards and types they are kept in.
+/// The base weights as one image, from any number of shards and types.
 Result<std::string> base_image(const RoleConfig& role) {
   if (role.policy == actors::PolicyKind::Synthetic)
     return std::string("synthetic weights");
@@ -108,10 +108,11 @@ RoleResult make_rollout(const RoleConfig& role, const std::string& name, const W
 RoleResult make_reference(const RoleConfig& role, const std::string& name, const WorkerContext& s) {
   TEMPER_TRY(const auto settings, decode_blob<trainer::TrainerSettings>(role.settings));
   if (settings.temperature != 1) {
-    return Error{ErrorCode::Unsupported,
-                 fmt::format("a server scores at temperature 1, sampling.temperature is {}: use "
-                             "reference.engine.kind native",
-                             settings.temperature)};
+    return Error{
+        ErrorCode::Unsupported,
+        fmt::format("a server scores only at temperature 1, but sampling.temperature is {}; use "
+                    "reference.engine.kind: native",
+                    settings.temperature)};
   }
   TEMPER_TRY(actors::ServerOptions options, options_of(role, name));
   options.connections = kScoring;
@@ -140,7 +141,7 @@ std::size_t number_of_slot(const std::string& name) {
 
 RoleResult make_server_role(const actors::Welcome& welcome, const std::string& name) {
   const RoleConfig& role = welcome.role;
-  static const std::vector<std::uint32_t> given = actors::usable_cores();  // before any pinning
+  static const std::vector<std::uint32_t> given = actors::usable_cores();  // Before any pinning.
   TEMPER_TRY_STATUS(actors::pin_to_cards(role.cards, given));
   allow_many_files();
   static const WorkerContext context(welcome);
@@ -153,8 +154,7 @@ RoleResult make_server_role(const actors::Welcome& welcome, const std::string& n
     case actors::RoleKind::Trainer:
       break;
   }
-  return invalid_input(
-      fmt::format("no inference server can do the work of a {}", name_of(role.kind)));
+  return invalid_input(fmt::format("an inference server cannot work as a {}", name_of(role.kind)));
 }
 
 }  // namespace temper::orchestrator

@@ -1,4 +1,4 @@
-// Builds the role of a worker whose work an inference server does.
+// Creates the role of a worker that uses an inference server.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
@@ -9,12 +9,12 @@
 
 namespace temper::orchestrator {
 
-/// Waits for the server. `name`: of the slot; its number says which of the servers it is. Errors: a
-/// role that no server can do, a server that does not come or lacks a route.
+/// Waits for the server. `name`: name of the slot; its number selects the server. Errors: a role
+/// for which a server cannot be used; a server that does not start or lacks a route.
 Result<std::unique_ptr<actors::Role>> make_server_role(const actors::Welcome& welcome,
                                                        const std::string& name);
 
-/// 3 for "rollout-3"; 0 where a name has no number.
+/// 3 for "rollout-3"; 0 for a name without a number.
 std::size_t number_of_slot(const std::string& name);
 
 }  // namespace temper::orchestrator

@@ -1,5 +1,5 @@
-// What `temper-worker measure` found out about a machine's engines, as it came: one row per thing
-// that was timed. fit.hpp makes the constants of a calibration of it.
+// Raw results of `temper-worker measure`: one row for each timed operation. fit.hpp derives the
+// constants of a calibration from it.
 #pragma once
 
 #include "core/describe.hpp"
@@ -9,29 +9,30 @@
 
 namespace temper::orchestrator {
 
-/// `work`: how much was done, by kind:
-///   decode       running responses, cached tokens of all of them
+/// `work`: amount of work, by kind:
+///   decode       running responses, sum of their cached tokens
 ///   prefill      rows computed, prompts copied
-///   touch        responses whose slots were new; `us` is the time beyond the usual
+///   touch        responses in slots that were never used; `us` is the additional time
 ///   update       minibatches, rows, response tokens
 ///   reference    rows
 ///   reward       responses
-/// and nothing for: update_first, update_resumed, reference_first (beyond the usual), export,
-/// stage, commit, save, interrupt, free_kv, free_weights, allocate_kv, offload, onload,
-/// reference_load; and decode_slowdown, update_slowdown, reference_slowdown, whose `us` is the
-/// ratio of the time beside work on every other core to that without.
+/// and empty for: update_first, update_resumed, reference_first (additional time), export, stage,
+/// commit, save, interrupt, free_kv, free_weights, allocate_kv, offload, onload, reference_load;
+/// and
+/// decode_slowdown, update_slowdown, reference_slowdown, whose `us` is the ratio of the time with
+/// every other core busy to the time without.
 struct Timing {
   std::string kind;
   std::int32_t threads = 1;
   std::vector<double> work;
-  double us = 0;  ///< Median.
+  double us = 0;  ///< Median, in microseconds.
   std::int64_t repeats = 0;
-  double spread = 0;  ///< Half the range of the middle half of the repeats, over the median.
+  double spread = 0;  ///< Half the interquartile range of the repeats, over the median.
 };
 
 struct Timings {
   std::vector<Timing> timings;
-  std::vector<double> lengths;  ///< Responses that ended with 1, 2, ... tokens.
+  std::vector<double> lengths;  ///< Number of responses of length 1, 2, ... tokens.
 };
 
 template <class V>

@@ -75,7 +75,7 @@ TEST(Alarms, ARewardThatFallsByMoreThanHalfIsRaisedOnce) {
   run.updates(80);
   run.updates(40, [](MetricsLine& line) { line.reward = 0.1; });
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::RewardCollapse});
-  EXPECT_NE(run.text().find("it was 0.6"), std::string::npos) << run.text();
+  EXPECT_NE(run.text().find("the best was 0.6"), std::string::npos) << run.text();
 }
 
 TEST(Alarms, AnEntropyThatIsGoneWithoutAGainIsRaised) {
@@ -97,7 +97,7 @@ TEST(Alarms, AMetricThatIsNoNumberIsNamed) {
   run.updates(3);
   run.updates(2, [](MetricsLine& line) { line.metrics.gradient_norm = NAN; });
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::NotFinite});
-  EXPECT_EQ(run.text(), "gradient_norm of update 4 is not a finite number");
+  EXPECT_EQ(run.text(), "gradient_norm of step 4 is not a finite number");
 }
 
 /// As a run has it: an update with such numbers is refused, and its sender is lost.
@@ -233,7 +233,7 @@ TEST(Alarms, ADiskThatIsAlmostFullIsRaised) {
   run.health(h);
   run.health(h);
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::DiskAlmostFull});
-  EXPECT_EQ(run.text(), "100 MiB are free for the run's folder");
+  EXPECT_EQ(run.text(), "only 100 MiB are free on the disk of the run folder");
 }
 
 /// A run that stops making updates after ten, one a second.

@@ -395,16 +395,16 @@ TEST_F(SamplesTest, TheCommandFindsTextAndSaysWhenThereIsNone) {
 }
 
 TEST_F(SamplesTest, ARunWithoutSamplesSaysWhy) {
-  EXPECT_NE(shown({}).find("has no samples.jsonl: it holds no run"), std::string::npos);
+  EXPECT_NE(shown({}).find("has no samples.jsonl: it is not a run folder"), std::string::npos);
   EXPECT_EQ(code_, 2);
   std::ofstream(folder_ / "events.log");
   const auto why = [&](const std::string& yaml) {
     std::ofstream(folder_ / "config.yaml") << yaml;
     return shown({});
   };
-  EXPECT_NE(why("policy: synthetic\n").find("no real policy"), std::string::npos);
+  EXPECT_NE(why("policy: synthetic\n").find("policy is synthetic"), std::string::npos);
   EXPECT_NE(why("samples: {share: 0}\n").find("`samples.share` is 0"), std::string::npos);
-  EXPECT_NE(why("name: a\n").find("no group of the 5 % that are kept"), std::string::npos);
+  EXPECT_NE(why("name: a\n").find("none of the 5 % of groups that are saved"), std::string::npos);
 }
 
 TEST_F(SamplesTest, EscapesOfATerminalAreShownNotObeyed) {
