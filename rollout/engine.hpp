@@ -121,14 +121,14 @@ class Engine {
   /// Error: `version` was not staged, or is older than version().
   virtual Status commit(PolicyVersion version) = 0;
   virtual PolicyVersion version() const = 0;
-  /// A successor of the orchestrator goes on from a checkpoint: forgets all responses and what is
-  /// staged, keeps the rest; the next commit may be of an older version. False: it cannot.
+  /// A restarted orchestrator resumes from a checkpoint: drops all responses and what is
+  /// staged, keeps the rest; the next commit may be an older version. False: not supported.
   virtual bool begin_anew() { return false; }
 
-  /// The memory half of a role switch. Requires for both: load() == 0.
+  /// Release and allocate memory for a role switch. Both require: load() == 0.
   virtual Status free_kv() = 0;
   virtual Status allocate_kv() = 0;
-  /// Drops the weights; the next stage() and commit() bring them back.
+  /// Drops the weights; the next stage() and commit() load them again.
   virtual Status free_weights() = 0;
   virtual EngineMemory memory() const = 0;
 };

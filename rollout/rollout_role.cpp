@@ -41,7 +41,7 @@ Status RolloutRole::stop(actors::Outbox& out) {
   return {};
 }
 
-/// The engine stays as it is, with the weights that it has.
+/// The engine keeps its state and weights.
 bool RolloutRole::rejoin(const actors::Welcome&) {
   if (staging_.valid())
     static_cast<void>(staging_.get());
@@ -106,7 +106,7 @@ void RolloutRole::stage(const actors::WeightsHandle& handle, actors::Outbox& out
 
 void RolloutRole::add_chunk(const actors::WeightsChunk& chunk, actors::Outbox& out) {
   if (!chunks_ || chunk.version != staging_version_)
-    return;  // of an announcement since replaced
+    return;  // Of an announcement that was replaced.
   if (const Status status = chunks_->add(chunk); !status) {
     chunks_.reset();
     out.send(actors::WeightsStaged{chunk.version, status.error().context});
@@ -125,7 +125,7 @@ void RolloutRole::add_chunk(const actors::WeightsChunk& chunk, actors::Outbox& o
   });
 }
 
-/// Loading and checking an image takes a while; generation goes on meanwhile.
+/// Loading and verifying an image takes time; generation continues meanwhile.
 void RolloutRole::stage_in_background(PolicyVersion version, std::function<Status()> load) {
   if (staging_.valid())
     staging_.wait();
@@ -134,7 +134,7 @@ void RolloutRole::stage_in_background(PolicyVersion version, std::function<Statu
 }
 
 void RolloutRole::report_staged(actors::Outbox& out) {
-  // With nothing to generate there is nothing better to do than to wait a moment for it.
+  // With nothing to generate, waiting a moment for the image costs nothing.
   const auto patience = std::chrono::milliseconds(engine_->load() > 0 ? 0 : 10);
   if (!staging_.valid() || staging_.wait_for(patience) != std::future_status::ready)
     return;
@@ -177,7 +177,8 @@ Status RolloutRole::perform(actors::SwitchAction action, actors::Outbox& out) {
     case A::OnloadReference:
       break;
   }
-  return invalid_input("a rollout actor cannot " + std::string(name_of(action)));
+  return invalid_input("a rollout actor does not support the action " +
+                       std::string(name_of(action)));
 }
 
 }  // namespace temper::rollout

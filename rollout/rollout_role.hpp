@@ -1,6 +1,6 @@
-// The rollout actor: generates what it is sent, stages weights while it does, and switches to them
-// between two steps. Messages are handled in order, so a response dispatched before a commit may
-// begin under the older weights and one dispatched after it never does.
+// The rollout actor: generates responses, stages weights meanwhile, and commits them between two
+// steps. It handles messages in order: a response dispatched before a commit may begin under the
+// older weights, one dispatched after it never does.
 #pragma once
 
 #include "actors/protocol/weights.hpp"

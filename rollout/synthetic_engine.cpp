@@ -23,7 +23,7 @@ Result<StepResult> SyntheticEngine::step() {
     return result;
   if (!has_weights_ || memory_.kv.count() == 0)
     return Error{ErrorCode::Unavailable,
-                 "synthetic engine: no weights or no KV cache to step with"};
+                 "synthetic engine: step() requires weights and a KV cache"};
   const Time until = clock_.now() + options_.step_time;
   const auto batch = std::min(queue_.size(), static_cast<std::size_t>(options_.concurrency));
   result.kind = StepKind::Decode;
@@ -86,11 +86,11 @@ Status SyntheticEngine::stage(PolicyVersion version, std::span<const std::byte> 
 Status SyntheticEngine::commit(PolicyVersion version) {
   const MutexLock lock(staging_);
   if (!staged_ || staged_->first != version) {
-    return invalid_input(fmt::format("version {} is not what was staged", version));
+    return invalid_input(fmt::format("commit of version {}: it was not staged", version));
   }
   if (version < version_)
     return invalid_input(
-        fmt::format("commit of version {}: the engine is at {} already", version, version_));
+        fmt::format("commit of version {}: the engine already has version {}", version, version_));
   version_ = version;
   has_weights_ = true;
   memory_.weights = staged_->second;
@@ -109,7 +109,8 @@ bool SyntheticEngine::begin_anew() {
 Status SyntheticEngine::require_idle(std::string_view what) const {
   if (load() == 0)
     return {};
-  return invalid_input(fmt::format("{} with {} responses in the engine", what, load()));
+  return invalid_input(
+      fmt::format("{}: the engine must be idle, but has {} responses", what, load()));
 }
 
 void SyntheticEngine::allocate() {

@@ -1,7 +1,7 @@
 // The rollout engine of `policy: synthetic`: responses of one length, as fast as the orchestrator
-// can take them. Nothing is computed: a token follows from the response's id and its position, a
-// log-prob is constant, and any bytes are weights. The rest of the contract is kept as the real
-// engine keeps it, so that a mistake of the orchestrator shows with either. Bytes of KV and
+// can handle them. Nothing is computed: a token derives from the response id and its position,
+// log-probs are constant, and any bytes are accepted as weights. The rest of the contract is that
+// of the real engine, so that errors of the orchestrator show with either. Sizes of KV cache and
 // weights are small numbers that only tell what is allocated.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace temper::rollout {
 
 struct SyntheticEngineOptions {
   Tokens tokens{256};            ///< Length of every response.
-  std::int32_t concurrency = 1;  ///< Responses finished by one step.
+  std::int32_t concurrency = 1;  ///< Responses finished per step.
   Duration step_time{
       0};  ///< Wall time of a step; 0: none. Other processes have the processor meanwhile.
 };

@@ -14,7 +14,7 @@ struct Moments {
   double deviation() const { return std::sqrt(squares / n); }
 };
 
-/// Of the batch's shaped rewards.
+/// Moments of the shaped rewards of the batch.
 class Rewards {
  public:
   Rewards(std::span<const TrainSample> batch, const Algorithm& algorithm) : algorithm_(algorithm) {
@@ -71,7 +71,7 @@ class Rewards {
   const Algorithm& algorithm_;
   std::vector<double> values_;
   std::map<GroupId, Moments> groups_;
-  std::vector<Moments*> of_group_;  ///< By sample; into groups_.
+  std::vector<Moments*> of_group_;  ///< By sample; points into groups_.
   Moments batch_;
 };
 

@@ -1,12 +1,13 @@
-// What the rewards of a batch say of each response. Scalar arithmetic.
+// Advantages from the rewards of a batch. Scalar arithmetic.
 //
-//   R' = R - overlong_penalty * P        P: how far the response is into the overlong buffer,
-//                                        0 before it, 1 at the longest response (2503.14476, 13)
+//   R' = R - overlong_penalty * P        P: position of the end of the response in the overlong
+//                                        buffer, 0 before it, 1 at the largest length
+//                                        (2503.14476, equation 13)
 //   A  = (R' - baseline) / (deviation + epsilon)
-// Baseline: 0; the mean R' of the group; of the batch; of the group's other responses. Deviation:
-// 1; that of R' within the group; over the batch, about the baseline: the group's mean where the
-// baseline looks at groups, else the batch's. Deviations are of the population.
-// The samples of a group may lie apart. R' = baseline gives 0, whatever the deviation.
+// Baseline: 0; the mean R' of the group; of the batch; of the other responses of the group.
+// Deviation: 1; that of R' within the group; over the batch, about the baseline: the mean of the
+// group if the baseline is per group, else that of the batch. Deviations are of the population.
+// The samples of a group need not be adjacent. R' = baseline gives 0 for any deviation.
 #pragma once
 
 #include "trainer/algorithm.hpp"

@@ -1,5 +1,5 @@
-// What distinguishes one algorithm from another, as data: the columns of the table of
-// algorithm_table.hpp. A key of the `algorithm` section overrides each of them.
+// The parameters in which algorithms differ: the columns of the table in algorithm_table.hpp. A key
+// of the `algorithm` section overrides each of them.
 #pragma once
 
 #include "core/describe.hpp"
@@ -20,23 +20,23 @@ enum class AlgorithmName {
   DrGrpo
 };
 
-/// What is subtracted from a reward: nothing, the mean of its group, of the batch, or of the rest
-/// of its group.
+/// Baseline that is subtracted from a reward: none, the mean of the group, of the batch, or of the
+/// other responses of the group.
 enum class AdvantageMean { None, Group, Batch, LeaveOneOut };
-/// What that is divided by: nothing, or the deviation within the group or over the batch.
+/// Divisor of the result: none, or the standard deviation within the group or over the batch.
 enum class AdvantageStd { None, Group, Batch };
-/// A ratio of probabilities is of each token, or the geometric mean over its response.
+/// Importance ratio: per token, or the geometric mean over the response.
 enum class RatioLevel { Token, Sequence };
-/// The loss of a token (policy_loss.hpp).
+/// Per-token loss (policy_loss.hpp).
 enum class Objective { Clip, Naive, Decoupled, Tis, Cispo, Reinforce };
-/// What a minibatch's loss is: the mean over its tokens; over its responses, of the mean over each
-/// one's tokens; or the sum over tokens by a constant, responses times the longest a response may
-/// be.
+/// Loss of a minibatch: mean over its tokens; mean over its responses of the mean over their
+/// tokens; or sum over tokens, divided by a constant, the number of responses times the largest
+/// response length.
 enum class Averaging { Token, Sequence, Constant };
-/// A behaviour weight above the cap becomes the cap, or its token is left out.
+/// Treatment of a behaviour weight above the cap: it becomes the cap, or its token is masked.
 enum class WeightMode { Clamp, Mask };
 
-/// One algorithm, resolved: all that advantages and losses are made of.
+/// One algorithm, resolved: all parameters of advantages and losses.
 struct Algorithm {
   AdvantageMean advantage_mean = AdvantageMean::Group;
   AdvantageStd advantage_std = AdvantageStd::Group;
@@ -48,10 +48,10 @@ struct Algorithm {
   double behaviour_weight_cap = 5;
   WeightMode behaviour_weight_mode = WeightMode::Mask;
   bool filter_equal_rewards = false;
-  Tokens overlong_buffer{0};  ///< The last so many tokens of a response are punished; 0: none.
+  Tokens overlong_buffer{0};  ///< Length penalty over the last this many tokens; 0: none.
   double overlong_penalty = 1;
 
-  // These do not differ between algorithms.
+  // Common to all algorithms.
   double advantage_epsilon = 1e-4;
   double kl = 0;
   Tokens longest_response{1};
@@ -59,16 +59,16 @@ struct Algorithm {
   bool operator==(const Algorithm&) const = default;
 };
 
-/// Whether losses need the log-probs under the weights before the update's first minibatch.
+/// Whether losses need the log-probs under the weights before the first minibatch of the step.
 constexpr bool needs_proximal(Objective objective) {
   return objective == Objective::Naive || objective == Objective::Decoupled ||
          objective == Objective::Tis;
 }
 
 /// Whether the advantage of a response depends on other groups of its batch. Then no gradient can
-/// be computed before the batch is whole: a mean over the batch decides the advantage's sign, and
-/// so what is clipped. A deviation over the batch is a factor, but one that the KL term does not
-/// have.
+/// be computed before the batch is complete: a mean over the batch decides the sign of the
+/// advantage, and so what is clipped. A deviation over the batch is only a factor, but one that the
+/// KL term does not have.
 constexpr bool needs_whole_batch(const Algorithm& a) {
   return a.advantage_mean == AdvantageMean::Batch || a.advantage_std == AdvantageStd::Batch;
 }

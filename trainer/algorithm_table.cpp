@@ -50,44 +50,45 @@ constexpr std::array<AlgorithmRow, 10> kTable{{
     {.name = AlgorithmName::Grpo,
      .columns = kGrpo,
      .source = "2402.03300",
-     .note = "Clip and token mean as DAPO has them; the source clips at 0.2 on both sides and "
-             "takes the mean of each response first (`clip_high: 0.2`, `average: sequence`)."},
+     .note = "Clip and token mean as in DAPO; the source clips at 0.2 on both sides and "
+             "averages over each response first (`clip_high: 0.2`, `average: sequence`)."},
     {.name = AlgorithmName::Ppo,
      .columns = with_clip(of(Mean::Batch, Std::Batch, Objective::Clip, Averaging::Token), 0.2, 0.2),
      .source = "1707.06347",
-     .note = "Without a critic: the baseline is the mean reward of the batch, and the deviation "
-             "that of the batch."},
+     .note = "Without a critic: baseline and standard deviation "
+             "are those of the rewards of the batch."},
     {.name = AlgorithmName::DecoupledPpo,
      .columns =
          with_clip(of(Mean::Group, Std::Group, Objective::Decoupled, Averaging::Token), 0.2, 0.2),
      .source = "2110.00641, 2505.24298",
-     .note = "Advantages are those of `grpo`. AReaL leaves out tokens above its cap of 5."},
+     .note = "Advantages as in `grpo`. AReaL masks tokens above its cap of 5."},
     {.name = AlgorithmName::Tis,
      .columns = with_cap(
          of(Mean::Group, Std::Group, Objective::Tis, Averaging::Token), 2, WeightMode::Clamp),
      .source = "fengyao.notion.site/off-policy-rl",
-     .note = "Truncated importance sampling; the decoupled objective with its weight clamped, "
+     .note = "Truncated importance sampling: the decoupled objective with a clamped weight, "
              "whatever `behaviour_weight_mode` says."},
     {.name = AlgorithmName::Gspo,
      .columns = with_sequence_ratio(
          with_clip(of(Mean::Group, Std::Group, Objective::Clip, Averaging::Sequence), 3e-4, 4e-4)),
      .source = "2507.18071",
-     .note = "One ratio per response, the geometric mean of its tokens'."},
+     .note = "One ratio per response, the geometric mean over its tokens."},
     {.name = AlgorithmName::Cispo,
      .columns = with_clip(of(Mean::Group, Std::Group, Objective::Cispo, Averaging::Token), 1, 0.28),
      .source = "2506.13585",
-     .note = "No clip below. The source does not print its clip above; this is DAPO's."},
+     .note = "No lower clip. The source does not state its upper clip; this one is DAPO's."},
     {.name = AlgorithmName::Dapo,
      .columns = with_filter(kGrpo),
      .overlong_share = 0.2,
      .source = "2503.14476",
-     .note = "Equal rewards are filtered, long responses punished over the last fifth of the "
-             "longest (4096 of 20480 tokens)."},
+     .note = "Filters groups with equal rewards, and penalizes length over the last fifth of the "
+             "largest length (4096 of 20480 tokens)."},
     {.name = AlgorithmName::Rloo,
      .columns = of(Mean::LeaveOneOut, Std::None, Objective::Reinforce, Averaging::Constant),
      .source = "2402.14740",
-     .note = "A response is one action: the sum over its tokens, here by a constant. No ratio, so "
-             "nothing corrects for staleness; `objective: clip` does."},
+     .note =
+         "A response is one action: the sum over its tokens, divided by a constant. No ratio, so "
+         "staleness is not corrected; use `objective: clip` for that."},
     {.name = AlgorithmName::ReinforcePp,
      .columns = with_clip(of(Mean::Group, Std::Batch, Objective::Clip, Averaging::Token), 0.2, 0.2),
      .source = "2501.03262",
@@ -96,7 +97,7 @@ constexpr std::array<AlgorithmRow, 10> kTable{{
      .columns =
          with_clip(of(Mean::Group, Std::None, Objective::Clip, Averaging::Constant), 0.2, 0.2),
      .source = "2503.20783",
-     .note = "GRPO without the two divisions that weigh prompts and lengths unequally."},
+     .note = "GRPO without the two divisions that weight prompts and lengths unequally."},
 }};
 
 template <class T>

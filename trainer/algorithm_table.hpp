@@ -1,9 +1,9 @@
-// The algorithms, one row each: what an algorithm is beyond the machinery they share is data.
+// The algorithms, one row of parameters each; all other code is shared.
 //
-// Every row is critic-free: each token of a response has the response's advantage. The KL to the
-// reference is k3 in the loss (`algorithm.kl`) in every row, and AdamW takes what remains of
-// constant factors, so rows differ in these columns alone. Where a source differs from what its
-// row says, the row's note says so. A source is an arXiv id unless it says otherwise.
+// Every row is critic-free: each token of a response has the advantage of the response. In every
+// row, the KL to the reference (k3) is part of the loss (`algorithm.kl`), and AdamW cancels
+// constant factors, so rows differ only in these columns. If a source differs from its row, the
+// note of the row says so. A source is an arXiv id unless stated otherwise.
 #pragma once
 
 #include "trainer/algorithm_config.hpp"
@@ -26,10 +26,10 @@ struct AlgorithmRow {
 std::span<const AlgorithmRow> algorithm_table();
 const AlgorithmRow& algorithm_row(AlgorithmName name);
 
-/// The row of the section's name, with the section's keys over it.
+/// The row selected by `name`, overridden by the keys of the section.
 Algorithm resolve(const AlgorithmConfig& config, Tokens longest_response);
 
-/// The section with every column written out: it means the same under any name.
+/// The section with every column set, so that its meaning does not depend on `name`.
 AlgorithmConfig written_out(AlgorithmConfig config, Tokens longest_response);
 
 /// The table of docs/algorithms.md.

@@ -1,6 +1,6 @@
-// What a trainer actor needs of its engine: one policy update from a batch, its weights as a
-// safetensors image, its whole state on disk, and an optimizer that can leave the card's memory.
-// Not thread-safe.
+// The interface between a trainer actor and its engine: one step from a batch, its weights as a
+// safetensors image, its complete state on disk, and an optimizer that can be offloaded. Not
+// thread-safe.
 #pragma once
 
 #include "actors/protocol/update_metrics.hpp"
@@ -20,13 +20,14 @@ struct TrainSample {
   GroupId group;
   std::vector<std::int32_t> prompt;
   std::vector<std::int32_t> response;
-  std::vector<float> behaviour_logprobs;  ///< As recorded when sampled, over versions if mixed.
-  std::vector<float> reference_logprobs;  ///< Empty where the run has no reference.
+  std::vector<float>
+      behaviour_logprobs;  ///< Recorded when sampled, possibly from several versions.
+  std::vector<float> reference_logprobs;  ///< Empty if the run has no reference.
   double reward = 0;
-  /// Per response token 1 where the policy sampled it, else 0; empty: all 1. A token that it did
-  /// not sample (of a tool, of a user's turn) is seen by those after it, and has no loss.
+  /// For each response token 1 if the policy sampled it, else 0; empty: all 1. Later tokens attend
+  /// to one that it did not sample (from a tool or a user turn), but it has no loss.
   std::vector<std::uint8_t> mask{};
-  ResponseId id{};  ///< Errors name it.
+  ResponseId id{};  ///< For error messages.
 
   bool is_trained(std::size_t token) const { return mask.empty() || mask[token] != 0; }
   std::size_t trained_tokens() const {
@@ -41,20 +42,19 @@ struct TrainerMemory {
   Bytes weights;
   Bytes gradients;
   Bytes optimizer;
-  Bytes host;  ///< Parked outside the card's memory.
+  Bytes host;  ///< Offloaded to host memory.
 };
 
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  /// Computes the gradients of whole groups of the next update and keeps them. That update must
-  /// hold these groups, and computes those of the others alone: it is the same update.
-  /// Error: samples that no update could hold; an algorithm whose gradients depend on the rest of
+  /// Computes the gradients of complete groups of the next step and keeps them. That step must
+  /// contain these groups; it computes only the gradients of the others, with the same result.
+  /// Error: samples that no step could contain; an algorithm whose gradients depend on the rest of
   /// the batch (needs_whole_batch()).
   virtual Status prepare(std::span<const TrainSample> groups) = 0;
-  /// One update. Either all of it happens or, on error, the weights are as before; gradients that
-  /// were kept are gone in both cases.
+  /// One step. On error the weights are unchanged; kept gradients are dropped in either case.
   virtual Result<UpdateMetrics> update(std::span<const TrainSample> batch) = 0;
   /// The current weights as a safetensors image.
   virtual Result<std::string> weights() const = 0;
@@ -62,8 +62,8 @@ class Engine {
   virtual Status save(const std::filesystem::path& folder) const = 0;
   virtual Status load(const std::filesystem::path& folder) = 0;
 
-  /// Moves the optimizer (and drops gradients) to host memory and back; bit-exact. Error: gradients
-  /// are kept for the next update.
+  /// Offloads the optimizer to host memory (and drops gradients), and loads it back; bit-exact.
+  /// Error: gradients are kept for the next step.
   virtual Status offload() = 0;
   virtual Status onload() = 0;
   virtual TrainerMemory memory() const = 0;

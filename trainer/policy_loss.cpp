@@ -8,7 +8,8 @@
 namespace temper::trainer {
 namespace {
 
-/// Ratios of two policies over a response, by token; one for all at RatioLevel::Sequence.
+/// Importance ratios of two policies over a response: per token, or one for all at
+/// RatioLevel::Sequence.
 class Ratio {
  public:
   Ratio(std::span<const double> of, std::span<const double> to, RatioLevel level)
@@ -34,8 +35,8 @@ double clip(double ratio, const Algorithm& a) {
   return std::clamp(ratio, 1 - a.clip_low, 1 + a.clip_high);
 }
 
-/// Its derivative by the log-prob is the ratio itself: by one token's where each has its own; where
-/// all have one, 1/n of it from each of n losses.
+/// The derivative by a log-prob is the ratio itself: for token ratios, that of one loss; for a
+/// sequence ratio, 1/n of it from each of n losses.
 void add_clipped(double ratio, double advantage, const Algorithm& a, TokenLoss& out) {
   const double plain = ratio * advantage;
   const double clipped = clip(ratio, a) * advantage;

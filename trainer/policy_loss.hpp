@@ -1,8 +1,9 @@
-// The loss of a response's tokens and its derivatives by their log-probs, as scalar arithmetic: the
-// engine feeds log-probs in and passes the derivatives to the network.
+// The loss of a response's tokens and its derivatives with respect to their log-probs, as scalar
+// arithmetic: the engine passes log-probs in and feeds the derivatives to the network.
 //
 // Log-probs of a token: l under the weights being trained, b as recorded when sampled, p under the
-// weights before the update's first minibatch. A is the response's advantage, sg stops gradients.
+// weights before the first minibatch of the step. A is the advantage of the response; sg stops
+// gradients.
 //   r(x, y) = exp(x - y), or exp(mean over the response of x - y) at RatioLevel::Sequence
 //   m(r)    = min(r A, clip(r, 1 - clip_low, 1 + clip_high) A)
 //   clip       -m(r(l, b))
@@ -11,10 +12,9 @@
 //   tis        the same with w = min(r(p, b), cap)
 //   cispo      -sg(clip(r(l, b))) A l
 //   reinforce  -A l
-// and with a reference, kl * k3 of each token, k3 = exp(ref - l) - 1 - (ref - l), which estimates
-// KL(policy || reference) without bias.
-// A derivative is that of the sum of the response's losses: with a sequence's ratio each token
-// moves all of them.
+// and with a reference, kl * k3 of each token, k3 = exp(ref - l) - 1 - (ref - l), an unbiased
+// estimate of KL(policy || reference). A derivative is that of the sum of the losses of the
+// response: with a sequence ratio, each token affects all of them.
 #pragma once
 
 #include "trainer/algorithm.hpp"
@@ -28,26 +28,26 @@ struct ResponseInputs {
   std::span<const double> current;
   std::span<const double> behaviour;
   std::span<const double> proximal;   ///< May be empty unless needs_proximal().
-  std::span<const double> reference;  ///< Empty: without KL.
+  std::span<const double> reference;  ///< Empty: no KL term.
   double advantage = 0;
 };
 
 struct TokenLoss {
   double loss = 0;
-  double d_logprob = 0;  ///< Of the sum over the response.
-  double weight = 1;     ///< w; 1 where the objective has none.
-  double kl = 0;         ///< k3, before its weight.
-  bool clipped = false;  ///< The clip took effect.
-  bool capped = false;   ///< w exceeded its cap.
+  double d_logprob = 0;  ///< Derivative of the sum over the response.
+  double weight = 1;     ///< w; 1 if the objective has none.
+  double kl = 0;         ///< k3, without its coefficient.
+  bool clipped = false;  ///< Whether the clip took effect.
+  bool capped = false;   ///< Whether w exceeded its cap.
 };
 
 /// Requires: `out` has one entry per token.
 void response_loss(const ResponseInputs& in, const Algorithm& algorithm, std::span<TokenLoss> out);
 
-/// What each token's loss counts in its minibatch is token_share() / shares(): the first is known
-/// once its response is, the second once the minibatch is whole.
+/// The weight of a token's loss in its minibatch is token_share() / shares(): the first is known
+/// once its response is, the second once the minibatch is complete.
 double token_share(const Algorithm& algorithm, std::size_t tokens_of_response);
-/// Of a minibatch of so many tokens and responses.
+/// For a minibatch of this many tokens and responses.
 double shares(const Algorithm& algorithm, std::size_t tokens, std::size_t responses);
 
 }  // namespace temper::trainer

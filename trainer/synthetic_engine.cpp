@@ -21,9 +21,9 @@ constexpr const char* kFile = "synthetic.json";
 
 Result<UpdateMetrics> SyntheticEngine::update(std::span<const TrainSample> batch) {
   if (batch.empty())
-    return invalid_input("update: an empty batch");
+    return invalid_input("step: the batch is empty");
   if (offloaded_)
-    return Error{ErrorCode::Unavailable, "update: the optimizer is offloaded"};
+    return Error{ErrorCode::Unavailable, "step: the optimizer is offloaded"};
   const Time until = clock_.now() + step_time_;
   UpdateMetrics metrics;
   for (const TrainSample& sample : batch) {
@@ -40,7 +40,7 @@ Result<UpdateMetrics> SyntheticEngine::update(std::span<const TrainSample> batch
 
 Result<std::string> SyntheticEngine::weights() const {
   std::string image = fmt::format("synthetic weights after {} updates", updates_);
-  // No two pieces of it are alike, and none is that of another version.
+  // All parts of it differ, from each other and from those of other versions.
   image.reserve(static_cast<std::size_t>(least_.count()));
   for (std::uint64_t word = updates_; std::cmp_less(image.size(), least_.count()); ++word) {
     const std::uint64_t bytes = hash64(std::as_bytes(std::span(&word, 1)));
@@ -58,7 +58,7 @@ Status SyntheticEngine::load(const std::filesystem::path& folder) {
   TEMPER_TRY(const std::string text, read_file(folder / kFile));
   const auto state = parse_json(text);
   if (!state.is_object() || !state.contains("updates") || !state["updates"].is_number_unsigned())
-    return corrupt((folder / kFile).string() + " has no count of `updates`");
+    return corrupt((folder / kFile).string() + " lacks the number `updates`");
   updates_ = state["updates"].get<std::uint64_t>();
   return {};
 }

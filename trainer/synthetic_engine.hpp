@@ -1,7 +1,6 @@
-// The trainer engine of `policy: synthetic`: counts tokens and updates, computes nothing. Its
-// weights are a line of text and what fills it up, not a safetensors image; only synthetic rollout
-// engines take them.
-// Its state on disk is synthetic.json, {"updates": n}; its bytes only tell what is where.
+// The trainer engine of `policy: synthetic`: counts tokens and steps, and computes nothing. Its
+// weights are a line of text and padding, not a safetensors image; only synthetic rollout engines
+// accept them. Its state on disk is synthetic.json, {"updates": n}.
 #pragma once
 
 #include "core/clock.hpp"
@@ -11,12 +10,12 @@ namespace temper::trainer {
 
 class SyntheticEngine final : public Engine {
  public:
-  /// `step_time`: wall time of one update, in which other processes have the processor; 0: none.
-  /// `least`: size of the weights, unless the line is longer.
+  /// `step_time`: wall time of one step, spent asleep; 0: none. `least`: size of the weights,
+  /// unless the line is longer.
   SyntheticEngine(Duration step_time, Bytes least, const RealClock& clock)
       : step_time_(step_time), least_(least), clock_(clock) {}
 
-  /// There is nothing to compute: the update takes its time as ever.
+  /// There is nothing to compute; the step takes its time as always.
   Status prepare(std::span<const TrainSample>) override { return {}; }
   Result<UpdateMetrics> update(std::span<const TrainSample> batch) override;
   Result<std::string> weights() const override;

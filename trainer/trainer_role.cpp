@@ -34,18 +34,20 @@ Status check_certificate(const actors::Train& work, PolicyVersion version) {
   const actors::Certificate& c = work.certificate;
   if (c.step != version) {
     return invalid_input(
-        fmt::format("the batch is for version {}, the trainer is at {}", c.step, version));
+        fmt::format("the batch is for a step from version {}, but the trainer has version {}",
+                    c.step,
+                    version));
   }
   struct CertificateEntry {
     PolicyVersion dispatched;
-    bool seen = false;  // in the batch
+    bool seen = false;  // In the batch.
   };
   std::map<GroupId, CertificateEntry> groups;
   for (const auto& entry : c.groups) {
     if (entry.age_from() > c.step || c.step.value() - entry.age_from().value() > c.bound) {
       return invalid_input(
-          fmt::format("group {} was dispatched with version {}; at version {} that "
-                      "is outside the bound {}",
+          fmt::format("group {} was dispatched with version {}; at version {} it "
+                      "exceeds the staleness bound {}",
                       entry.group,
                       entry.age_from(),
                       c.step,
@@ -66,15 +68,15 @@ Status check_certificate(const actors::Train& work, PolicyVersion version) {
     }
     if (item.first_version > c.step) {
       return invalid_input(fmt::format(
-          "a response of group {} was begun with version {}, after the {} that it is to update",
+          "a response of group {} began with version {}, newer than version {} of this step",
           item.group,
           item.first_version,
           c.step));
     }
     if (item.first_version < it->second.dispatched) {
       return invalid_input(
-          fmt::format("a response of group {} was begun with version {}, before "
-                      "the {} of its certificate",
+          fmt::format("a response of group {} began with version {}, older than "
+                      "version {} in its certificate",
                       item.group,
                       item.first_version,
                       it->second.dispatched));
@@ -82,7 +84,8 @@ Status check_certificate(const actors::Train& work, PolicyVersion version) {
   }
   for (const auto& [group, certified] : groups) {
     if (!certified.seen)
-      return invalid_input(fmt::format("group {} is certified but not in the batch", group));
+      return invalid_input(
+          fmt::format("group {} is in the certificate, but not in the batch", group));
   }
   return {};
 }
@@ -114,7 +117,7 @@ Status TrainerRole::stop(actors::Outbox& out) {
 Status TrainerRole::train(actors::Train work, actors::Outbox& out) {
   const Time begin = activity_.now();
   if (Status status = check_certificate(work, version_); !status) {
-    return std::move(status).error().within("certificate refused");
+    return std::move(status).error().within("certificate rejected");
   }
   TEMPER_TRY(const UpdateMetrics metrics, engine_->update(samples_of(std::move(work.items))));
   activity_.add(actors::CardState::Train, begin);
@@ -133,12 +136,14 @@ Status TrainerRole::train(actors::Train work, actors::Outbox& out) {
   return status;
 }
 
-/// Whether these groups may be trained is certified with their update.
+/// The certificate of the step, not of these gradients, decides whether the groups may be trained.
 Status TrainerRole::prepare(actors::Prepare work, actors::Outbox& out) {
   const Time begin = activity_.now();
   if (work.step != version_) {
-    return invalid_input(fmt::format(
-        "gradients of version {} are asked for, the trainer is at {}", work.step, version_));
+    return invalid_input(
+        fmt::format("gradients from version {} are requested, but the trainer has version {}",
+                    work.step,
+                    version_));
   }
   TEMPER_TRY_STATUS(engine_->prepare(samples_of(std::move(work.items))));
   activity_.add(actors::CardState::Train, begin);
@@ -169,7 +174,8 @@ void TrainerRole::save(const actors::SaveState& work, actors::Outbox& out) {
   const Time begin = activity_.now();
   std::string error;
   if (work.version != version_) {
-    error = fmt::format("asked to save version {} but is at {}", work.version, version_);
+    error = fmt::format(
+        "asked to save version {}, but the trainer has version {}", work.version, version_);
   } else {
     error = actors::error_text(engine_->save(work.folder));
   }
@@ -189,7 +195,8 @@ void TrainerRole::switch_role(const actors::Switch& work, actors::Outbox& out) {
       case actors::SwitchAction::OnloadOptimizer:
         return engine_->onload();
       default:
-        return invalid_input("a trainer cannot " + std::string(name_of(work.action)));
+        return invalid_input("a trainer does not support the action " +
+                             std::string(name_of(work.action)));
     }
   });
 }

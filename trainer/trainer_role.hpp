@@ -1,6 +1,6 @@
-// The trainer actor: one policy update per order, after checking the batch's certificate, and
-// gradients of its groups before it is whole, if asked for; publishes each new version, saves its
-// state, and moves its optimizer when cards switch role.
+// The trainer actor: takes one step per request, after checking the certificate of the batch, and
+// computes gradients of its groups in advance if requested; publishes each new version, saves its
+// state, and offloads its optimizer on a role switch.
 #pragma once
 
 #include "actors/protocol/weights.hpp"
@@ -18,7 +18,7 @@ enum class Publication { SharedMemory, Chunks };
 
 class TrainerRole final : public actors::Role {
  public:
-  /// `version`: of the engine's weights now.
+  /// `version`: current version of the engine's weights.
   TrainerRole(std::unique_ptr<Engine> engine,
               PolicyVersion version,
               Publication publication,
@@ -38,7 +38,7 @@ class TrainerRole final : public actors::Role {
   Status prepare(actors::Prepare work, actors::Outbox& out);
   void save(const actors::SaveState& work, actors::Outbox& out);
   void switch_role(const actors::Switch& work, actors::Outbox& out);
-  /// Sends `announcement(handle)`, then, if they travel as chunks, the weights.
+  /// Sends `announcement(handle)`, then the weights if they travel as chunks.
   template <class Announcement>
   Status publish(Announcement announcement, actors::Outbox& out);
 
@@ -46,11 +46,11 @@ class TrainerRole final : public actors::Role {
   const Publication publication_;
   PolicyVersion version_;
   actors::ActivityLog activity_;
-  std::deque<actors::SharedBuffer> published_;  ///< Newest last; readers may lag a little.
+  std::deque<actors::SharedBuffer> published_;  ///< Newest last; readers may lag behind.
 };
 
-/// What the trainer checks before it steps: the certificate is for `version`; every group in it is
-/// there once, within the bound, and in the batch; every response belongs to one and was begun no
+/// Checks a batch before its step: the certificate is for `version`; every group in it is there
+/// once, within the bound, and in the batch; every response belongs to one of them and began no
 /// earlier than the certificate says and no later than `version`.
 Status check_certificate(const actors::Train& work, PolicyVersion version);
 

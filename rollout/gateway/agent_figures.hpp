@@ -1,4 +1,4 @@
-// What became of the episodes of an engine.
+// Statistics of the episodes of an engine.
 #pragma once
 
 #include "core/log.hpp"
@@ -9,18 +9,18 @@
 
 namespace temper::rollout {
 
-/// Since the beginning.
+/// Totals since the start.
 struct AgentFigures {
-  std::size_t episodes = 0;  ///< That ended well.
+  std::size_t episodes = 0;  ///< Finished with success.
   std::size_t failed = 0;
   std::size_t begun_anew = 0;            ///< Withdrawn or interrupted.
-  EpisodeCounts rows;                    ///< Of the episodes that ended well.
-  double reward = 0;                     ///< Sum, as agents gave it.
-  std::map<std::string, double> counts;  ///< What agents counted themselves: tool calls, for one.
+  EpisodeCounts rows;                    ///< Of the successful episodes.
+  double reward = 0;                     ///< Sum of the rewards that agents reported.
+  std::map<std::string, double> counts;  ///< Counts that agents reported, such as tool calls.
 
-  /// An episode that ended well.
+  /// Adds a successful episode.
   void add(const EpisodeCounts& of_row, double its_reward);
-  /// In a line of the log.
+  /// Writes them as a log line.
   void tell(const Log& log) const;
 };
 

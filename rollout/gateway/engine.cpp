@@ -19,15 +19,15 @@ namespace {
 using actors::FinishReason;
 using nlohmann::json;
 
-/// While the engine has nothing to do, requests and lines are waited for so long at a time.
+/// Longest wait for requests and lines while the engine is idle.
 constexpr Duration kPatience = std::chrono::milliseconds(2);
 constexpr Duration kFirstPause = std::chrono::milliseconds(100);
 constexpr Duration kLongestPause = std::chrono::seconds(10);
-/// Ended episodes between two lines of the log with what they came to.
+/// Number of finished episodes between two log lines with statistics.
 constexpr std::size_t kTellEvery = 256;
 constexpr int kBadRequest = 400, kNotFound = 404, kConflict = 409, kGone = 410, kTooMany = 429;
 
-/// A process of the agent, with its pause before the next start.
+/// A process of the agent, and the delay before its next restart.
 struct Agent {
   internal::AgentProcess process;
   std::size_t episodes = 0;
@@ -40,7 +40,7 @@ struct Episode {
   EpisodeRow row;
   std::string session{};
   bool greedy = false;
-  std::optional<std::size_t> agent{};  ///< None: no process has it yet.
+  std::optional<std::size_t> agent{};  ///< None: not assigned to a process yet.
   Time deadline{};
   std::size_t turns = 0;
   // Of the turn that is being sampled.
@@ -63,7 +63,7 @@ class GatewayEngine final : public AgentEngine {
         engine_(std::move(engine)) {}
 
   Status begin() {
-    // A token is at most so many bytes of JSON: its number, or its text with each character
+    // In JSON, a token takes at most this many bytes: its number, or its text with each character
     // escaped.
     constexpr std::uint64_t kOfToken = 32, kOfTheRest = std::uint64_t{1} << 20;
     GatewayLimits limits;
@@ -100,7 +100,7 @@ class GatewayEngine final : public AgentEngine {
   void answer_calls(Duration patience);
   void answer(const GatewayCall& call);
   Status ask(Episode& episode, GatewayRoute route, const GatewayCall& call);
-  /// Tokens that prompt and row may have.
+  /// Largest number of tokens of prompt and row.
   std::size_t longest(const Episode& episode) const {
     const auto row = static_cast<std::size_t>(options_.sampling.max_new_tokens.count());
     return std::min(static_cast<std::size_t>(options_.context.count()),
@@ -126,17 +126,17 @@ class GatewayEngine final : public AgentEngine {
   std::vector<Agent> agents_;
   std::map<ResponseId, Episode> episodes_;
   std::unordered_map<std::string, ResponseId> sessions_;
-  std::vector<Generation> settled_;  ///< Done, not yet reported.
+  std::vector<Generation> settled_;  ///< Finished, not reported yet.
   AgentFigures figures_;
 };
 
 void GatewayEngine::add(GenerationRequest request) {
   if (!request.prefix.empty()) {
-    // Of an attempt without an agent: what had led to it is not known.
+    // The prefix comes from an attempt without an agent, so the state that led to it is unknown.
     Generation failed;
     failed.id = request.id;
     failed.finish = FinishReason::Failed;
-    failed.failure = "an agent cannot go on with the response of an engine without one";
+    failed.failure = "an agent cannot continue a response that started without an agent";
     settled_.push_back(std::move(failed));
     return;
   }
@@ -144,14 +144,14 @@ void GatewayEngine::add(GenerationRequest request) {
   std::string text = tokenizer_.decode(request.prompt);
   Episode episode{id, EpisodeRow(std::move(request.prompt), std::move(text))};
   episode.greedy = request.greedy;
-  episode.session = make_secret();  // all that keeps other users of the machine out
+  episode.session = make_secret();  // The only protection against other users of the machine.
   sessions_[episode.session] = id;
   gateway_->admit(episode.session);
-  forget(id, "it was begun anew");
+  forget(id, "the episode was restarted");
   episodes_.emplace(id, std::move(episode));
 }
 
-/// Episodes that no process has yet, to the one that has fewest.
+/// Assigns unassigned episodes, each to the process that has fewest.
 void GatewayEngine::hand_out() {
   for (auto& [id, episode] : episodes_) {
     if (episode.agent)
@@ -206,12 +206,13 @@ void GatewayEngine::answer(const GatewayCall& call) {
   if (target->route == GatewayRoute::Models)
     return gateway_->answer(call.ticket, 200, write_models());
   if (call.method != "POST")
-    return refuse(call.ticket, kNotFound, "this route takes POST");
+    return refuse(call.ticket, kNotFound, "expected POST on this route");
   Episode& episode = episodes_.at(session->second);
   if (episode.ticket)
-    return refuse(call.ticket, kConflict, "a request of this session is under way");
+    return refuse(call.ticket, kConflict, "another request of this session is in progress");
   if (std::cmp_greater_equal(episode.turns, options_.agent.turns)) {
-    return refuse(call.ticket, kTooMany, "the episode has had its turns (rollout.agent.turns)");
+    return refuse(
+        call.ticket, kTooMany, "the episode has used all its turns (rollout.agent.turns)");
   }
   if (const Status asked = ask(episode, target->route, call); !asked) {
     const bool full = asked.error().code == ErrorCode::OutOfMemory;
@@ -228,9 +229,9 @@ Status GatewayEngine::ask(Episode& episode, GatewayRoute route, const GatewayCal
   if (turn.tokens) {
     context = *std::move(turn.tokens);
   } else if (!episode.row.text()) {
-    return invalid_input("this session was asked with token ids, and goes on with them");
+    return invalid_input("this session uses token ids; text cannot be mixed with them");
   } else if (turn.text.starts_with(*episode.row.text())) {
-    // The tokens that were recorded, whatever the text would be as tokens.
+    // The recorded tokens, even if the text would be tokenized differently.
     TEMPER_TRY(const auto more, tokenizer_.encode(turn.text.substr(episode.row.text()->size())));
     context = episode.row.context();
     context.insert(context.end(), more.begin(), more.end());
@@ -238,9 +239,10 @@ Status GatewayEngine::ask(Episode& episode, GatewayRoute route, const GatewayCal
     TEMPER_TRY(context, tokenizer_.encode(turn.text));
   }
   if (context.size() >= longest(episode)) {
-    return Error{ErrorCode::OutOfMemory,
-                 "no room for a token more: the row has as many as sampling.max_new_tokens and "
-                 "model.context allow, tool output included"};
+    return Error{
+        ErrorCode::OutOfMemory,
+        "no space for another token: the row has reached the limit of sampling.max_new_tokens and "
+        "model.context, tool output included"};
   }
   TEMPER_TRY_STATUS(episode.row.go_to(context, engine_->version()));
   episode.row.show(text);
@@ -256,14 +258,14 @@ Status GatewayEngine::ask(Episode& episode, GatewayRoute route, const GatewayCal
   return {};
 }
 
-/// A turn is sampled, or cannot be.
+/// Handles a turn that was sampled, or failed.
 void GatewayEngine::settle(const Generation& turn) {
   const auto found = episodes_.find(turn.id);
   if (found == episodes_.end() || !found->second.ticket)
     return;
   Episode& episode = found->second;
   if (turn.finish == FinishReason::Failed || turn.finish == FinishReason::Interrupted)
-    return fail(turn.id, "a turn could not be sampled");
+    return fail(turn.id, "sampling of a turn failed");
   const std::size_t context = episode.row.prompt().size() + episode.row.tokens().size();
   const std::string text = text_of_turn(turn, episode.stops, tokenizer_);
   episode.row.add(turn);
@@ -292,7 +294,7 @@ void GatewayEngine::hear_agents() {
           lost.push_back(id);
       }
       for (const ResponseId id : lost)
-        fail(id, "its agent ended: " + *how);
+        fail(id, "its agent exited: " + *how);
       agent.episodes = 0;
       agent.not_before = now + agent.pause;
       agent.pause = std::min(agent.pause * 2, kLongestPause);
@@ -311,20 +313,20 @@ void GatewayEngine::hear(std::size_t agent, const std::string& line) {
   const json said = parse_json(line);
   const json session = said.is_object() ? said.value("episode", json()) : json();
   if (!session.is_string()) {
-    agents_[agent].process.end("it wrote a line to its stdout that names no episode: " +
+    agents_[agent].process.end("it wrote a line to stdout that names no episode: " +
                                line.substr(0, 80));
     return;
   }
   const auto found = sessions_.find(session.get<std::string>());
   if (found == sessions_.end())
-    return;  // It was withdrawn, or its deadline passed.
+    return;  // Withdrawn, or its deadline passed.
   Episode& episode = episodes_.at(found->second);
   agents_[agent].pause = kFirstPause;
   if (said.contains("error"))
-    return fail(episode.id, "the agent says: " + actors::bounded_text(said["error"].dump()));
+    return fail(episode.id, "the agent reported: " + actors::bounded_text(said["error"].dump()));
   const json reward = said.value("reward", json(0.0));
   if (!reward.is_number())
-    return fail(episode.id, "its reward is no number: " + actors::bounded_text(reward.dump()));
+    return fail(episode.id, "its reward is not a number: " + actors::bounded_text(reward.dump()));
   if (const Status possible = actors::check_reward(reward.get<double>()); !possible)
     return fail(episode.id, possible.error().context);
   if (episode.row.counts().sampled == 0)
@@ -362,7 +364,7 @@ void GatewayEngine::fail(ResponseId id, std::string_view why) {
   settled_.push_back(std::move(failed));
 }
 
-/// It was never here: a request of it that waits is refused, and the engine drops its turn.
+/// Removes the episode: pending requests are refused, and the engine drops its turn.
 void GatewayEngine::forget(ResponseId id, std::string_view why) {
   const auto found = episodes_.find(id);
   if (found == episodes_.end())
@@ -388,12 +390,12 @@ void GatewayEngine::check_deadlines() {
   }
   for (const ResponseId id : late) {
     fail(id,
-         fmt::format("not ended within {} (rollout.agent.deadline)",
+         fmt::format("did not finish within {} (rollout.agent.deadline)",
                      to_text(options_.agent.deadline)));
   }
 }
 
-// --- Taken away
+// --- Withdrawal and cancellation
 
 std::vector<Generation> GatewayEngine::interrupt() {
   std::vector<ResponseId> ids;
@@ -408,7 +410,7 @@ std::vector<Generation> GatewayEngine::withdraw(std::span<const ResponseId> ids)
     if (!episodes_.contains(id))
       continue;
     ++figures_.begun_anew;
-    forget(id, "the episode is begun anew elsewhere");
+    forget(id, "the episode is restarted elsewhere");
     Generation back;
     back.id = id;
     back.finish = FinishReason::Interrupted;
@@ -419,7 +421,7 @@ std::vector<Generation> GatewayEngine::withdraw(std::span<const ResponseId> ids)
 
 void GatewayEngine::cancel(std::span<const ResponseId> ids) {
   for (const ResponseId id : ids) {
-    forget(id, "the episode is void");
+    forget(id, "the episode was canceled");
     std::erase_if(settled_, [id](const Generation& g) { return g.id == id; });
   }
 }

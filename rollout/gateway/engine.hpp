@@ -1,15 +1,15 @@
-// An engine whose responses are episodes: a program of the user's (an agent) plays each of them, as
-// a client of an endpoint of ours behind which stands another engine. It calls tools, or whatever
-// else it does between its requests; each request is sampled by that engine as the continuation of
-// the row. Weights change under an episode as they do under any response: every token keeps the
-// version that sampled it.
+// An engine whose responses are multi-turn episodes. A user program (an agent) plays each episode
+// as a client of Temper's endpoint, behind which another engine samples. Between its requests the
+// agent calls tools, or does anything else; each request is sampled as the continuation of the row.
+// Weights may change during an episode as during any response: every token keeps the version that
+// sampled it.
 //
-// The agent is told of an episode by a line of JSON on its stdin, and says by one on its stdout
-// that it has ended (docs/agents.md). One that dies, or says nothing until its deadline, fails its
-// episodes; it is started again.
+// The agent receives an episode as a line of JSON on its stdin, and reports its end by a line on
+// its stdout (docs/agents.md). If the agent dies, or misses the deadline, its episodes fail; it is
+// restarted.
 //
-// An episode that is withdrawn or interrupted is played again from its beginning, wherever it goes
-// on: what the agent did cannot be taken to another process.
+// An episode that is withdrawn or interrupted is replayed from its beginning, wherever it
+// continues, because the state of the agent cannot move to another process.
 #pragma once
 
 #include "actors/task/tokenizer.hpp"
@@ -26,7 +26,7 @@ namespace temper::rollout {
 struct AgentEngineOptions {
   AgentConfig agent;
   SamplingConfig sampling;
-  Tokens context;  ///< Of the model: prompt and row at most.
+  Tokens context;  ///< Of the model; limits prompt and row.
 };
 
 class AgentEngine : public Engine {
@@ -34,7 +34,7 @@ class AgentEngine : public Engine {
   virtual const AgentFigures& figures() const = 0;
 };
 
-/// Errors: no port, a program that cannot be started.
+/// Errors: no port; a program that cannot be started.
 Result<std::unique_ptr<AgentEngine>> make_agent_engine(std::unique_ptr<Engine> engine,
                                                        const AgentEngineOptions& options,
                                                        actors::Tokenizer tokenizer,

@@ -16,8 +16,8 @@ Status EpisodeRow::go_to(std::span<const std::int32_t> context, PolicyVersion ve
   if (context.size() < prompt_.size() ||
       !std::ranges::equal(context.first(prompt_.size()), prompt_)) {
     return invalid_input(
-        fmt::format("the request does not begin with the {} tokens of the episode's prompt, and "
-                    "what is trained is a response to that prompt",
+        fmt::format("the request does not begin with the {} tokens of the episode's prompt, but "
+                    "only a continuation of that prompt can be trained",
                     prompt_.size()));
   }
   const auto row = context.subspan(prompt_.size());

@@ -1,10 +1,10 @@
-// What an episode has recorded: one row of the batch, with the tokens that the policy sampled and
-// those that came from elsewhere. Pure.
+// The recorded row of an episode: the tokens that the policy sampled, and those that came from
+// elsewhere. No I/O.
 //
-// A turn is sampled behind a context. The context begins with the prompt of the group; what it has
-// beyond the recorded tokens is taken into the row as given (mask 0, log-prob 0). Where it leaves
-// the recorded tokens, the row forks: it keeps what both have in common, and what it had beyond
-// that is not trained.
+// Each turn is sampled after a context, which begins with the prompt of the group. What the context
+// has beyond the recorded tokens is added to the row as given (mask 0, log-prob 0). If the context
+// diverges from the recorded tokens, the row forks: it keeps the common part, and the rest of the
+// row is not trained.
 #pragma once
 
 #include "core/result.hpp"
@@ -18,37 +18,37 @@
 
 namespace temper::rollout {
 
-/// What an episode came to.
+/// Statistics of an episode.
 struct EpisodeCounts {
   std::size_t turns = 0;
   std::size_t forks = 0;
   std::size_t sampled = 0;  ///< Tokens of the row that are trained.
   std::size_t given = 0;    ///< Tokens of the row that came from elsewhere.
-  std::size_t dropped = 0;  ///< Sampled tokens that a fork left behind.
+  std::size_t dropped = 0;  ///< Sampled tokens that a fork removed.
 };
 
 class EpisodeRow {
  public:
-  /// `text`: of the prompt.
+  /// `text`: text of the prompt.
   EpisodeRow(std::vector<std::int32_t> prompt, std::string text)
       : prompt_(std::move(prompt)), text_(std::move(text)) {}
 
   const std::vector<std::int32_t>& prompt() const { return prompt_; }
-  /// Behind the prompt.
+  /// Tokens after the prompt.
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
-  /// Prompt and row.
+  /// Prompt and tokens.
   std::vector<std::int32_t> context() const;
-  /// What an agent has seen of it: the text of the prompt, and what turns were answered with.
-  /// None: it was asked with token ids, which may have no text.
+  /// The text that the agent has seen: that of the prompt and of the answered turns. None: it used
+  /// token ids, which may have no text.
   const std::optional<std::string>& text() const { return text_; }
   const EpisodeCounts& counts() const { return counts_; }
 
-  /// The row is `context` from here on. `version`: that the engine has now. Error: it does not
+  /// Makes `context` the row. `version`: current version of the engine. Error: the context does not
   /// begin with the prompt.
   Status go_to(std::span<const std::int32_t> context, PolicyVersion version);
-  /// A turn that was sampled behind the row.
+  /// Appends a turn that was sampled after the row.
   void add(const Generation& turn);
-  /// The text that stands for prompt and row from here on.
+  /// Sets the text of prompt and row.
   void show(std::optional<std::string> text) { text_ = std::move(text); }
 
   /// The whole row as a response, with `reward` at its last token.

@@ -20,8 +20,8 @@ constexpr std::array<std::pair<std::string_view, GatewayRoute>, 4> kRoutes{
      {"/inference/v1/generate", GatewayRoute::Generate},
      {"/v1/models", GatewayRoute::Models}}};
 
-/// What may be given with this value alone, since with another one the tokens would be of another
-/// distribution than the one that their log-probs are recorded of.
+/// Parameters that are accepted with one value only. Any other would sample from a distribution
+/// other than the one whose log-probs are recorded.
 Status check_neutral(const json& request, const SamplingConfig& sampling) {
   const std::array<std::pair<const char*, double>, 9> neutral{
       {{"temperature", sampling.temperature},
@@ -38,17 +38,21 @@ Status check_neutral(const json& request, const SamplingConfig& sampling) {
     if (found == request.end() || found->is_null() || *found == value ||
         (std::string_view(name) == "top_k" && *found == 0))
       continue;
-    return invalid_input(fmt::format(
-        "{} is {} here (section `sampling` of the run), found {}", name, value, found->dump()));
+    return invalid_input(
+        fmt::format("{}: expected {}, as in the `sampling` section of the run, found {}",
+                    name,
+                    value,
+                    found->dump()));
   }
   for (const char* const name : {"stream", "echo"}) {
     if (request.value(name, json(false)) == true)
-      return invalid_input(fmt::format("{} is not possible here", name));
+      return invalid_input(fmt::format("{} is not supported", name));
   }
   for (const char* const name :
        {"logit_bias", "response_format", "guided_json", "structured_outputs"}) {
     if (request.contains(name) && !request[name].is_null() && !request[name].empty())
-      return invalid_input(fmt::format("{} would sample from another distribution", name));
+      return invalid_input(fmt::format(
+          "{} is not supported, because it would change the sampling distribution", name));
   }
   return {};
 }
@@ -61,7 +65,10 @@ Result<std::vector<std::int32_t>> tokens_of(const json& list,
     if (!token.is_number_integer() || token.get<std::int64_t>() < 0 ||
         token.get<std::int64_t>() >= vocabulary) {
       return invalid_input(
-          fmt::format("{}: {} is no token of a vocabulary of {}", name, token.dump(), vocabulary));
+          fmt::format("{}: {} is not a token of the vocabulary, which has {} tokens",
+                      name,
+                      token.dump(),
+                      vocabulary));
     }
     tokens.push_back(token.get<std::int32_t>());
   }
@@ -74,7 +81,7 @@ Status read_most(const json& request, const char* name, TurnRequest& turn) {
     return {};
   if (!found->is_number_integer() || found->get<std::int64_t>() < 1)
     return invalid_input(
-        fmt::format("{} must be a number of tokens, found {}", name, found->dump()));
+        fmt::format("{}: expected a number of tokens, found {}", name, found->dump()));
   turn.most = Tokens(found->get<std::int64_t>());
   return {};
 }
@@ -88,36 +95,34 @@ Status read_stops(const json& request, const actors::Tokenizer& tokenizer, TurnR
     return {};
   for (const json& stop : found->is_array() ? *found : json::array({*found})) {
     if (!stop.is_string())
-      return invalid_input("stop must be text, or a list of texts");
+      return invalid_input("stop: expected a string or a list of strings");
     TEMPER_TRY(const auto tokens, tokenizer.encode(stop.get<std::string>()));
     if (tokens.size() != 1) {
-      return invalid_input(
-          fmt::format("stop {} is {} tokens; one that is a single token can end a turn",
-                      stop.dump(),
-                      tokens.size()));
+      return invalid_input(fmt::format(
+          "stop: {} is {} tokens; only a single token can end a turn", stop.dump(), tokens.size()));
     }
     turn.stops.push_back(tokens.front());
   }
   return {};
 }
 
-/// The messages of a chat, one behind the other: no role is marked.
+/// Concatenates the messages of a chat; roles are not marked.
 Status read_messages(const json& request, const actors::Tokenizer& tokenizer, TurnRequest& turn) {
   if (tokenizer.is_of_model()) {
     return invalid_input(
-        "chat templates are not applied here: apply the model's in the agent (apply_chat_template "
+        "the gateway applies no chat template; apply it in the agent (apply_chat_template "
         "of "
         "transformers) and send token ids to /v1/completions or /inference/v1/generate");
   }
   if (request.contains("tools") && !request["tools"].empty())
-    return invalid_input("tools are described by a chat template, and this policy has none");
+    return invalid_input("tools require a chat template, which this policy does not have");
   const auto messages = request.find("messages");
   if (messages == request.end() || !messages->is_array())
-    return invalid_input("messages must be a list");
+    return invalid_input("messages: expected a list");
   for (const json& message : *messages) {
     const json content = message.is_object() ? message.value("content", json()) : json();
     if (!content.is_string())
-      return invalid_input("a message whose content is no text: " + message.dump());
+      return invalid_input("messages: expected text as content, found " + message.dump());
     turn.text += content.get<std::string>();
   }
   return {};
@@ -153,8 +158,9 @@ Result<GatewayTarget> parse_target(std::string_view target) {
     }
   }
   return Error{ErrorCode::NotFound,
-               "there are /sessions/SESSION followed by /v1/completions, /v1/chat/completions, "
-               "/inference/v1/generate and /v1/models"};
+               "unknown route; expected /sessions/SESSION followed by /v1/completions, "
+               "/v1/chat/completions, "
+               "/inference/v1/generate or /v1/models"};
 }
 
 Result<TurnRequest> parse_turn(GatewayRoute route,
@@ -163,12 +169,12 @@ Result<TurnRequest> parse_turn(GatewayRoute route,
                                const actors::Tokenizer& tokenizer) {
   const json whole = parse_json(body);
   if (!whole.is_object())
-    return invalid_input("the body is no JSON object");
+    return invalid_input("the body is not a JSON object");
   TurnRequest turn;
   const bool ids = route == GatewayRoute::Generate;
   const json request = ids ? whole.value("sampling_params", json::object()) : whole;
   if (!request.is_object())
-    return invalid_input("sampling_params must be an object");
+    return invalid_input("sampling_params: expected an object");
   TEMPER_TRY_STATUS(check_neutral(request, sampling));
   TEMPER_TRY_STATUS(check_neutral(whole, sampling));
   TEMPER_TRY_STATUS(read_most(request, "max_tokens", turn));
@@ -186,7 +192,7 @@ Result<TurnRequest> parse_turn(GatewayRoute route,
   }
   if (ids || !prompt.is_string())
     return invalid_input(
-        fmt::format("{} must be a list of token ids{}", name, ids ? "" : ", or text"));
+        fmt::format("{}: expected a list of token ids{}", name, ids ? "" : " or text"));
   turn.text = prompt.get<std::string>();
   return turn;
 }

@@ -1,4 +1,4 @@
-// The only file of this room that includes Boost.Beast: it takes 20 seconds to compile.
+// The only file of this module that includes Boost.Beast: it takes 20 seconds to compile.
 #include "rollout/gateway/http_gateway.hpp"
 
 #include "rollout/gateway/gateway_api.hpp"
@@ -31,9 +31,9 @@ namespace net = boost::asio;
 using tcp = net::ip::tcp;
 
 constexpr std::uint32_t kLargestHeader = 8192;
-/// What is read at once: also the most that a client without a session makes us hold.
+/// Bytes per read, which limits what a client without a session makes the gateway buffer.
 constexpr std::size_t kReadAtOnce = 16384;
-/// After accept() fails for want of descriptors: trying at once would only burn a core.
+/// Delay after accept() fails for lack of descriptors; an immediate retry would only use CPU time.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 constexpr unsigned kNoRoute = 404, kSessionGone = 410, kBodyTooLarge = 413;
 
@@ -85,8 +85,8 @@ class HttpGateway::Io {
   using Shared = std::shared_ptr<Connection>;
   using UnauthenticatedConnections = std::list<Connection*>;
 
-  /// Reads a request, waits for its answer, sends it, reads the next. Kept alive by its handlers,
-  /// and while it waits by waiting_.
+  /// Reads a request, waits for its answer, sends it, and reads the next. Its handlers own it;
+  /// while it waits for an answer, waiting_ does.
   struct Connection : std::enable_shared_from_this<Connection> {
     Connection(tcp::socket socket, UnauthenticatedConnections& unauthenticated)
         : stream(std::move(socket)),
@@ -97,12 +97,12 @@ class HttpGateway::Io {
     Connection& operator=(const Connection&) = delete;
 
     bool is_proven() const { return !place_; }
-    /// It counts no longer among those that have not named a session.
+    /// Removes it from the connections that have not named a session.
     void prove() {
       if (place_)
         unauthenticated_.erase(*std::exchange(place_, std::nullopt));
     }
-    /// Its handlers end with an error, and with the last of them it ends.
+    /// Makes its pending handlers fail; it is destroyed with the last of them.
     void close() {
       prove();
       stream.close();
@@ -150,10 +150,11 @@ class HttpGateway::Io {
     http::async_read_header(
         c->stream, c->buffer, *c->parser, [this, c](beast::error_code failed, std::size_t) {
           if (failed == http::error::body_limit)
-            return refuse(
-                c, kBodyTooLarge, fmt::format("a body has at most {} bytes", limits_.body));
+            return refuse(c,
+                          kBodyTooLarge,
+                          fmt::format("the body exceeds the limit of {} bytes", limits_.body));
           if (failed)
-            return;  // Closed with its last holder.
+            return;  // Closed with its last owner.
           const auto target = parse_target(std::string(c->parser->get().target()));
           if (!target)
             return refuse(c, kNoRoute, target.error().context);
@@ -174,8 +175,9 @@ class HttpGateway::Io {
     http::async_read(
         c->stream, c->buffer, *c->parser, [this, c](beast::error_code failed, std::size_t) {
           if (failed == http::error::body_limit)
-            return refuse(
-                c, kBodyTooLarge, fmt::format("a body has at most {} bytes", limits_.body));
+            return refuse(c,
+                          kBodyTooLarge,
+                          fmt::format("the body exceeds the limit of {} bytes", limits_.body));
           if (failed)
             return;
           c->stream.expires_never();
@@ -202,7 +204,7 @@ class HttpGateway::Io {
     write(c, static_cast<unsigned>(status), std::move(body));
   }
 
-  /// Its body is not read, so that nothing else can follow on this connection.
+  /// Refuses a request without reading its body, so the connection cannot be used again.
   void refuse(const Shared& c, unsigned status, std::string_view why) {
     c->keep = false;
     write(c, status, write_error(why));
@@ -229,9 +231,9 @@ class HttpGateway::Io {
     });
   }
 
-  /// Takes what still comes, and keeps none of it: closed with bytes unread, the connection would
-  /// be reset, and the client might lose the answer. A stream whose reads never have to wait does
-  /// not expire, so the time is looked at after each.
+  /// Reads and discards what the client still sends: closing with unread bytes would reset the
+  /// connection, and the client might lose the answer. The timeout of a stream does not fire if
+  /// reads never wait, so the time is checked after each.
   void discard(const Shared& c, std::chrono::steady_clock::time_point until) {
     c->stream.async_read_some(net::buffer(scrap_),
                               [this, c, until](beast::error_code failed, std::size_t) {
@@ -242,7 +244,7 @@ class HttpGateway::Io {
 
   const GatewayLimits limits_;
   UnauthenticatedConnections
-      unauthenticated_;  ///< The oldest first; before what holds connections.
+      unauthenticated_;  ///< Oldest first; declared before the owners of connections.
   const std::unique_ptr<net::io_context> context_;
   net::executor_work_guard<net::io_context::executor_type> guard_;
   tcp::acceptor acceptor_;
@@ -270,7 +272,7 @@ Result<std::unique_ptr<HttpGateway>> HttpGateway::listen(const GatewayLimits& li
     acceptor.listen(4096, failed);
   if (failed) {
     return Error{ErrorCode::Unavailable,
-                 fmt::format("no port on 127.0.0.1 for the gateway: {}", failed.message())};
+                 fmt::format("cannot listen on 127.0.0.1 for the gateway: {}", failed.message())};
   }
   std::string address = fmt::format("http://127.0.0.1:{}", acceptor.local_endpoint().port());
   return std::unique_ptr<HttpGateway>(new HttpGateway(

@@ -1,10 +1,11 @@
-// An HTTP/1.1 server on this machine's loopback, at a free port. A thread of its own moves the
-// bytes; the other functions are for one other thread. A request is answered once, by its ticket.
+// An HTTP/1.1 server on this machine's loopback interface, at a free port. Its own thread moves the
+// bytes; all other functions are for one other thread. Each request is answered once, by its
+// ticket.
 //
-// Every user of the machine can connect, so only the name of a session opens anything. A request is
-// refused by its header, before a byte of its body is read, unless it names a session that was
-// admitted. Bounds: GatewayLimits. Of the clients that have not named a session, one too many
-// closes the oldest, so that they keep no agent out.
+// Every user of the machine can connect, so the name of a session is the only credential. A request
+// is refused by its header, before its body is read, unless it names an admitted session. Bounds:
+// GatewayLimits. If too many clients have not named a session, the oldest is closed, so that they
+// cannot lock out an agent.
 #pragma once
 
 #include "core/result.hpp"
@@ -25,16 +26,16 @@ struct GatewayCall {
 };
 
 struct GatewayLimits {
-  std::uint64_t body = std::uint64_t{64} << 20;  ///< Bytes of a request's body.
+  std::uint64_t body = std::uint64_t{64} << 20;  ///< Bytes of a request body.
   std::size_t unauthenticated = 400;                    ///< Clients that have not named a session.
   Duration header = std::chrono::seconds(10);    ///< For the header of a client's first request.
-  Duration body_time = std::chrono::minutes(1);  ///< For a body, and for sending an answer.
-  Duration idle = std::chrono::minutes(10);      ///< Between requests of one that named a session.
+  Duration body_time = std::chrono::minutes(1);  ///< For reading a body, and for sending an answer.
+  Duration idle = std::chrono::minutes(10);      ///< Between requests of a client with a session.
 };
 
 class HttpGateway {
  public:
-  /// Error: no port.
+  /// Error: no port is available.
   static Result<std::unique_ptr<HttpGateway>> listen(const GatewayLimits& limits = {});
   ~HttpGateway();
   HttpGateway(const HttpGateway&) = delete;
@@ -42,12 +43,12 @@ class HttpGateway {
 
   /// http://127.0.0.1:PORT
   const std::string& address() const { return address_; }
-  /// From here on, or no longer, requests of this session are taken.
+  /// Accepts, or no longer accepts, requests of this session.
   void admit(const std::string& session);
   void dismiss(const std::string& session);
-  /// What has arrived; waits up to `patience` while nothing has.
+  /// The requests that have arrived; waits up to `patience` while there are none.
   std::vector<GatewayCall> take(Duration patience);
-  /// JSON. Whoever asked may be gone, which nobody is told.
+  /// Sends a JSON body. The client may be gone; this is not reported.
   void answer(std::uint64_t ticket, int status, std::string body);
 
  private:

@@ -15,7 +15,7 @@ Result<std::unique_ptr<Engine>> with_agent(std::unique_ptr<Engine> engine,
              v.folder.empty() ? actors::Tokenizer::for_task(role.task)
                               : actors::Tokenizer::of_model(role.task, {v.folder, v.size, v.ends}));
   const auto own = std::make_shared<const RealClock>(clock);
-  // Of a synthetic policy there is no network, and so no limit.
+  // A synthetic policy has no network, hence no limit.
   const Tokens context =
       role.policy == actors::PolicyKind::Synthetic ? Tokens(1 << 30) : role.model.context;
   const AgentEngineOptions options{settings.agent, settings.sampling, context};

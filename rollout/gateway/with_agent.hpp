@@ -1,4 +1,4 @@
-// The engine of a rollout worker, with the agent that its settings name.
+// Adds the agent of the settings to the engine of a rollout worker.
 #pragma once
 
 #include "actors/protocol/role_config.hpp"
@@ -10,7 +10,7 @@
 
 namespace temper::rollout {
 
-/// `engine` itself where the settings name no agent. Errors: as make_agent_engine(), and a
+/// Returns `engine` if the settings have no agent. Errors: those of make_agent_engine(); a
 /// tokenizer that cannot be read.
 Result<std::unique_ptr<Engine>> with_agent(std::unique_ptr<Engine> engine,
                                            const actors::RoleConfig& role,

@@ -14,7 +14,7 @@ namespace internal {
 namespace {
 
 constexpr Duration kLoadEvery = std::chrono::seconds(1);
-/// Before a response whose request failed is sent again; longer the more often it did.
+/// Delay before a response whose request failed is sent again; grows with each failure.
 constexpr Duration kPause = std::chrono::milliseconds(50);
 
 }  // namespace
@@ -54,7 +54,7 @@ void HttpEngine::add(GenerationRequest request) {
     return responses_.add(std::move(response));
   response.out.finish = possible ? FinishReason::Length : FinishReason::Failed;
   if (!possible)
-    response.out.failure = "its prompt is empty, or leaves no room in model.context";
+    response.out.failure = "its prompt is empty, or leaves no space in model.context";
   settled_.push_back(std::move(response.out));
 }
 
@@ -106,7 +106,7 @@ void HttpEngine::send(ServerResponse& response) {
 }
 
 void HttpEngine::collect(Duration patience) {
-  // One question for all answers that do not say their version themselves.
+  // One label request for all answers that do not have their version.
   std::optional<bool> label_known;
   for (auto& [ticket, answer] : server_->data().take(patience)) {
     ServerResponse* const response = responses_.answered(ticket);
@@ -152,7 +152,7 @@ void HttpEngine::settle(ServerResponse& response, HttpAnswer answer, bool label_
   if (const Status fits = accept(response, *reply, label_known); !fits)
     return again(response, fits.error().context);
   response.failures = 0;
-  const GenerateReply::StopReason ended = reply->ended;
+  const GenerateReply::Ended ended = reply->ended;
   append(response, *std::move(reply));
   if (may_compare_ && ++compared_ % options_.compare_every == 0 && !stands_comparison(response))
     return;
@@ -161,9 +161,9 @@ void HttpEngine::settle(ServerResponse& response, HttpAnswer answer, bool label_
     return finish(id, FinishReason::End);
   if (response.made() >= response.limit)
     return finish(id, FinishReason::Length);
-  if (ended == GenerateReply::StopReason::End)
-    return again(response, "it ended before an end token");
-  responses_.requeue(response);  // Interrupted, by us or by somebody else: it goes on.
+  if (ended == GenerateReply::Ended::End)
+    return again(response, "it stopped before an end token");
+  responses_.requeue(response);  // Interrupted, by this engine or another client: it continues.
 }
 
 bool HttpEngine::ends(const ServerResponse& response, std::int32_t token) const {
@@ -171,7 +171,7 @@ bool HttpEngine::ends(const ServerResponse& response, std::int32_t token) const 
          std::ranges::find(response.request.stops, token) != response.request.stops.end();
 }
 
-/// The end is where an end token is, wherever the server ended.
+/// The response ends at an end token, wherever the server ended it.
 void HttpEngine::cut_at_end(const ServerResponse& response, GenerateReply& reply) const {
   const auto end =
       std::ranges::find_if(reply.tokens, [&](std::int32_t token) { return ends(response, token); });
@@ -180,10 +180,10 @@ void HttpEngine::cut_at_end(const ServerResponse& response, GenerateReply& reply
   const auto kept = static_cast<std::size_t>(end - reply.tokens.begin()) + 1;
   reply.tokens.resize(kept);
   reply.logprobs.resize(kept);
-  reply.ended = GenerateReply::StopReason::End;
+  reply.ended = GenerateReply::Ended::End;
 }
 
-/// What of a reply cannot be. Its tokens are then as if they had never come.
+/// Error: the reply is impossible. Its tokens are then discarded.
 Status HttpEngine::accept(const ServerResponse& response,
                           const GenerateReply& reply,
                           bool label_known) {
@@ -192,13 +192,13 @@ Status HttpEngine::accept(const ServerResponse& response,
         fmt::format("{} log-probs for {} tokens", reply.logprobs.size(), reply.tokens.size()));
   }
   if (reply.tokens.size() > response.limit - response.made())
-    return corrupt("more tokens than were asked for");
+    return corrupt("more tokens than requested");
   const auto first_end =
       std::ranges::find_if(reply.tokens, [&](std::int32_t token) { return ends(response, token); });
   if (first_end != reply.tokens.end() && first_end + 1 != reply.tokens.end())
     return corrupt("tokens after the end token");
-  if (reply.ended != GenerateReply::StopReason::Aborted && reply.tokens.empty())
-    return corrupt("no token, and nothing had ended it");
+  if (reply.ended != GenerateReply::Ended::Aborted && reply.tokens.empty())
+    return corrupt("no token, though the response was not finished");
   bool certain = label_known;
   if (reply.runs) {
     certain = std::ranges::all_of(*reply.runs,
@@ -223,13 +223,13 @@ void HttpEngine::append(ServerResponse& response, GenerateReply reply) {
   out.segments.back().tokens += Tokens(static_cast<std::int64_t>(reply.tokens.size()));
 }
 
-/// The attempt left nothing.
+/// Retries a response whose attempt kept no token.
 void HttpEngine::again(ServerResponse& response, std::string_view why) {
   ++waste_.sampled_again;
   server_->log().warning(
       "sampled again",
       {{"response", response.request.id}, {"why", why}, {"so far", waste_.sampled_again}});
-  // While the server is away its requests fail for no reason of theirs.
+  // While the server is away, failures of requests are not counted against their responses.
   if (state_ != State::Away && ++response.failures >= options_.attempts)
     return finish(response.request.id, FinishReason::Failed, why);
   responses_.requeue(response);
@@ -243,7 +243,8 @@ void HttpEngine::finish(ResponseId id, FinishReason finish, std::string_view fai
   settled_.push_back(std::move(response->out));
 }
 
-/// The log-probs of its tokens, beside those that the server scores now. False: it was dropped.
+/// Compares the log-probs of its tokens with those that the server scores now. False: it was
+/// dropped.
 bool HttpEngine::stands_comparison(ServerResponse& response) {
   const std::vector<std::int32_t> tokens = response.tokens();
   const auto& context = server_->options().model.shape.context;
@@ -257,13 +258,13 @@ bool HttpEngine::stands_comparison(ServerResponse& response) {
   }
   if (distance->value_or(0) <= server_->options().config.tolerance)
     return true;
-  doubt(fmt::format("sampled log-probs are {:.3g} from those it scores", **distance));
+  doubt(fmt::format("sampled log-probs differ by {:.3g} from those it scores", **distance));
   waste_.uncertain_tokens += response.out.tokens.size();
   response.out.tokens.clear();
   response.out.logprobs.clear();
   response.out.segments.clear();
-  state_ = State::Away;  // Its label may well be right: the weights are brought anew.
-  again(response, "its log-probs are not those that it was sampled with");
+  state_ = State::Away;  // Its label may be right: the weights are loaded again.
+  again(response, "its log-probs differ from those with which it was sampled");
   return false;
 }
 
@@ -276,7 +277,8 @@ std::vector<Generation> HttpEngine::withdraw(std::span<const ResponseId> ids) {
   return take_out(here);
 }
 
-/// With the tokens they have: what is under way is ended by the server, which says how far it came.
+/// Returns the responses with their tokens: the server aborts requests in flight, and reports the
+/// tokens so far.
 std::vector<Generation> HttpEngine::take_out(const std::vector<ResponseId>& ids) {
   std::vector<Generation> out = std::exchange(settled_, {});
   const std::unordered_set<ResponseId> leaving(ids.begin(), ids.end());
@@ -293,7 +295,7 @@ std::vector<Generation> HttpEngine::take_out(const std::vector<ResponseId>& ids)
   for (const ResponseId id : ids) {
     auto response = responses_.take(id);
     if (!response)
-      continue;  // It ended, and is among the settled.
+      continue;  // It finished, and is in settled_.
     response->out.finish = FinishReason::Interrupted;
     out.push_back(std::move(response->out));
   }
@@ -310,7 +312,8 @@ void HttpEngine::cancel(std::span<const ResponseId> ids) {
     responses_.take(id);
 }
 
-/// Whoever has no request under way is passed over. Not waited for; nothing depends on it.
+/// Aborts requests in flight; responses without one are skipped. Does not wait, because nothing
+/// depends on it.
 void HttpEngine::abort(const std::vector<ResponseId>& ids) {
   std::vector<std::string> calls;
   for (const ResponseId id : ids) {
@@ -322,7 +325,7 @@ void HttpEngine::abort(const std::vector<ResponseId>& ids) {
     return;
   for (const actors::ServerCall& call : server_->api().abort(calls)) {
     if (const auto body = server_->ask(call, std::chrono::seconds(5)); !body)
-      server_->log().warning("requests not ended", {{"why", body.error().context}});
+      server_->log().warning("requests not aborted", {{"why", body.error().context}});
   }
 }
 
@@ -334,7 +337,7 @@ void HttpEngine::read_load() {
   if (body)
     window_.adjust(server_->api().read_load(*body), responses_.under_way());
   else if (body.error().code != ErrorCode::Unavailable)
-    window_.adjust({}, responses_.under_way());  // It does not say: up to what was configured.
+    window_.adjust({}, responses_.under_way());  // Load unknown: use the configured limit.
 }
 
 }  // namespace internal
@@ -349,7 +352,7 @@ Result<std::unique_ptr<ServerEngine>> make_server_engine(std::unique_ptr<actors:
   const bool takes_turns = server->options().takes_turns;
   auto engine = std::make_unique<internal::HttpEngine>(std::move(server), options, std::move(base));
   TEMPER_TRY_STATUS(engine->meet());
-  if (takes_turns) {  // Its cards are the trainer's at first.
+  if (takes_turns) {  // The trainer has the cards first.
     TEMPER_TRY_STATUS(engine->free_kv());
     TEMPER_TRY_STATUS(engine->free_weights());
   }

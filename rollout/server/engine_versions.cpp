@@ -1,4 +1,4 @@
-// Weights of the server engine, and what it does about a server that does not do what it should.
+// Server engine: weights, and recovery from a misbehaving server.
 #include "rollout/server/internal/http_engine.hpp"
 
 #include <fmt/format.h>
@@ -11,9 +11,9 @@ namespace {
 using actors::ServerVersion;
 
 constexpr Duration kLookEvery = std::chrono::milliseconds(200);
-/// How often a server that had given its memory back may die while its weights are brought.
+/// Retries if a server that released its memory dies while weights are loaded.
 constexpr int kReturns = 5;
-/// After a pause, what it ended has come back by then.
+/// Time after a pause in which aborted requests return.
 constexpr Duration kEndedBy = std::chrono::milliseconds(50);
 
 }  // namespace
@@ -38,8 +38,8 @@ Status HttpEngine::commit(PolicyVersion version) {
                       staged_ ? fmt::format("version {}", staged_->first) : "nothing"));
     }
     if (version < version_) {
-      return invalid_input(
-          fmt::format("commit of version {}: the engine is at {} already", version, version_));
+      return invalid_input(fmt::format(
+          "commit of version {}: the engine already has version {}", version, version_));
     }
     next = std::move(staged_->second);
     staged_.reset();
@@ -52,7 +52,7 @@ Status HttpEngine::commit(PolicyVersion version) {
     return {};
   }
   if (Status brought = bring(*next, current_ ? current_->canary : std::nullopt); !brought) {
-    // What the server holds now nobody knows: what goes on here goes on after version_ is brought.
+    // The server's weights are unknown now; generation continues after version_ is loaded again.
     state_ = State::Away;
     away_since_ = now();
     return brought;
@@ -71,18 +71,19 @@ Status HttpEngine::meet() {
   return actors::warm_up(*server_);
 }
 
-/// Unavailable: it is not there, or another one is, which has all of its memory.
+/// Unavailable: the server is away, or was replaced by one that holds all of its memory.
 Status HttpEngine::find_released() {
   TEMPER_TRY(const std::string label, server_->label());
   if (label == released_label_)
     return {};
   return Error{
       ErrorCode::Unavailable,
-      fmt::format("it says \"{}\", not \"{}\": it was started again", label, released_label_)};
+      fmt::format(
+          "its label is \"{}\", expected \"{}\": it was restarted", label, released_label_)};
 }
 
-/// Makes `next` the weights of a server that has given its memory back. One that has died since is
-/// there again with all of its memory, which it gives back first.
+/// Loads `next` into a server that released its memory. If it was restarted since, it holds all of
+/// its memory again, and releases it first.
 Status HttpEngine::bring_released(const ServerVersion& next) {
   for (int attempt = 1;; ++attempt) {
     actors::CommitReport report;
@@ -91,7 +92,7 @@ Status HttpEngine::bring_released(const ServerVersion& next) {
       loaded = actors::load_released(*server_, next, report);
     if (loaded) {
       weights_here_ = true;
-      server_->log().info("version loaded, to be checked", {{"label", next.label}});
+      server_->log().info("version loaded, not verified yet", {{"label", next.label}});
       return {};
     }
     if (loaded.error().code != ErrorCode::Unavailable || attempt == kReturns)
@@ -124,7 +125,7 @@ void HttpEngine::say_committed(const ServerVersion& next,
                        {"sampled", text(report.sampled_distance)}});
 }
 
-/// Makes `next` the server's weights, and waits for a server that is away.
+/// Loads `next` into the server; waits for a server that is away.
 Status HttpEngine::bring(const ServerVersion& next, const std::optional<actors::Canary>& before) {
   const Time deadline = now() + server_->options().config.patience;
   for (;;) {
@@ -146,27 +147,27 @@ Status HttpEngine::bring(const ServerVersion& next, const std::optional<actors::
   }
 }
 
-/// Every answer comes, or its connection is closed. What came to the server during the pause waits
-/// in it, and is ended by name.
+/// Waits until every answer has come or its connection is closed. Requests that reached the server
+/// during the pause wait in it, and are aborted by id.
 void HttpEngine::drain() {
   const Time begin = now();
   Time next_ask = begin + kEndedBy;
   while (responses_.under_way() > 0 && now() - begin < options_.drain) {
     collect(kAnswerPatience);
-    if (now() > next_ask) {  // again: a request may come to the server after its end was asked for
+    if (now() > next_ask) {  // Repeated, as a request may reach the server after its abort.
       next_ask = now() + kEndedBy;
       abort(responses_.ids_under_way());
     }
   }
   if (responses_.under_way() == 0)
     return;
-  server_->log().warning("answers given up", {{"count", responses_.under_way()}});
+  server_->log().warning("answers abandoned", {{"count", responses_.under_way()}});
   waste_.sampled_again += responses_.under_way();
   server_->data().drop_all();
   responses_.requeue_all();
 }
 
-// --- A server that does not do what it should
+// --- Recovery from a misbehaving server
 
 void HttpEngine::doubt(std::string_view why) {
   if (state_ != State::Working)
@@ -175,10 +176,10 @@ void HttpEngine::doubt(std::string_view why) {
   ++waste_.outages;
   away_since_ = now();
   next_look_ = now();
-  server_->log().warning("server doubted", {{"why", why}});
+  server_->log().warning("server suspect", {{"why", why}});
 }
 
-/// One look at a server that is doubted or away.
+/// Probes a server that is suspect or away, once.
 Status HttpEngine::look() {
   if (now() < next_look_) {
     collect(std::min(kAnswerPatience, next_look_ - now()));
@@ -223,7 +224,8 @@ Status HttpEngine::recover() {
 Status HttpEngine::require_idle(std::string_view what) const {
   if (load() == 0)
     return {};
-  return invalid_input(fmt::format("{} with {} responses in the engine", what, load()));
+  return invalid_input(
+      fmt::format("{}: the engine must be idle, but has {} responses", what, load()));
 }
 
 Status HttpEngine::free_kv() {
@@ -241,14 +243,14 @@ Status HttpEngine::free_weights() {
   return {};
 }
 
-/// With the cache it can generate again, so what was loaded without one is checked now, before
-/// anything is asked of it.
+/// With the cache the server can generate again, so weights that were loaded without it are
+/// verified now, before any request.
 Status HttpEngine::allocate_kv() {
   TEMPER_TRY_STATUS(require_idle("allocate_kv"));
   if (cache_here_)
     return {};
   if (!current_ || !weights_here_)
-    return invalid_input("allocate_kv before the weights");
+    return invalid_input("allocate_kv: weights must be loaded first");
   actors::CommitReport report;
   TEMPER_TRY_STATUS(actors::wake_released(*server_, *current_, before_, report));
   cache_here_ = true;
@@ -258,7 +260,7 @@ Status HttpEngine::allocate_kv() {
   return {};
 }
 
-/// A server does not say.
+/// Not known for a server.
 EngineMemory HttpEngine::memory() const {
   return {};
 }

@@ -1,6 +1,6 @@
-// How many requests a server is given at once, steered by the load that it reports: more while its
-// key-value cache has room and nothing waits, fewer once it is nearly full, queues or preempts. The
-// thresholds are those that prime-rl uses (its orchestrator/concurrency.py, 2026).
+// Limits the requests in flight to a server by the load that it reports: more while its KV cache
+// has space and nothing is queued, fewer when it is nearly full, queues or preempts. Thresholds as
+// in prime-rl (orchestrator/concurrency.py, 2026).
 #pragma once
 
 #include "actors/server/server_api.hpp"
@@ -12,14 +12,14 @@ namespace temper::rollout {
 
 class InFlightWindow {
  public:
-  /// Begins with `start`, and stays within [1, most].
+  /// Starts with `start`, and stays within [1, most].
   InFlightWindow(std::size_t start, std::size_t most)
       : most_(static_cast<double>(std::max<std::size_t>(1, most))),
         size_(std::clamp(static_cast<double>(start), 1.0, most_)) {}
 
   std::size_t size() const { return static_cast<std::size_t>(size_); }
 
-  /// `in_flight`: of our requests, now.
+  /// `in_flight`: current requests of this engine.
   void adjust(const actors::ServerLoad& load, std::size_t in_flight) {
     const bool preempted = load.preemptions > preemptions_;
     preemptions_ = load.preemptions;
@@ -34,9 +34,9 @@ class InFlightWindow {
   }
 
  private:
-  static constexpr double kRoomy = 0.6, kHigh = 0.8, kFull = 0.9;  ///< Shares of the cache.
-  static constexpr double kQueued = 0.5;                           ///< Waiting beside running.
-  static constexpr double kUsed = 0.9;  ///< Of the window, before it grows.
+  static constexpr double kRoomy = 0.6, kHigh = 0.8, kFull = 0.9;  ///< Shares of the KV cache.
+  static constexpr double kQueued = 0.5;                           ///< Queued relative to running.
+  static constexpr double kUsed = 0.9;  ///< Share of the window in use before it grows.
   static constexpr double kGrow = 1.25, kTrim = 0.95, kShrink = 0.8;
 
   const double most_;

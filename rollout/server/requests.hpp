@@ -1,4 +1,4 @@
-// The responses that a server engine has, and which of them have a request under way.
+// The responses of a server engine, and their requests in flight.
 #pragma once
 
 #include "actors/server/http_client.hpp"
@@ -10,19 +10,19 @@
 
 namespace temper::rollout {
 
-/// A response that is not done.
+/// An unfinished response.
 struct ServerResponse {
   GenerationRequest request;
-  Generation out;                   ///< Certain tokens of this engine.
-  std::size_t limit = 0;            ///< Response tokens in all, the prefix's included.
-  int failures = 0;                 ///< In a row.
-  std::optional<std::string> call;  ///< Id of the request under way.
+  Generation out;                   ///< Confirmed tokens from this engine.
+  std::size_t limit = 0;            ///< Largest number of response tokens, including the prefix.
+  int failures = 0;                 ///< Consecutive failures.
+  std::optional<std::string> call;  ///< Id of the request in flight.
 
   std::size_t made() const { return request.prefix.size() + out.tokens.size(); }
   std::vector<std::int32_t> tokens() const;
 };
 
-/// Every response is either queued or under way.
+/// Every response is either queued or has a request in flight.
 class ServerResponses {
  public:
   using Ticket = actors::HttpClient::Ticket;
@@ -32,26 +32,26 @@ class ServerResponses {
   std::size_t size() const { return all_.size(); }
   std::size_t under_way() const { return tickets_.size(); }
 
-  /// The next to be sent; null: none.
+  /// The next response to send; null: none.
   ServerResponse* next();
-  /// The one that next() gave has this request.
+  /// Records the request of the response that next() returned.
   void sent(ServerResponse& response, std::string call, Ticket ticket);
-  /// The response that this answer is for; null: it is gone. It is no longer under way.
+  /// The response that this answer is for, now without a request; null: it was removed.
   ServerResponse* answered(Ticket ticket);
-  /// To be sent again, before others.
+  /// Queues the response again, before others.
   void requeue(ServerResponse& response);
-  /// Nothing is under way any more; all are queued.
+  /// Queues all responses whose requests were in flight.
   void requeue_all();
 
   ServerResponse* find(ResponseId id);
-  /// Takes it out, whatever it was.
+  /// Removes a response, queued or in flight.
   std::optional<ServerResponse> take(ResponseId id);
   std::vector<ResponseId> ids() const;
   std::vector<ResponseId> ids_under_way() const;
 
  private:
   std::unordered_map<ResponseId, ServerResponse> all_;
-  std::deque<ResponseId> queue_;  ///< May name some that are gone.
+  std::deque<ResponseId> queue_;  ///< May have ids of removed responses.
   std::unordered_map<Ticket, ResponseId> tickets_;
 };
 

@@ -6,14 +6,14 @@
 namespace temper::rollout {
 namespace {
 
-constexpr std::int64_t kWatermark = 100;  ///< One in so many blocks is kept free on admission.
+constexpr std::int64_t kWatermark = 100;  ///< One in this many blocks is kept free on admission.
 
 }  // namespace
 
 Batch::Batch(const BatchLimits& limits, PolicyVersion version)
     : limits_(limits), kv_(limits.blocks, limits.block), versions_{{0, version}} {}
 
-// --- What comes in
+// --- Adding
 
 Batch::Slot Batch::group_of(const BatchRequest& request) {
   const auto [entry, added] = group_by_id_.try_emplace(request.group, 0);
@@ -60,7 +60,7 @@ void Batch::add(const BatchRequest& request, std::vector<FinishedResponse>& ende
   r.moved = request.moved;
   r.parked = false;
   if (const auto kept = kept_.find(request.response); kept != kept_.end()) {
-    // Counted as parked either way: it only changes hands.
+    // It counts as parked either way: only its owner changes.
     r.parked = request.kept && kept->second == request.prefix;
     parked_tokens_ -= r.parked ? 0 : kept->second;
     kept_.erase(kept);
@@ -73,9 +73,9 @@ void Batch::add(const BatchRequest& request, std::vector<FinishedResponse>& ende
   ++waiting_;
 }
 
-// --- What goes out
+// --- Removing
 
-/// The tokens of the present stay, by version.
+/// The tokens of the current stay, by version.
 void Batch::add_segments(Response& r) const {
   std::int64_t from = r.entered;
   auto next = std::upper_bound(
@@ -101,7 +101,8 @@ std::int64_t Batch::own_tokens(const Response& r) const {
   return r.request.prompt % kv_.block() + r.done + (counter_ - r.entered);
 }
 
-/// Out of the batch; its tokens and segments are up to date then. Its state is left to the caller.
+/// Removes it from the batch, and brings its tokens and segments up to date. The caller sets its
+/// state.
 void Batch::leave(Response& r) {
   add_segments(r);
   kv_.remove(own_tokens(r));
@@ -142,7 +143,7 @@ void Batch::find_longest() {
   }
 }
 
-/// Requires: it waits, or has just left.
+/// Requires: it waits, or was just removed from the batch.
 Batch::FinishedResponse Batch::take(Slot slot, actors::FinishReason finish) {
   Response& r = responses_[slot];
   FinishedResponse out;
@@ -225,7 +226,7 @@ void Batch::take_all(std::vector<FinishedResponse>& ended) {
 
 void Batch::begin_version(PolicyVersion version) {
   if (running_ == 0)
-    versions_.clear();  // No stay reaches back.
+    versions_.clear();  // No stay is older.
   if (!versions_.empty() && versions_.back().step == counter_)
     versions_.back().version = version;
   else
@@ -311,7 +312,7 @@ void Batch::admit() {
   }
 }
 
-/// To the head of the queue: it comes before all that are younger.
+/// Adds to the head of the queue, before all younger ones.
 Batch::Slot Batch::take_youngest() {
   while (!valid(ages_.back()))
     ages_.pop_back();
@@ -362,7 +363,7 @@ void Batch::decode(std::int64_t k, std::vector<FinishedResponse>& ended) {
     std::pop_heap(ends_.begin(), ends_.end());
     ends_.pop_back();
   }
-  // Void references of ages_ are dropped once they are the most.
+  // Void references of ages_ are dropped once they are the majority.
   if (ages_.size() > 64 && static_cast<std::int64_t>(ages_.size()) > 2 * running_)
     std::erase_if(ages_, [this](const Reference& r) { return !valid(r); });
 }

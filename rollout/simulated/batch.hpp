@@ -1,19 +1,20 @@
-// Continuous batching, counted: which responses of an engine run, which wait, what they hold of the
-// KV cache, and when each ends. Knows steps, not time.
+// A model of continuous batching: which responses of an engine run, which wait, which KV blocks
+// they
+// hold, and when each ends. Counts steps, not time.
 //
-// Rules (those of vLLM): responses wait first come, first served; one enters while fewer than
+// Rules (those of vLLM): responses wait first come, first served. One enters while fewer than
 // `concurrency` run and the free blocks cover its own tokens and, for the first of its group, the
-// prompt, with 1 % of the cache left over unless nothing runs; when the next step needs more blocks
-// than there are, the youngest leaves: its blocks are free at once, it waits at the head of the
-// queue, and what it had cached of its own is computed again when it re-enters, or copied back from
-// the host where it was parked, whichever takes less time. With deadline_first responses wait in
-// the order of their ids, which is that of their groups and so about that of their deadlines, and
-// the one of the highest id leaves: what an update needs first is served first. Full blocks of a
-// prompt are held once for the responses of a group that run; each has its own copy of the last,
-// partial one. Prefill makes cached tokens, each decode step one token of every running response.
+// prompt, with 1 % of the cache to spare unless nothing runs. If the next step needs more blocks
+// than are free, the youngest response is preempted: its blocks are released, it waits at the head
+// of the queue, and its own cache is recomputed when it re-enters, or copied back from the host if
+// it was parked there, whichever is faster. With deadline_first, responses wait in the order of
+// their ids, which is that of their groups and approximately that of their deadlines, and the one
+// with the highest id is preempted, so that the most urgent group is served first. Full blocks of a
+// prompt are shared by the running responses of a group; each has its own copy of the last, partial
+// one. Prefill creates cached tokens, each decode step one token of every running response.
 //
-// Assumed: responses spread over the replicas so evenly that their caches act as one. One response
-// never needs more than the cache of one replica: it fails at once instead.
+// Assumption: responses spread so evenly over the replicas that their caches act as one. A response
+// that needs more than the cache of one replica fails at once.
 // Cost: O(log n) for each response and O(block) for each run of steps, none per token.
 #pragma once
 
@@ -30,10 +31,10 @@ namespace temper::rollout {
 
 struct BatchLimits {
   std::int64_t concurrency = std::numeric_limits<std::int64_t>::max();
-  std::int64_t blocks = 0;          ///< Of all replicas.
-  std::int64_t replica_blocks = 0;  ///< Of one.
-  std::int64_t block = 128;         ///< Tokens.
-  bool deadline_first = false;      ///< By response, which is by group: see the rules.
+  std::int64_t blocks = 0;          ///< Blocks of all replicas.
+  std::int64_t replica_blocks = 0;  ///< Blocks of one replica.
+  std::int64_t block = 128;         ///< Tokens per block.
+  bool deadline_first = false;      ///< Serve lower ids first, hence older groups; see the rules.
 };
 
 struct BatchRequest {
@@ -41,20 +42,20 @@ struct BatchRequest {
   ResponseId response;
   GroupId group;
   std::int64_t prompt = 0;
-  std::int64_t prefix = 0;  ///< Tokens that it has already.
-  std::int64_t length = 0;  ///< Tokens that it will have, prefix included.
-  bool cut_off = false;     ///< At that length by a limit.
-  bool kept = false;        ///< The prefix may still be cached here, since it was interrupted.
-  bool moved = false;       ///< The prefix comes cached from another engine.
+  std::int64_t prefix = 0;  ///< Tokens that it already has.
+  std::int64_t length = 0;  ///< Tokens at its end, prefix included.
+  bool cut_off = false;     ///< A limit ends it at that length.
+  bool kept = false;        ///< After an interruption, the prefix may still be cached here.
+  bool moved = false;       ///< The cache of the prefix comes from another engine.
 };
 
-/// Tokens to be cached before decoding goes on, after `offset` ones of the same sequence.
+/// Tokens to cache before decoding continues, after `offset` tokens of the same sequence.
 struct PrefillPiece {
   std::int64_t tokens = 0;
   std::int64_t offset = 0;
-  bool parked = false;    ///< On the host: to be copied, not computed.
-  bool repeated = false;  ///< Was computed before, here or elsewhere.
-  bool moved = false;     ///< On another engine: to be copied, not computed.
+  bool parked = false;    ///< In host memory: copied, not computed.
+  bool repeated = false;  ///< Computed before, here or elsewhere.
+  bool moved = false;     ///< On another engine: copied, not computed.
 };
 
 class Batch {
@@ -63,15 +64,15 @@ class Batch {
 
   Batch(const BatchLimits& limits, PolicyVersion version);
 
-  /// Replaces a response of the same id. What ends, it appends to `ended`.
+  /// Replaces a response with the same id. Appends finished responses to `ended`.
   void add(const BatchRequest& request, std::vector<FinishedResponse>& ended);
-  /// Takes it out, with what it has, if that is anything; no effect on a response that is not here.
+  /// Removes a response, with its tokens if it has any; no effect if it is not here.
   void cancel(ResponseId response, std::vector<FinishedResponse>& ended);
-  /// Takes these out, in the order given, each with what it has, on its way to another engine's
-  /// cache; no effect on one not here.
+  /// Removes these responses, in the given order, each with its tokens, to continue on another
+  /// engine; no effect on those that are not here.
   void withdraw(const std::vector<ResponseId>& responses, std::vector<FinishedResponse>& ended);
-  /// Takes everything out, by response id, each with what it has. What `park(piece)` says yes to is
-  /// kept on the host until it comes back, or the next interruption.
+  /// Removes all responses, by id, each with its tokens. Caches for which `park(piece)` returns
+  /// true are kept in host memory until the response returns, or the next interruption.
   template <class Park>
   void interrupt(std::vector<FinishedResponse>& ended, Park&& park) {
     forget_kept();
@@ -81,22 +82,22 @@ class Batch {
     }
     take_all(ended);
   }
-  /// Tokens are of this version from the next step on.
+  /// Tokens have this version from the next step on.
   void begin_version(PolicyVersion version);
-  /// Everything cached has to be computed again, as under other weights.
+  /// All caches must be recomputed, as under other weights.
   void invalidate_cache();
 
-  /// Lets waiting responses in.
+  /// Admits waiting responses.
   void admit();
-  /// Makes room for the next step. `park(piece)` says whether what a response has cached goes to
-  /// the host. Requires: nothing is to be prefilled.
+  /// Preempts responses to make space for the next step. `park(piece)` decides whether a cache
+  /// moves to host memory. Requires: no prefill is pending.
   template <class Park>
   void preempt(Park&& park) {
     while (kv_.free() < 0)
       preempt_youngest(park);
     drop_void_ends();
   }
-  /// Until the next response ends or the cache is full; 0 if none runs.
+  /// Steps until the next response ends or the cache is full; 0 if none runs.
   std::int64_t steps() const;
   /// Requires: k <= steps().
   void decode(std::int64_t k, std::vector<FinishedResponse>& ended);
@@ -106,20 +107,20 @@ class Batch {
   std::int64_t running() const { return running_; }
   std::int64_t waiting() const { return waiting_; }
   std::int64_t load() const { return running_ + waiting_; }
-  /// Decode steps before the last response here may end, at least; 0 if there is none.
+  /// Lower bound of the decode steps until the last response here ends; 0 if there is none.
   std::int64_t steps_left() const { return load() == 0 ? 0 : steps_left(responses_[longest_]); }
-  /// The response that needs them.
+  /// The response that determines it.
   std::optional<ResponseId> longest() const {
     return load() == 0 ? std::nullopt : std::optional(responses_[longest_].request.response);
   }
-  /// Tokens of all running responses, prompts counted for each.
+  /// Tokens of all running responses; the prompt counts for each.
   std::int64_t context() const { return context_; }
   const KvBlocks& kv() const { return kv_; }
   std::int64_t steps_done() const { return counter_; }
-  /// Tokens cached on the host for responses that wait.
+  /// Tokens cached in host memory for waiting responses.
   std::int64_t parked_tokens() const { return parked_tokens_; }
   std::int64_t preemptions() const { return preemptions_; }
-  /// That any decode step used.
+  /// Most blocks that a decode step used.
   std::int64_t most_blocks() const { return most_blocks_; }
 
  private:
@@ -128,13 +129,13 @@ class Batch {
 
   struct Response {
     BatchRequest request;
-    std::int64_t done = 0;     ///< Tokens when it entered; while waiting: now.
-    std::int64_t entered = 0;  ///< Step at which it did.
-    std::uint64_t ticket = 0;  ///< Of its last change of state; marks older references void.
+    std::int64_t done = 0;     ///< Tokens when it entered; while it waits: current tokens.
+    std::int64_t entered = 0;  ///< Step at which it entered.
+    std::uint64_t ticket = 0;  ///< Of its last change of state; makes older references void.
     Slot group = 0;
     State state = State::Free;
-    bool parked = false;                    ///< What it has done is cached on the host.
-    bool moved = false;                     ///< Or on another engine.
+    bool parked = false;                    ///< Its cache is in host memory.
+    bool moved = false;                     ///< Its cache is on another engine.
     std::vector<actors::Segment> segments;  ///< Of earlier stays in the batch.
   };
   struct Group {
@@ -152,7 +153,7 @@ class Batch {
   struct End {
     std::int64_t step;
     Reference response;
-    /// For a heap with the earliest end on top, the older of two.
+    /// For a heap with the earliest end on top, on ties the older response.
     bool operator<(const End& o) const {
       return step != o.step ? step > o.step : response.ticket > o.response.ticket;
     }
@@ -167,13 +168,13 @@ class Batch {
   std::int64_t own_tokens(const Response& r) const;
   std::int64_t shared_blocks(const Group& g) const { return g.prompt / kv_.block(); }
   bool fits(const Response& r) const;
-  /// Into a queue that is served from the front, or given up from the back.
+  /// Adds to a queue that is served from the front; responses are abandoned from the back.
   template <class Queue>
   void file(Queue& queue, const Reference& r) const;
   void enter(Slot slot);
   void leave(Response& r);
   Slot take_youngest();
-  /// Out of the batch or the queue.
+  /// Removes from the batch or the queue.
   void stop(Response& r);
   template <class Park>
   void preempt_youngest(Park&& park) {
@@ -185,7 +186,7 @@ class Batch {
   void unpark(Response& r);
   void forget_kept();
   void take_all(std::vector<FinishedResponse>& ended);
-  /// Its prefix is, here or on the host; none is while any is being computed.
+  /// Whether its prefix is cached, here or in host memory; false for all during a prefill.
   bool is_cached(const Response& r) const {
     return r.parked || (r.state == State::Running && prefill_.empty());
   }
@@ -212,15 +213,15 @@ class Batch {
   KvBlocks kv_;
   std::vector<Response> responses_;
   std::vector<Slot> free_slots_;
-  Slot longest_ = 0;  ///< The most steps left, while there is a load.
+  Slot longest_ = 0;  ///< The response with most steps left, while there is a load.
   SlotIndex by_id_;
   std::vector<Group> groups_;
   std::vector<Slot> free_groups_;
   std::unordered_map<GroupId, Slot> group_by_id_;
-  std::map<ResponseId, std::int64_t> kept_;  ///< Tokens on the host of what was interrupted.
-  std::deque<Reference> queue_;              ///< Waiting, with void ones.
-  std::vector<Reference> ages_;  ///< Running; the first to leave is the last; with void ones.
-  std::vector<End> ends_;        ///< Heap, with void ones below the top.
+  std::map<ResponseId, std::int64_t> kept_;  ///< Tokens in host memory of interrupted responses.
+  std::deque<Reference> queue_;              ///< Waiting; includes void references.
+  std::vector<Reference> ages_;  ///< Running, last one preempted first; includes void references.
+  std::vector<End> ends_;        ///< Heap; void references below the top.
   std::deque<PrefillPiece> prefill_;
   std::vector<VersionStart> versions_;
   std::int64_t running_ = 0;

@@ -8,7 +8,7 @@
 namespace temper::rollout {
 namespace {
 
-/// Calls `use(piece, tokens)` for what the next step takes of each piece.
+/// Calls `use(piece, tokens)` with the tokens of each piece in the next step.
 template <class Pieces, class Use>
 void for_each_taken(Pieces& pieces, std::int64_t per_replica, std::int64_t replicas, Use&& use) {
   std::int64_t left = per_replica * replicas;
@@ -85,19 +85,19 @@ Duration EngineCost::least(std::int64_t steps, std::int64_t load) {
     const double step = next.per_context >= 0 ? std::max(0.0, next.fixed) : 0.0;
     least_.push_back(least_.empty() ? step : std::min(least_.back(), step));
   }
-  // Less by more than rounding, here and in the runs of these steps, could add.
+  // Subtracts more than rounding can add, here and in the runs of these steps.
   const double ns = static_cast<double>(steps) * least_[most - 1] * 1e9 * (1 - 1e-9);
   return Duration(static_cast<std::int64_t>(ns));
 }
 
-/// One sequence, without what a kernel costs whatever it does.
+/// The cost of one sequence, without the fixed cost of a kernel.
 double EngineCost::attention(double tokens) const {
   return sim_hw::attention_prefill_seconds(device_, model_.attention, 1, tokens) -
          device_.k.attention_latency;
 }
 
-/// Of one sequence on the devices of its replica: to the host and back; from another engine, by way
-/// of its host.
+/// Bytes of one sequence on the devices of its replica: to the host and back; from another engine,
+/// through its host.
 double EngineCost::copies(const PrefillPiece& piece, std::int64_t tokens) const {
   const double bytes = static_cast<double>(tokens) * kv_token_bytes_;
   const double moved = piece.moved ? sim_hw::p2p_seconds(fabric_, devices_, bytes) : 0;

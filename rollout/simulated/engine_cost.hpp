@@ -1,24 +1,24 @@
-// What the steps of one simulated rollout engine take, from the cost model.
+// Times of the steps of one simulated rollout engine, from the cost model.
 //
 // An engine of n devices is dp = n / tp replicas in lock step; the experts of a model are spread
 // over ep of its devices, which the tokens of ep / tp replicas reach.
 //   decode   parallel_decode_seconds() of the fullest replica, b = ceil(running / dp) responses of
-//            mean context c. That is affine in c: A(b) + S(b) c, read off at two contexts and kept
-//            for each b. An untuned host adds its overhead to every step.
+//            mean context c. This is affine in c: A(b) + S(b) c, evaluated at two contexts and
+//            cached for each b. An untuned host adds its overhead to every step.
 //   prefill  one pass over t = max(tokens / dp, longest piece) tokens of a replica: operators and
 //            exchanges as for t tokens, attention of each piece over itself and what is cached
 //            before it (the difference of two causal triangles), spread over the replicas likewise
-//   parked   what a preempted response had cached, copied to the host and back over each device's
-//            link; both copies are charged when it comes back
-//   moved    what another engine had cached: the same, and between devices one engine away
-// What they use: the FLOP of their tokens (sim_hw/model/flops.hpp; what was computed before does
-// not count), the exchanges that are priced, and copies of parked pieces. Assumed: every replica as
-// full; no vocabulary head in prefill; the first token comes from a decode step like all others, as
-// sim_hw/iteration/cluster.hpp counts them. One owner, no threads.
+//   parked   the cache of a preempted response, copied to the host and back over each device's
+//            link; both copies are charged when it returns
+//   moved    the cache of another engine: the same, and between devices one engine away
+// Use: the FLOP of their tokens (sim_hw/model/flops.hpp; repeated computations do not count), the
+// exchanges that are priced, and copies of parked pieces. Assumptions: all replicas are equally
+// full; prefill has no vocabulary head; the first token comes from a decode step like all others,
+// as
+// in sim_hw/iteration/cluster.hpp. One owner, no threads.
 //
-// Where each response counts for w (SimulationSettings::response_weight), the responses that are
-// there fill dp / w replicas, each as full as all are in the whole run: times are those of the
-// whole.
+// If each response stands for w (SimulationSettings::response_weight), the simulated responses fill
+// dp / w replicas, each as full as all are in the whole run: times are those of the whole.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -34,13 +34,13 @@ class EngineCost {
   /// Requires: actors::check_rollout(settings); settings.response_weight divides the replicas.
   explicit EngineCost(const actors::SimulationSettings& settings);
 
-  /// Seconds of `steps` decode steps of `running` responses that have `context` tokens cached
-  /// altogether before the first: the sum of an arithmetic series.
+  /// Seconds of `steps` decode steps of `running` responses with `context` cached tokens in total
+  /// before the first step: the sum of an arithmetic series.
   struct Decode {
-    double fixed = 0;        ///< Of a step.
-    double per_context = 0;  ///< Per token that any of them has cached.
+    double fixed = 0;        ///< Seconds per step.
+    double per_context = 0;  ///< Seconds per cached token of all responses.
     double running = 0;
-    sim_hw::LevelBytes sent;  ///< In a step, by each device.
+    sim_hw::LevelBytes sent;  ///< Bytes per step and device.
     double seconds(std::int64_t steps, std::int64_t context) const {
       const auto k = static_cast<double>(steps);
       return k * fixed +
@@ -48,43 +48,42 @@ class EngineCost {
     }
   };
   Decode decode(std::int64_t running);
-  /// What `steps` decode steps take at least while at most `load` responses run.
+  /// Lower bound of the seconds of `steps` decode steps while at most `load` responses run.
   Duration least(std::int64_t steps, std::int64_t load);
-  /// Of as many steps, of all responses: each token attends to what is cached, and itself.
+  /// FLOP of as many steps of all responses: each token attends to the cached ones and itself.
   double decode_flops(std::int64_t running, std::int64_t steps, std::int64_t context) const;
 
   /// Seconds of the next prefill step over `pieces`, from the front: at most prefill_tokens of a
-  /// piece, and of a replica; parked pieces besides.
+  /// piece and of a replica, and parked pieces in addition.
   double prefill(const std::deque<PrefillPiece>& pieces) const;
-  /// What that step uses, of all devices together.
+  /// Resources that this step uses, over all devices.
   struct PrefillUse {
     double flops = 0;
     sim_hw::LevelBytes sent;
-    double copied = 0;  ///< Bytes to the host and, again, from it.
+    double copied = 0;  ///< Bytes copied to the host, and as many from it.
   };
   PrefillUse prefill_use(const std::deque<PrefillPiece>& pieces) const;
-  /// Whether copying a piece that is parked or moved takes less time than computing it again, by
-  /// itself.
+  /// Whether copying a parked or moved piece takes less time than recomputing it, considered alone.
   bool copying_pays(const PrefillPiece& piece) const;
-  /// On one device, of each token cached.
+  /// Bytes on one device per cached token.
   double kv_token_bytes() const { return kv_token_bytes_; }
-  /// Takes away what that step computed.
+  /// Removes what that step computed.
   void finish_prefill(std::deque<PrefillPiece>& pieces) const;
 
-  /// That responses are spread over.
+  /// Number of replicas over which responses are spread.
   std::int64_t replicas() const { return replicas_; }
 
  private:
   struct PerBatch {
     double fixed = 0;
-    double per_context = 0;  ///< Of the mean context.
+    double per_context = 0;  ///< Per token of the mean context.
     sim_hw::LevelBytes sent;
     bool known = false;
   };
   const PerBatch& per_batch(std::int64_t batch);
   double attention(double tokens) const;
   double copies(const PrefillPiece& piece, std::int64_t tokens) const;
-  /// Tokens of a replica in a step that computes `tokens`, `longest` of one piece.
+  /// Tokens of a replica in a step that computes `tokens`, `longest` of them in one piece.
   double share_of(std::int64_t tokens, std::int64_t longest) const;
 
   // Constant after construction.
@@ -98,9 +97,9 @@ class EngineCost {
   std::int64_t prefill_tokens_;
   double host_overhead_;
   double kv_token_bytes_ = 0;
-  // Mutable state: kept results.
+  // Mutable state: cached results.
   std::vector<PerBatch> per_batch_;
-  std::vector<double> least_{};  ///< Of a step of up to so many responses of a replica.
+  std::vector<double> least_{};  ///< Seconds of a step, by responses per replica.
 };
 
 }  // namespace temper::rollout

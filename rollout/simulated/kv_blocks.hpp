@@ -1,9 +1,9 @@
-// The blocks of an engine's KV cache, counted: how many its responses hold, and for how many decode
-// steps they suffice, without looking at any one response.
+// Counts the blocks of an engine's KV cache: how many its responses hold, and for how many decode
+// steps they suffice, without iterating over responses.
 //
-// Every decode step caches one token of each response. A response with `own` tokens cached needs
-// own / block + 1 blocks to take the next step, so its need grows whenever `own` reaches a multiple
-// of the block: responses are counted by their phase, (own - steps so far) mod block.
+// Every decode step caches one token of each response. A response with `own` cached tokens needs
+// own / block + 1 blocks for the next step, so its need grows whenever `own` reaches a multiple of
+// the block: responses are counted by their phase, (own - steps so far) mod block.
 #pragma once
 
 #include "core/check.hpp"
@@ -22,10 +22,10 @@ class KvBlocks {
 
   std::int64_t capacity() const { return capacity_; }
   std::int64_t block() const { return block_; }
-  /// Needed by the next decode step.
+  /// Blocks that the next decode step needs.
   std::int64_t used() const { return used_; }
   std::int64_t free() const { return capacity_ - used_; }
-  /// Of a response with `own` tokens cached, for its next step.
+  /// Blocks that a response with `own` cached tokens needs for its next step.
   std::int64_t needs(std::int64_t own) const { return own / block_ + 1; }
 
   void add(std::int64_t own) {
@@ -38,18 +38,18 @@ class KvBlocks {
     --responses_;
     --phases_[phase(own)];
   }
-  /// Blocks that do not grow: the prompt of a group.
+  /// Adds blocks that do not grow: the prompt of a group.
   void hold(std::int64_t blocks) { used_ += blocks; }
   void release(std::int64_t blocks) { used_ -= blocks; }
 
-  /// The most steps, up to `limit`, that all responses can take.
+  /// Largest number of steps, up to `limit`, that all responses can take.
   std::int64_t steps(std::int64_t limit) const {
     if (free() < 0)
       return 0;
     std::int64_t left = free();
     if (responses_ * (limit / block_ + 1) <= left || responses_ == 0)
       return limit;
-    // Step 1 is paid; each further one needs what crosses a multiple before it.
+    // Step 1 is counted; each further step needs a block for every multiple crossed before it.
     const std::int64_t cycles = left / responses_;
     left -= cycles * responses_;
     std::int64_t steps = 1 + cycles * block_;
@@ -63,7 +63,7 @@ class KvBlocks {
   }
   void advance(std::int64_t steps) {
     used_ += steps / block_ * responses_;
-    // The phases before base_, backwards and around.
+    // The phases before base_, cyclically.
     const auto crossed = static_cast<std::size_t>(steps % block_);
     const auto to_start = std::min(crossed, base_);
     used_ += sum(base_ - to_start, base_);
@@ -73,7 +73,7 @@ class KvBlocks {
   }
 
  private:
-  /// base_ is the phase of responses whose cached tokens are a multiple of the block now.
+  /// base_ is the phase of responses whose cached tokens are now a multiple of the block.
   std::size_t phase(std::int64_t own) const {
     return (base_ + static_cast<std::size_t>(own % block_)) % static_cast<std::size_t>(block_);
   }

@@ -36,7 +36,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   TEMPER_TRY_STATUS(actors::check_lengths(c.prompt));
   TEMPER_TRY_STATUS(actors::check_lengths(c.response));
   if (c.rollout.block < 1 || c.rollout.prefill_tokens < 1)
-    return invalid_input("rollout: block and prefill_tokens must be 1 or more");
+    return invalid_input("simulation.rollout: block and prefill_tokens must be at least 1");
   TEMPER_TRY_STATUS(actors::check_rollout(settings_));
 
   const actors::ActorMemory memory = actors::rollout_memory(settings_);
@@ -44,14 +44,16 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   const double capacity = actors::device_capacity(settings_);
   const std::int64_t replica_blocks = actors::kv_tokens(settings_).count() / c.rollout.block;
   if (device.total() > capacity || replica_blocks < 1) {
-    return Error{ErrorCode::OutOfMemory,
-                 fmt::format("rollout: weights {:.2f} GB, KV cache {:.2f} GB and {:.2f} GB besides "
-                             "do not fit the {:.2f} GB of a device; more cards per engine, a "
-                             "larger tp or ep, or a smaller kv_share",
-                             device.weights / 1e9,
-                             device.kv_cache / 1e9,
-                             (device.total() - device.weights - device.kv_cache) / 1e9,
-                             capacity / 1e9)};
+    return Error{
+        ErrorCode::OutOfMemory,
+        fmt::format(
+            "simulation.rollout: weights of {:.2f} GB, a KV cache of {:.2f} GB and other {:.2f} GB "
+            "exceed the {:.2f} GB of a device; use more cards per engine, a "
+            "larger tp or ep, or a smaller kv_share",
+            device.weights / 1e9,
+            device.kv_cache / 1e9,
+            (device.total() - device.weights - device.kv_cache) / 1e9,
+            capacity / 1e9)};
   }
   weight_bytes_ = device.weights;
   kv_bytes_ = device.kv_cache;
@@ -103,8 +105,8 @@ std::optional<Time> SimulatedRollout::next_change() const {
   return next;
 }
 
-/// Steps end without a word as long as the engine does not run empty: then the next word is the
-/// next report, or that new weights are staged.
+/// Steps end without a message as long as the engine does not become idle; then the next message is
+/// the next report, or that new weights are staged.
 std::optional<Time> SimulatedRollout::compute_next_word() {
   const std::optional<Time> next = next_change();
   if (operation_ != Operation::Prefill && operation_ != Operation::Decode)
@@ -115,7 +117,7 @@ std::optional<Time> SimulatedRollout::compute_next_word() {
     if (generate == nullptr)
       return next;
     for (const auto& item : generate->items) {
-      if (item.response == batch_->longest())  // is replaced
+      if (item.response == batch_->longest())  // It is replaced.
         return next;
     }
     load += std::ssize(generate->items);
@@ -208,7 +210,7 @@ Time SimulatedRollout::decode_end(std::int64_t steps) const {
   return began_ + from_seconds(run_cost_.seconds(steps, run_context_));
 }
 
-/// The fewest steps of the run that end at or after `now`.
+/// The smallest number of steps of the run that ends at or after `now`.
 std::int64_t SimulatedRollout::steps_until(Time now) const {
   std::int64_t few = 0;
   std::int64_t many = run_steps_;
@@ -222,7 +224,7 @@ std::int64_t SimulatedRollout::steps_until(Time now) const {
   return few;
 }
 
-/// Ends the present run at the end of its step under way; takes back what begins right now.
+/// Ends the current run at the end of its current step; undoes an operation that begins right now.
 void SimulatedRollout::cut(Time now) {
   if (operation_ == Operation::Prefill && began_ == now) {
     operation_ = Operation::None;
@@ -232,7 +234,7 @@ void SimulatedRollout::cut(Time now) {
   }
 }
 
-/// What was done until now takes effect.
+/// Applies the effects of the operation that ends now.
 void SimulatedRollout::finish(Time now, actors::Outbox& out) {
   note_activity(now);
   switch (std::exchange(operation_, Operation::None)) {
@@ -270,7 +272,7 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
   }
 }
 
-/// At the end of a step: messages, then the next one.
+/// At the end of a step: handles messages, then starts the next step.
 void SimulatedRollout::go_on(Time now, actors::Outbox& out) {
   while (!inbox_.empty() && operation_ == Operation::None) {
     Control work = std::move(inbox_.front());
@@ -298,7 +300,7 @@ void SimulatedRollout::go_on(Time now, actors::Outbox& out) {
   }
 }
 
-/// Whether there is room on the host, and copying takes less time than computing again.
+/// Whether host memory has space, and copying takes less time than recomputing.
 bool SimulatedRollout::parks(PrefillPiece piece) const {
   piece.parked = true;
   return batch_->parked_tokens() + piece.tokens <= most_parked_ && cost_->copying_pays(piece);
@@ -353,10 +355,10 @@ void SimulatedRollout::handle(actors::Withdraw& work, Time now, actors::Outbox& 
 void SimulatedRollout::handle(actors::CommitWeights& work, Time now, actors::Outbox& out) {
   std::string error;
   if (!staged_ || *staged_ != work.version)
-    error = fmt::format("version {} is not what was staged", work.version);
+    error = fmt::format("commit of version {}: it was not staged", work.version);
   else if (work.version < version_)
-    error =
-        fmt::format("commit of version {}: the engine is at {} already", work.version, version_);
+    error = fmt::format(
+        "commit of version {}: the engine already has version {}", work.version, version_);
   if (error.empty()) {
     committing_ = work.version;
     return begin(Operation::Commit, now, beside_ ? swap_beside_ : swap_);
@@ -384,10 +386,11 @@ Status SimulatedRollout::perform(actors::SwitchAction action) {
     return {};
   }
   if (action != A::FreeKv && action != A::FreeWeights && action != A::AllocateKv)
-    return invalid_input(fmt::format("a rollout actor cannot {}", name_of(action)));
-  if (batch_->running() > 0 || (action != A::AllocateKv && batch_->load() > 0))
     return invalid_input(
-        fmt::format("{} with {} responses in the engine", name_of(action), batch_->load()));
+        fmt::format("a rollout actor does not support the action {}", name_of(action)));
+  if (batch_->running() > 0 || (action != A::AllocateKv && batch_->load() > 0))
+    return invalid_input(fmt::format(
+        "{}: the engine must be idle, but has {} responses", name_of(action), batch_->load()));
   if (action == A::FreeKv) {
     has_kv_ = false;
   } else if (action == A::FreeWeights) {

@@ -1,33 +1,35 @@
-// The rollout actor on simulated hardware: one engine over its cards, with continuous batching
+// The rollout actor on simulated hardware: one engine on its cards, with continuous batching
 // (rollout/simulated/batch.hpp), at the cost of rollout/simulated/engine_cost.hpp.
 //
-// Time. The engine does one thing at a time: a prefill step, a run of decode steps up to the next
-// one at which a response ends or the cache is full, taking over new weights, a switch action. A
-// run of k steps that begins at t ends at t + ceil_ns(seconds(k)): rounded up once, for the run and
-// not for its steps, so step i of it ends at t + ceil_ns(seconds(i)) and whoever asks at a time
-// finds a definite number of steps finished. Generate, Cancel, Withdraw, CommitWeights and Switch
-// take effect, in their order, at the end of the step under way (a run is cut there; at its very
-// beginning it is taken back, as is a prefill step). StageWeights takes effect at once and beside
-// everything else. advance() alone changes nothing: cut time as you like, the messages are the
-// same. next_event() is not the end of a step but the next time at which there may be something to
-// say: steps until then are gone through when the engine is asked, or given something.
+// Time. The engine performs one operation at a time: a prefill step, a run of decode steps up to
+// the
+// next one at which a response ends or the cache is full, a commit of weights, a switch action. A
+// run of k steps that begins at t ends at t + ceil_ns(seconds(k)). It is rounded up once for the
+// run, not for each step, so step i ends at t + ceil_ns(seconds(i)), and at any time the number of
+// finished steps is well defined. Generate, Cancel, Withdraw, CommitWeights and Switch take effect,
+// in order, at the end of the current step (a run is cut there; at its very beginning it is undone,
+// as is a prefill step). StageWeights takes effect at once and overlaps with everything else.
+// advance() alone changes nothing: the messages do not depend on how time is divided into calls.
+// next_event() is not the end of a step but the next time at which there may be a message; the
+// steps
+// until then are computed when the engine is queried or receives a message.
 //
-// Prefill comes before decode. Weights: staging takes actors::publish_seconds(), committing
-// actors::swap_seconds(). Running responses go on under the new version, with their cache kept or
-// computed again. Switch actions that move no bytes take no time: Interrupt, FreeKv, FreeWeights
-// (dropped: the trainer has them); AllocateKv writes the cache once. On own cards an engine starts
-// with weights and cache; co-located it starts with neither. Co-located, a version that is staged
-// while the engine has weights comes to its hosts beside them, and is committed from there
-// (actors::publish_beside(), swap_beside_seconds()).
-// What cannot be generated for lack of weights or cache waits for them.
+// Prefill precedes decode. Weights: staging takes actors::publish_seconds(), committing
+// actors::swap_seconds(). Running responses continue with the new version, with their cache kept or
+// recomputed. Switch actions that move no bytes take no time: Interrupt, FreeKv, FreeWeights (the
+// weights are dropped, as the trainer has them); AllocateKv writes the cache once. On exclusive
+// cards an engine starts with weights and cache; co-located it starts with neither. Co-located, a
+// version that is staged while the engine has weights is stored on its hosts, and is committed from
+// there (actors::publish_beside(), swap_beside_seconds()).
+// Responses that cannot be generated for lack of weights or cache wait for them.
 //
-// Uses: the FLOP of its tokens, what its steps exchange, weights as they arrive (from the trainer,
-// to its hosts and back), copies of parked caches. Its memory: weights, the KV blocks in use, the
-// rest of the ledger; on the host the staged version and parked caches.
+// Uses: the FLOP of its tokens, the exchanges of its steps, weights as they arrive (from the
+// trainer, to its hosts and back), copies of parked caches. Memory: weights, the KV blocks in use,
+// the rest of the ledger; in host memory the staged version and parked caches.
 //
-// Reports: finished responses together, and what was sampled of cancelled ones, `report_every`
-// after the first of them, at once when the engine runs empty, and before a switch is answered.
-// Activity goes before other messages.
+// Reports: finished responses, and tokens of canceled ones, are collected and sent `report_every`
+// after the first of them, at once when the engine becomes idle, and before the answer to a switch.
+// Activity is sent before other messages.
 #pragma once
 
 #include "actors/protocol/counted.hpp"
@@ -54,8 +56,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
                    PolicyVersion first,
                    OnNewWeights on_new_weights = OnNewWeights::KeepKv);
 
-  /// Errors: a layout that does not divide, weights or cache that do not fit, lengths that are
-  /// none.
+  /// Errors: a layout that does not divide, weights or cache that do not fit, invalid lengths.
   Status start(Time now, actors::Outbox& out) override;
   Status on_message(const actors::IncomingMessage& message, Time now, actors::Outbox& out) override;
   Status advance(Time now, actors::Outbox& out) override;
@@ -65,8 +66,8 @@ class SimulatedRollout final : public actors::SimulatedActor {
     std::int64_t decode_steps = 0;
     std::int64_t prefill_steps = 0;
     std::int64_t preemptions = 0;
-    std::int64_t most_blocks = 0;  ///< That any decode step used.
-    std::int64_t blocks = 0;       ///< There are.
+    std::int64_t most_blocks = 0;  ///< Most blocks that a decode step used.
+    std::int64_t blocks = 0;       ///< Existing blocks.
   };
   /// Requires: started.
   Counters counters() const;
@@ -79,15 +80,15 @@ class SimulatedRollout final : public actors::SimulatedActor {
                                actors::Switch>;
   enum class Operation { None, Loading, Prefill, Decode, Commit, Allocate };
 
-  /// Where the actor's bytes are, on all of its devices.
+  /// Bytes that the actor holds, over all of its devices.
   struct HeldMemory {
     Bytes device, host;
   };
 
-  /// When its state changes by itself next.
+  /// When its state next changes by itself.
   std::optional<Time> next_change() const;
   std::optional<Time> compute_next_word();
-  /// All changes up to `now`.
+  /// Applies all changes up to `now`.
   void go_through(Time now, actors::Outbox& out);
   void begin(Operation what, Time now, Duration takes);
   void cut(Time now);
@@ -127,12 +128,12 @@ class SimulatedRollout final : public actors::SimulatedActor {
   std::optional<actors::Lengths> prompts_;
   std::optional<actors::Lengths> responses_;
   std::optional<EngineCost> cost_;
-  double weight_bytes_ = 0;  ///< Of one device, as the three below.
+  double weight_bytes_ = 0;  ///< Per device, as the three below.
   double kv_bytes_ = 0;
   double other_bytes_ = 0;
   double staged_bytes_ = 0;
   Duration swap_{}, swap_beside_{};
-  std::int64_t most_parked_ = 0;  ///< Tokens that the host has room for.
+  std::int64_t most_parked_ = 0;  ///< Tokens that fit in host memory.
 
   // Mutable state.
   std::optional<Batch> batch_;
@@ -141,11 +142,11 @@ class SimulatedRollout final : public actors::SimulatedActor {
   bool has_kv_ = false;
   std::deque<Control> inbox_;
   Time now_{};
-  std::optional<Time> next_word_;  ///< No message before it; as of the last advance().
+  std::optional<Time> next_word_;  ///< No message is sent before it; as of the last advance().
   Operation operation_ = Operation::None;
   Time began_{};
   Time ends_{};
-  std::int64_t run_steps_ = 0;  ///< Of the decode run.
+  std::int64_t run_steps_ = 0;  ///< Steps of the decode run.
   std::int64_t run_context_ = 0;
   EngineCost::Decode run_cost_;
   PolicyVersion committing_;
@@ -153,13 +154,13 @@ class SimulatedRollout final : public actors::SimulatedActor {
   std::optional<Time> staging_until_;
   PolicyVersion staging_;
   std::optional<PolicyVersion> staged_;
-  bool beside_ = false;  ///< What is staged comes beside weights in use, on shared cards.
-  std::optional<actors::WeightPublication> publish_;  ///< Computed once they are needed.
+  bool beside_ = false;  ///< On time-shared cards, weights are staged beside those in use.
+  std::optional<actors::WeightPublication> publish_;  ///< Computed when first needed.
   std::optional<actors::WeightPublication> publish_beside_;
   std::vector<Batch::FinishedResponse> ended_;
   std::optional<Time> report_due_;
   std::vector<actors::Span> spans_;
-  Time reported_until_{};  ///< Of the present activity.
+  Time reported_until_{};  ///< Of the current activity.
   Counters counters_;
   actors::UsageMeter meter_;
 };

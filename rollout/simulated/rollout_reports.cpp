@@ -1,4 +1,4 @@
-// What a simulated rollout says of its work: activity, finished responses, and what it used.
+// Reports of a simulated rollout: activity, finished responses and resource use.
 #include "rollout/simulated/rollout_actor.hpp"
 
 namespace temper::rollout {
@@ -42,7 +42,7 @@ void SimulatedRollout::send_activity(Time now, actors::Outbox& out) {
   spans_.clear();
 }
 
-/// The last report: a run under way counts with the steps that have ended.
+/// The last report; finished steps of an unfinished run count.
 void SimulatedRollout::stop(Time now, actors::Outbox& out) {
   note_activity(now);
   if (operation_ == Operation::Decode) {

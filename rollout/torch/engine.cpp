@@ -19,15 +19,15 @@ using actors::DecoderRow;
 using actors::FinishReason;
 using actors::Weights;
 
-/// A response in a slot. Its cache holds every token but the last, which the next step feeds.
-struct RunningResponse {
+/// A response in a slot. Its cache has every token but the last, which the next step feeds.
+struct Sequence {
   GenerationRequest request;
   Generation out;
   std::int32_t slot = 0;
   std::int32_t cached = 0;
   std::int32_t last_token = 0;
-  std::size_t limit = 0;  ///< Response tokens in all, those of the prefix included.
-  bool outdated = false;  ///< Its cache is of older weights, and is to be computed again.
+  std::size_t limit = 0;  ///< Largest number of response tokens, including the prefix.
+  bool outdated = false;  ///< Its cache has older weights, and must be recomputed.
 
   std::int32_t token(std::int32_t position) const {
     auto at = static_cast<std::size_t>(position);
@@ -79,11 +79,11 @@ class TorchEngine final : public Engine {
   bool time_to_admit() const;
   Tokens prefill();
   Tokens recompute();
-  void add_rows(const RunningResponse& running, std::int32_t from, std::int32_t to);
+  void add_rows(const Sequence& running, std::int32_t from, std::int32_t to);
   void start(GenerationRequest request);
   Result<Tokens> decode(std::vector<Generation>& finished);
-  void append(RunningResponse& running, const actors::SampledToken& sampled);
-  bool is_done(RunningResponse& running) const;
+  void append(Sequence& running, const actors::SampledToken& sampled);
+  bool is_done(Sequence& running) const;
   Status require_idle(std::string_view what) const;
 
   const TorchEngineOptions options_;
@@ -97,8 +97,8 @@ class TorchEngine final : public Engine {
   std::optional<StagedWeights> staged_;  ///< Under staging_.
 
   std::deque<GenerationRequest> queue_;
-  std::vector<RunningResponse> running_;
-  std::vector<Generation> settled_;  ///< Done without a step: refused, or a prefix already full.
+  std::vector<Sequence> running_;
+  std::vector<Generation> settled_;  ///< Finished without a step: rejected, or a complete prefix.
   std::vector<std::int32_t> free_slots_;
   std::vector<DecoderRow> rows_;
 };
@@ -125,7 +125,7 @@ void TorchEngine::add(GenerationRequest request) {
   if (!acceptable(request)) {
     settled.finish = FinishReason::Failed;
     settled.failure =
-        "its prompt is empty, leaves no room in model.context, or has tokens outside the "
+        "its prompt is empty, leaves no space in model.context, or has tokens outside the "
         "vocabulary";
     settled_.push_back(std::move(settled));
   } else if (request.prefix.size() >= limit_of(request)) {
@@ -145,7 +145,7 @@ Result<StepResult> TorchEngine::step() {
   if (queue_.empty() && running_.empty())
     return result;
   if (!weights_ || decoder_.cache_bytes().count() == 0)
-    return Error{ErrorCode::Unavailable, "rollout engine: no weights or no KV cache to step with"};
+    return Error{ErrorCode::Unavailable, "rollout engine: step() requires weights and a KV cache"};
   result.tokens = recompute();
   if (result.tokens.count() > 0) {
     result.kind = StepKind::Prefill;
@@ -153,7 +153,7 @@ Result<StepResult> TorchEngine::step() {
   }
   if (time_to_admit()) {
     result.tokens = prefill();
-    // Prompts of one token need no prefill; then this step decodes after all.
+    // A prompt of one token needs no prefill; then this step decodes.
     if (result.tokens.count() > 0) {
       result.kind = StepKind::Prefill;
       return result;
@@ -164,7 +164,7 @@ Result<StepResult> TorchEngine::step() {
   return result;
 }
 
-/// A prefill serves all who wait at about the price of one, so it waits for a few slots to be free.
+/// A prefill for many responses costs about as much as for one, so it waits for a few free slots.
 bool TorchEngine::time_to_admit() const {
   const std::size_t few = std::max<std::size_t>(1, options_.concurrency / 8);
   return !queue_.empty() && free_slots_.size() >= std::min(few, queue_.size());
@@ -172,7 +172,7 @@ bool TorchEngine::time_to_admit() const {
 
 Tokens TorchEngine::prefill() {
   rows_.clear();
-  std::vector<std::size_t> computed;  // Of running_: those whose own rows are in this step.
+  std::vector<std::size_t> computed;  // Indices in running_ whose own rows are in this step.
   std::vector<std::pair<std::size_t, std::size_t>> copies;
   while (!queue_.empty() && !free_slots_.empty() &&
          static_cast<std::int64_t>(rows_.size()) < options_.prefill_tokens.count()) {
@@ -184,7 +184,7 @@ Tokens TorchEngine::prefill() {
       return running_[i].request.prompt == request.prompt &&
              running_[i].request.prefix == request.prefix;
     };
-    // Responses of a group are queued together: looking at the last one finds nearly all.
+    // Responses of a group are queued together, so the last one usually matches.
     if (!computed.empty() && same(computed.back())) {
       copies.emplace_back(computed.back(), own);
       continue;
@@ -199,24 +199,23 @@ Tokens TorchEngine::prefill() {
   return Tokens(static_cast<std::int64_t>(rows_.size()));
 }
 
-void TorchEngine::add_rows(const RunningResponse& running, std::int32_t from, std::int32_t to) {
+void TorchEngine::add_rows(const Sequence& running, std::int32_t from, std::int32_t to) {
   for (std::int32_t i = from; i < to; ++i)
     rows_.push_back({running.token(i), running.slot, i});
 }
 
-/// Caches of outdated responses, as many as a prefill holds: each prompt once, then what each of
-/// them has beyond it.
+/// Recomputes caches of outdated responses, as many as a prefill holds: each prompt once, then the
+/// remainder of each response.
 Tokens TorchEngine::recompute() {
-  std::vector<RunningResponse*> chosen;
-  std::vector<std::pair<RunningResponse*, RunningResponse*>>
-      copies;  ///< From one with the same prompt.
+  std::vector<Sequence*> chosen;
+  std::vector<std::pair<Sequence*, Sequence*>> copies;  ///< From one with the same prompt.
   std::int64_t rows = 0;
   rows_.clear();
-  for (RunningResponse& r : running_) {
+  for (Sequence& r : running_) {
     if (!r.outdated || rows >= options_.prefill_tokens.count())
       continue;
     const auto of_prompt = static_cast<std::int32_t>(r.request.prompt.size()) - 1;
-    const auto same = std::find_if(chosen.begin(), chosen.end(), [&](const RunningResponse* other) {
+    const auto same = std::find_if(chosen.begin(), chosen.end(), [&](const Sequence* other) {
       return other->request.prompt == r.request.prompt;
     });
     if (same == chosen.end())
@@ -232,7 +231,7 @@ Tokens TorchEngine::recompute() {
     decoder_.copy_slot(
         from->slot, to->slot, static_cast<std::int32_t>(to->request.prompt.size()) - 1);
   rows_.clear();
-  for (RunningResponse* r : chosen) {
+  for (Sequence* r : chosen) {
     add_rows(*r, static_cast<std::int32_t>(r->request.prompt.size()) - 1, r->cached);
     r->outdated = false;
   }
@@ -242,7 +241,7 @@ Tokens TorchEngine::recompute() {
 }
 
 void TorchEngine::start(GenerationRequest request) {
-  RunningResponse running;
+  Sequence running;
   running.out.id = request.id;
   running.slot = free_slots_.back();
   free_slots_.pop_back();
@@ -255,12 +254,12 @@ void TorchEngine::start(GenerationRequest request) {
 
 Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
   rows_.clear();
-  for (const RunningResponse& r : running_)
+  for (const Sequence& r : running_)
     rows_.push_back({r.last_token, r.slot, r.cached});
   const auto logits = decoder_.forward(*weights_, rows_, actors::Decoder::Output::Logits);
   const auto width = static_cast<std::size_t>(options_.vocabulary);
   for (std::size_t i = 0; i < running_.size(); ++i) {
-    RunningResponse& r = running_[i];
+    Sequence& r = running_[i];
     const auto position = static_cast<std::int64_t>(r.request.prefix.size() + r.out.tokens.size());
     const auto row = logits.subspan(i * width, width);
     const double u = actors::sampling_uniform(options_.seed, r.out.id, position);
@@ -285,7 +284,7 @@ Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
   return sampled;
 }
 
-void TorchEngine::append(RunningResponse& running, const actors::SampledToken& sampled) {
+void TorchEngine::append(Sequence& running, const actors::SampledToken& sampled) {
   Generation& out = running.out;
   out.tokens.push_back(sampled.token);
   out.logprobs.push_back(sampled.logprob);
@@ -296,8 +295,8 @@ void TorchEngine::append(RunningResponse& running, const actors::SampledToken& s
   ++running.cached;
 }
 
-/// Also sets why.
-bool TorchEngine::is_done(RunningResponse& running) const {
+/// Also sets the reason.
+bool TorchEngine::is_done(Sequence& running) const {
   const auto among = [&](const std::vector<std::int32_t>& ends) {
     return std::ranges::find(ends, running.last_token) != ends.end();
   };
@@ -311,7 +310,7 @@ bool TorchEngine::is_done(RunningResponse& running) const {
 
 std::vector<Generation> TorchEngine::interrupt() {
   std::vector<Generation> all = std::exchange(settled_, {});
-  for (RunningResponse& r : running_) {
+  for (Sequence& r : running_) {
     r.out.finish = FinishReason::Interrupted;
     free_slots_.push_back(r.slot);
     all.push_back(std::move(r.out));
@@ -330,7 +329,7 @@ std::vector<Generation> TorchEngine::interrupt() {
 std::vector<Generation> TorchEngine::withdraw(std::span<const ResponseId> ids) {
   const std::unordered_set<ResponseId> leaving(ids.begin(), ids.end());
   std::vector<Generation> out;
-  for (RunningResponse& r : running_) {
+  for (Sequence& r : running_) {
     if (!leaving.contains(r.out.id))
       continue;
     Generation& part = out.emplace_back(r.out);
@@ -343,7 +342,7 @@ std::vector<Generation> TorchEngine::withdraw(std::span<const ResponseId> ids) {
     waiting.id = request.id;
     waiting.finish = FinishReason::Interrupted;
   }
-  // What is settled is reported by the next step, as ended.
+  // The next step reports finished responses.
   std::vector<ResponseId> taken;
   for (const Generation& g : out)
     taken.push_back(g.id);
@@ -355,7 +354,7 @@ void TorchEngine::cancel(std::span<const ResponseId> ids) {
   const std::unordered_set<ResponseId> gone(ids.begin(), ids.end());
   std::erase_if(queue_, [&](const GenerationRequest& r) { return gone.contains(r.id); });
   std::erase_if(settled_, [&](const Generation& g) { return gone.contains(g.id); });
-  std::erase_if(running_, [&](const RunningResponse& r) {
+  std::erase_if(running_, [&](const Sequence& r) {
     if (!gone.contains(r.out.id))
       return false;
     free_slots_.push_back(r.slot);
@@ -381,11 +380,11 @@ Status TorchEngine::commit(PolicyVersion version) {
                     staged_ ? fmt::format("version {}", staged_->version) : "nothing"));
   if (version < version_)
     return invalid_input(
-        fmt::format("commit of version {}: the engine is at {} already", version, version_));
+        fmt::format("commit of version {}: the engine already has version {}", version, version_));
   weights_ = std::move(staged_->weights);
   version_ = version;
   staged_.reset();
-  for (RunningResponse& r : running_)
+  for (Sequence& r : running_)
     r.outdated = options_.on_new_weights == OnNewWeights::Recompute;
   return {};
 }
@@ -401,7 +400,8 @@ bool TorchEngine::begin_anew() {
 Status TorchEngine::require_idle(std::string_view what) const {
   if (load() == 0)
     return {};
-  return invalid_input(fmt::format("{} with {} responses in the engine", what, load()));
+  return invalid_input(
+      fmt::format("{}: the engine must be idle, but has {} responses", what, load()));
 }
 
 Status TorchEngine::free_kv() {
@@ -437,10 +437,10 @@ EngineMemory TorchEngine::memory() const {
 Result<std::unique_ptr<Engine>> make_torch_engine(const TorchEngineOptions& options) {
   TEMPER_TRY(const actors::Layout layout, actors::Layout::make(options.model, options.vocabulary));
   if (options.concurrency < 1)
-    return invalid_input(fmt::format("concurrency = {}: needs at least 1", options.concurrency));
+    return invalid_input(fmt::format("concurrency: must be >= 1, found {}", options.concurrency));
   if (options.sampling.max_new_tokens >= options.model.context)
     return invalid_input(
-        fmt::format("max_new_tokens = {} leaves no room for a prompt in a context "
+        fmt::format("sampling.max_new_tokens: {} leaves no space for a prompt in a context "
                     "of {}",
                     options.sampling.max_new_tokens.count(),
                     options.model.context.count()));

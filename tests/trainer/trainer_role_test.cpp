@@ -76,37 +76,38 @@ TEST_F(Certificates, ABatchThatItsCertificateVouchesForIsTrained) {
 
 TEST_F(Certificates, AnotherVersionIsRefused) {
   EXPECT_EQ(refused([](Train& t) { t.certificate.step = PolicyVersion(6); }),
-            "certificate refused: the batch is for version 6, the trainer is at 5");
+            "certificate rejected: the batch is for a step from version 6, but the trainer has "
+            "version 5");
 }
 
 TEST_F(Certificates, AGroupBeyondTheBoundIsRefused) {
   EXPECT_EQ(refused([](Train& t) { t.certificate.bound = 1; }),
-            "certificate refused: group 7 was dispatched with version 3; at version 5 that is "
-            "outside the bound 1");
+            "certificate rejected: group 7 was dispatched with version 3; at version 5 it exceeds "
+            "the staleness bound 1");
   EXPECT_EQ(refused([](Train& t) { t.certificate.groups[0].dispatched = PolicyVersion(6); }),
-            "certificate refused: group 7 was dispatched with version 6; at version 5 that is "
-            "outside the bound 2");
+            "certificate rejected: group 7 was dispatched with version 6; at version 5 it exceeds "
+            "the staleness bound 2");
 }
 
 TEST_F(Certificates, GroupsThatAreNotThoseOfTheBatchAreRefused) {
   EXPECT_EQ(refused([](Train& t) { t.items[3].group = GroupId(9); }),
-            "certificate refused: group 9 is not in the certificate");
+            "certificate rejected: group 9 is not in the certificate");
   EXPECT_EQ(refused([](Train& t) { t.items.resize(2); }),
-            "certificate refused: group 8 is certified but not in the batch");
+            "certificate rejected: group 8 is in the certificate, but not in the batch");
   EXPECT_EQ(refused([](Train& t) {
               t.certificate.groups[1].group = GroupId(7);
               t.items.resize(2);
             }),
-            "certificate refused: group 7 is in the certificate twice");
+            "certificate rejected: group 7 is in the certificate twice");
 }
 
 TEST_F(Certificates, AResponseBegunWhenItsCertificateSaysItWasNotIsRefused) {
   EXPECT_EQ(refused([](Train& t) { t.items[2].first_version = PolicyVersion(4); }),
-            "certificate refused: a response of group 8 was begun with version 4, before the 5 of "
-            "its certificate");
+            "certificate rejected: a response of group 8 began with version 4, older than version "
+            "5 in its certificate");
   EXPECT_EQ(refused([](Train& t) { t.items[0].first_version = PolicyVersion(6); }),
-            "certificate refused: a response of group 7 was begun with version 6, after the 5 that "
-            "it is to update");
+            "certificate rejected: a response of group 7 began with version 6, newer than version "
+            "5 of this step");
 }
 
 TEST_F(Certificates, AResponseWithoutTokensIsRefusedByItsNumber) {
@@ -116,7 +117,7 @@ TEST_F(Certificates, AResponseWithoutTokensIsRefusedByItsNumber) {
               t.items[1].logprobs.clear();
               t.items[1].first_version = PolicyVersion(0);
             }),
-            "certificate refused: response 23 of group 7 has no tokens");
+            "certificate rejected: response 23 of group 7 has no tokens");
 }
 
 TEST_F(Certificates, GradientsAreComputedBeforeThemOfTheVersionThatIsUpdatedAlone) {
@@ -136,7 +137,8 @@ TEST_F(Certificates, GradientsAreComputedBeforeThemOfTheVersionThatIsUpdatedAlon
   EXPECT_EQ(prepared.size(), 1U);
   const Status refused = ask(PolicyVersion(4));
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().context, "gradients of version 4 are asked for, the trainer is at 5");
+  EXPECT_EQ(refused.error().context,
+            "gradients from version 4 are requested, but the trainer has version 5");
   EXPECT_EQ(prepared.size(), 1U);
   EXPECT_EQ(updates, 0);
 }

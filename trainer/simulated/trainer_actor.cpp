@@ -21,7 +21,7 @@ double gib(double bytes) {
 }  // namespace
 
 Status check_certificate(const actors::CountedTrain& work, PolicyVersion version) {
-  // The real trainer's check, of one response per group: it looks at nothing else of theirs.
+  // The real trainer's check, with one token per response: it uses nothing else.
   actors::Train batch;
   batch.certificate = work.certificate;
   for (const auto& item : work.items) {
@@ -31,7 +31,7 @@ Status check_certificate(const actors::CountedTrain& work, PolicyVersion version
       continue;
     auto& response = batch.items.emplace_back();
     response.group = item.group;
-    response.response.resize(1);  // which, does not matter
+    response.response.resize(1);  // Which token is irrelevant.
     response.first_version = work.certificate.step;
   }
   return check_certificate(batch, version);
@@ -103,7 +103,7 @@ Status SimulatedTrainer::begin_next(Time now, actors::Outbox& out) {
 }
 
 Status SimulatedTrainer::begin(const Loading&, Time now, actors::Outbox&) {
-  // Optimizer states that live on the host are there already.
+  // Optimizer states in host memory are already there.
   until_ = now + from_seconds(actors::load_seconds(fabric_, memory_));
   if (version_ > PolicyVersion(0))
     *until_ += checkpoint_time();
@@ -112,9 +112,9 @@ Status SimulatedTrainer::begin(const Loading&, Time now, actors::Outbox&) {
 
 Status SimulatedTrainer::begin(const actors::CountedTrain& job, Time now, actors::Outbox&) {
   if (Status status = check_certificate(job, version_); !status)
-    return std::move(status).error().within("certificate refused");
+    return std::move(status).error().within("certificate rejected");
   if (optimizer_ == Optimizer::Parked)
-    return invalid_input("a batch came while the optimizer is parked on the host");
+    return invalid_input("received a batch while the optimizer is offloaded");
   if (job.items.empty())
     return invalid_input("the batch has no responses");
   trained_ = {.lease = job.lease, .groups = {}, .metrics = {}, .weights = {}};
@@ -135,7 +135,7 @@ Status SimulatedTrainer::begin(const actors::CountedTrain& job, Time now, actors
     reward += item.reward;
   }
   if (lengths.empty())
-    return invalid_input("a batch whose every group is prepared");
+    return invalid_input("every group of the batch is already prepared");
   prepared_.clear();
   trained_.metrics.reward_mean = reward / static_cast<double>(job.items.size());
   cost_ = (*update_)(std::move(lengths));
@@ -146,10 +146,12 @@ Status SimulatedTrainer::begin(const actors::CountedTrain& job, Time now, actors
 
 Status SimulatedTrainer::begin(const actors::CountedPrepare& job, Time now, actors::Outbox&) {
   if (job.step != version_)
-    return invalid_input(fmt::format(
-        "gradients of version {} are asked for, the trainer is at {}", job.step, version_));
+    return invalid_input(
+        fmt::format("gradients from version {} are requested, but the trainer has version {}",
+                    job.step,
+                    version_));
   if (optimizer_ == Optimizer::Parked)
-    return invalid_input("gradients are asked for while the weights are parked on the host");
+    return invalid_input("gradients are requested while the weights are offloaded");
   if (job.items.empty())
     return invalid_input("no responses to prepare");
   std::vector<Tokens> lengths;
@@ -178,7 +180,9 @@ Duration SimulatedTrainer::checkpoint_time() const {
 Status SimulatedTrainer::begin(const actors::SaveState& job, Time now, actors::Outbox& out) {
   if (job.version != version_) {
     out.send(actors::StateSaved{
-        job.version, fmt::format("asked to save version {} but is at {}", job.version, version_)});
+        job.version,
+        fmt::format(
+            "asked to save version {}, but the trainer has version {}", job.version, version_)});
   } else if (const Duration time = checkpoint_time(); time > Duration{}) {
     take(now, time);
   } else {
@@ -264,7 +268,7 @@ void SimulatedTrainer::record(Time now) {
   recorded_ = now;
 }
 
-/// Of the job that ends.
+/// Usage of the job that ends.
 void SimulatedTrainer::note_usage() {
   if (works())
     return account(1);
@@ -272,7 +276,7 @@ void SimulatedTrainer::note_usage() {
   if (switched_.cost.duration > Duration{} &&
       switched_.action == actors::SwitchAction::OffloadOptimizer) {
     meter_.add_to_host(moved);
-    actors::ActorMemory parked = memory_;  // what the ledger says of cards that take turns
+    actors::ActorMemory parked = memory_;  // From the ledger, for time-shared cards.
     parked.host.weights = memory_.device.weights;
     parked.host.optimizer += memory_.device.optimizer;
     meter_.predict(parked);
@@ -316,12 +320,12 @@ double SimulatedTrainer::settle_on(const std::vector<CardId>& cards) {
   memory_ = actors::trainer_memory(settings_);
   update_.emplace(settings_);
   if (first && onboard)
-    return 0;  // it starts there
+    return 0;  // It starts there.
   const double state = moved() + memory_.host.optimizer;
   double seconds = actors::offload_seconds(fabric_, settings_, state) +
                    actors::fabric_seconds(fabric_, settings_, state) +
                    actors::onload_seconds(fabric_, settings_, state);
-  if (onboard)  // it spreads from cards that it keeps: to their hosts first
+  if (onboard)  // From cards that it keeps: to their hosts first.
     seconds += actors::offload_seconds(fabric_, settings_, moved()) +
                actors::onload_seconds(fabric_, settings_, moved());
   return seconds;
@@ -348,7 +352,7 @@ Result<double> SimulatedTrainer::switch_seconds(actors::SwitchAction action) con
         return 0.0;
       if (memory_.device.total() > actors::device_capacity(settings_)) {
         return Error{ErrorCode::OutOfMemory,
-                     fmt::format("training needs {:.2f} GiB of a device that has {:.2f} GiB",
+                     fmt::format("training needs {:.2f} GiB per device, found {:.2f} GiB",
                                  gib(memory_.device.total()),
                                  gib(actors::device_capacity(settings_)))};
       }

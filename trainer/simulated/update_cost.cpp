@@ -13,7 +13,7 @@ double attention_correction(const sim_hw::TrainTime& time,
                             const sim_hw::Layout& layout,
                             double micro_batches,
                             double backward) {
-  // The slowest stage's attention is that of its layers, forward and backward.
+  // The attention of the slowest stage is that of its layers, forward and backward.
   const double all = time.stage.attention / (attention.packed * (1 + backward));
   const double slowest = all / micro_batches;
   const double others = static_cast<double>(model.layers) - slowest;

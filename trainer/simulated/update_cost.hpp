@@ -1,4 +1,4 @@
-// How long one policy update takes on simulated hardware.
+// Time and resource use of one training step on simulated hardware.
 //
 //   update = pipeline over the packed micro-batches + data parallel + optimizer + host transfer
 // The first three are sim_hw::train_iteration_time() of m micro-batches per replica, each one
@@ -7,10 +7,10 @@
 // recompute runs it twice and the backward pass costs attention_backward of it, so that
 //   correction = (2 + attention_backward) D (m L_s + (L - L_s) / vpp)
 // with L_s layers on the slowest stage of L in all: the others' share is in the bubble.
-// Host transfer, with optimizer_on_host: its states go to the device and back in buckets, through
-// the room that activations left, one direction after the other and the update between them.
-// It uses 3 forward FLOP of whole sequences (sim_hw/model/flops.hpp), the exchanges of
-// sim_hw::train_traffic(), and memory by its longest micro-batch.
+// Host transfer, with optimizer_on_host: the optimizer states move to the device and back in
+// buckets, through the space that activations released, one direction after the other, with the
+// optimizer step between them. Use: 3 forward FLOP of complete sequences (sim_hw/model/flops.hpp),
+// the exchanges of sim_hw::train_traffic(), and memory by the longest micro-batch.
 // Constants: those of the hardware.
 // Range: fused attention; micro-batches of a replica about equally full, as pack() makes them.
 #pragma once
@@ -27,17 +27,17 @@
 namespace temper::trainer {
 
 struct UpdateCost {
-  std::int64_t micro_batches = 0;  ///< Of all replicas.
+  std::int64_t micro_batches = 0;  ///< Over all replicas.
   double pipeline = 0;             ///< Seconds, as the rest: slowest stage and bubble.
   double attention_correction = 0;
   double data_parallel = 0;
   double optimizer = 0;
   double host_transfer = 0;
-  sim_hw::TrainTime time;  ///< What pipeline, data_parallel and optimizer are made of.
+  sim_hw::TrainTime time;  ///< Parts of pipeline, data_parallel and optimizer.
 
   double flops = 0;
   sim_hw::LevelBytes sent;     ///< By all devices.
-  double swapped = 0;          ///< Bytes of one device to and, again, from its host.
+  double swapped = 0;          ///< Bytes of one device to its host, and as many back.
   actors::ActorMemory memory;  ///< Of one device.
 
   double total() const {
@@ -45,19 +45,19 @@ struct UpdateCost {
   }
 };
 
-/// What the equation needs, made once of settings that check_trainer() accepts.
+/// Inputs of the equation, computed once from settings that check_trainer() accepts.
 class UpdateModel {
  public:
   explicit UpdateModel(const actors::SimulatedRun& run);
 
-  /// Of a batch of sequences (prompt and response together). Requires: at least one.
+  /// Cost of a batch of sequences (prompt and response together). Requires: at least one.
   UpdateCost operator()(std::vector<Tokens> lengths) const;
-  /// How a batch is packed, and what an update of it takes; the rest of its cost is not counted.
+  /// How a batch is packed, and the time of its step; the rest of its cost is not computed.
   actors::PackingLimits limits() const;
   double seconds(const actors::Packing& packing) const { return times(packing).total(); }
 
  private:
-  /// That its schedule needs of each replica.
+  /// Micro-batches that the schedule needs of each replica.
   std::int64_t multiple_of_micro_batches() const;
   sim_hw::TrainShape shape(const actors::Packing& packing) const;
   UpdateCost times(const actors::Packing& packing) const;
@@ -68,7 +68,7 @@ class UpdateModel {
   sim_hw::Fabric fabric_;
   sim_hw::Layout layout_;
   sim_hw::ModelFlops flops_;
-  double parked_ = 0;  ///< Bytes of optimizer states in the host memory of a device.
+  double parked_ = 0;  ///< Bytes of optimizer states in host memory per device.
   double optimizer_transfer_ = 0;
 };
 

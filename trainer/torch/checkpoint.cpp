@@ -28,9 +28,10 @@ Result<Counters> parse_counters(std::string_view text) {
     return json.contains(key) && json[key].is_number_unsigned();
   };
   if (!json.is_object() || !has("format") || !has("updates") || !has("optimizer_steps"))
-    return corrupt("needs numbers format, updates and optimizer_steps");
+    return corrupt("expected the numbers format, updates and optimizer_steps");
   if (json["format"] != kCheckpointFormat)
-    return corrupt(fmt::format("format {}, expected {}", json["format"].dump(), kCheckpointFormat));
+    return corrupt(
+        fmt::format("checkpoint format {}, expected {}", json["format"].dump(), kCheckpointFormat));
   return Counters{json["updates"].get<std::uint64_t>(),
                   json["optimizer_steps"].get<std::int64_t>()};
 }
@@ -45,7 +46,7 @@ Status read_tensors(const std::filesystem::path& path,
     TEMPER_TRY_STATUS(copy_tensors(image, expected));
     const auto of = image.metadata.find("updates");
     if (of == image.metadata.end() || of->second != std::to_string(updates))
-      return corrupt(fmt::format("is of update {}, but {} says {}",
+      return corrupt(fmt::format("belongs to step {}, but {} belongs to step {}",
                                  of == image.metadata.end() ? "?" : of->second,
                                  kCountersFile,
                                  updates));

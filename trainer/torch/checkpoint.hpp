@@ -2,7 +2,7 @@
 //   model.safetensors       the weights, by the names of Layout::stored(); metadata "updates"
 //   optimizer.safetensors   "m.<tensor>" and "v.<tensor>"; metadata "updates"
 //   trainer.json            {"format": 2, "updates": n, "optimizer_steps": n}
-// The three name the same number of updates, else the folder is a mixture and is refused.
+// All three name the same number of updates; otherwise the folder is a mixture and is rejected.
 #pragma once
 
 #include "actors/policy/adamw.hpp"

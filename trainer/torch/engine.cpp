@@ -29,23 +29,24 @@ namespace {
 using actors::AdamWState;
 using actors::Weights;
 
-/// One optimizer step.
+/// One minibatch: one step of the optimizer.
 struct Minibatch {
-  std::vector<MicroBatch> passes;  ///< Without what is kept.
+  std::vector<MicroBatch> passes;  ///< Without prepared gradients.
   std::size_t responses = 0, tokens = 0;
 };
 
-/// An update under way, or the part of one whose gradients are computed beforehand.
+/// A training step, or the part of one whose gradients are computed in advance.
 struct Update {
   std::span<const TrainSample> batch;
   std::vector<double> advantages;
   std::vector<Minibatch> minibatches;
-  /// By sample, of those whose minibatch is not the first; empty unless the objective needs it.
+  /// By sample, for samples that are not in the first minibatch; empty unless the objective needs
+  /// them.
   std::vector<std::vector<double>> proximal;
   UpdateSums sums;
 };
 
-/// Groups of the next update, whose gradients the network holds.
+/// Groups of the next step whose gradients the network holds.
 struct PreparedGradients {
   std::map<GroupId, std::size_t> responses;
   UpdateSums sums;
@@ -53,7 +54,7 @@ struct PreparedGradients {
   bool empty() const { return responses.empty(); }
 };
 
-/// Of the tokens that have a loss. Nothing where there are none of its kind.
+/// Over the tokens that have a loss; empty if there are none.
 std::vector<double> trained(const TrainSample& sample, std::span<const float> per_token) {
   std::vector<double> out;
   out.reserve(per_token.size());
@@ -93,7 +94,7 @@ class TorchEngine final : public Engine {
   Status check(const TrainSample& sample) const;
   Status may_prepare(std::span<const TrainSample> groups) const;
   std::vector<SampleIndices> minibatches_of(std::span<const TrainSample> batch) const;
-  /// Passes of all but what is kept.
+  /// Passes over everything without prepared gradients.
   Update begin(std::span<const TrainSample> batch, const PreparedGradients& kept) const;
   void score_proximal(Update& update);
   Status run(Update& update, UpdateMetrics& metrics);
@@ -106,9 +107,9 @@ class TorchEngine final : public Engine {
   const Algorithm algorithm_;
   Weights weights_;
   AdamWState optimizer_;
-  mutable actors::Transformer network_;  ///< Weights as given; mutable: it keeps its activations.
+  mutable actors::Transformer network_;  ///< Mutable because it keeps its activations.
   std::uint64_t updates_ = 0;
-  std::optional<ParkedOptimizer> parked_;  ///< The optimizer, while it is off the card.
+  std::optional<ParkedOptimizer> parked_;  ///< The optimizer, while it is offloaded.
   PreparedGradients kept_;
 };
 
@@ -119,24 +120,24 @@ Status TorchEngine::check(const TrainSample& s) const {
   const auto outside = [&](std::int32_t t) { return t < 0 || t >= options_.vocabulary; };
   if (s.prompt.empty() || static_cast<std::int64_t>(s.prompt.size() + s.response.size()) >
                               options_.model.context.count())
-    return bad(fmt::format("prompt of {} and response of {} tokens in a context of {}",
+    return bad(fmt::format("a prompt of {} and a response of {} tokens exceed the context of {}",
                            s.prompt.size(),
                            s.response.size(),
                            options_.model.context.count()));
   if (std::any_of(s.prompt.begin(), s.prompt.end(), outside) ||
       std::any_of(s.response.begin(), s.response.end(), outside))
-    return bad("a token outside the vocabulary");
+    return bad("it has a token outside the vocabulary");
   if (s.behaviour_logprobs.size() != s.response.size())
-    return bad(fmt::format("{} behaviour log-probs for {} response tokens",
+    return bad(fmt::format("it has {} behaviour log-probs for {} response tokens",
                            s.behaviour_logprobs.size(),
                            s.response.size()));
   if (!s.reference_logprobs.empty() && s.reference_logprobs.size() != s.response.size())
-    return bad("reference log-probs of another length than its response");
+    return bad("the number of reference log-probs differs from the number of response tokens");
   if (s.reference_logprobs.empty() && !s.response.empty() && options_.algorithm.kl > 0)
-    return bad("no reference log-probs, but kl > 0 needs them");
+    return bad("it has no reference log-probs, which algorithm.kl > 0 requires");
   if (!s.mask.empty() && s.mask.size() != s.response.size())
-    return bad(
-        fmt::format("a mask of {} for {} response tokens", s.mask.size(), s.response.size()));
+    return bad(fmt::format(
+        "it has a mask of {} entries for {} response tokens", s.mask.size(), s.response.size()));
   using actors::LogprobOf;
   for (const Status& possible :
        {actors::check_logprobs(s.behaviour_logprobs, LogprobOf::SampledToken),
@@ -158,19 +159,20 @@ Status TorchEngine::may_prepare(std::span<const TrainSample> groups) const {
     return Error{ErrorCode::Unavailable, "prepare: the optimizer is offloaded"};
   if (options_.algorithm.minibatches != 1)
     return invalid_input(
-        fmt::format("prepare: gradients of a second minibatch depend on the first; there are {}",
+        fmt::format("prepare: expected 1 minibatch per step, found {}; gradients of a second one "
+                    "depend on the first",
                     options_.algorithm.minibatches));
   if (needs_whole_batch(algorithm_))
     return invalid_input("prepare: advantages of this algorithm depend on the whole batch");
   for (const TrainSample& sample : groups) {
     TEMPER_TRY_STATUS(check(sample));
     if (kept_.responses.contains(sample.group))
-      return invalid_input(fmt::format("prepare: group {} is prepared already", sample.group));
+      return invalid_input(fmt::format("prepare: group {} is already prepared", sample.group));
   }
   return {};
 }
 
-/// The same passes as in an update of these groups, and the same sums.
+/// The same passes and sums as in a step of these groups.
 Status TorchEngine::prepare(std::span<const TrainSample> groups) {
   TEMPER_TRY_STATUS(may_prepare(groups));
   if (kept_.empty()) {
@@ -191,13 +193,13 @@ Status TorchEngine::prepare(std::span<const TrainSample> groups) {
 Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
   const PreparedGradients kept = std::exchange(kept_, {});
   if (parked_)
-    return Error{ErrorCode::Unavailable, "update: the optimizer is offloaded"};
+    return Error{ErrorCode::Unavailable, "step: the optimizer is offloaded"};
   const auto of_batch = responses_by_group(batch);
   for (const auto& [group, responses] : kept.responses) {
     const auto found = of_batch.find(group);
     if (found == of_batch.end() || found->second != responses)
       return invalid_input(
-          fmt::format("update: {} responses of group {} are prepared, the batch has {} of them",
+          fmt::format("step: {} responses of group {} are prepared, but the batch has {}",
                       responses,
                       group,
                       found == of_batch.end() ? 0 : found->second));
@@ -214,7 +216,7 @@ Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
   }
   metrics.tokens += Tokens(response_tokens);
   if (trained_tokens == 0)
-    return invalid_input("update: a batch without a response token that the policy sampled");
+    return invalid_input("step: the batch has no response token that the policy sampled");
 
   const Weights weights_before = weights_.clone();
   const AdamWState optimizer_before = optimizer_.clone();
@@ -230,7 +232,7 @@ Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
   return metrics;
 }
 
-/// One minibatch is the whole batch in its order.
+/// A single minibatch is the whole batch in its order.
 std::vector<SampleIndices> TorchEngine::minibatches_of(std::span<const TrainSample> batch) const {
   if (options_.algorithm.minibatches > 1)
     return split_minibatches(batch, options_.algorithm.minibatches, options_.seed, updates_);
@@ -259,7 +261,7 @@ Update TorchEngine::begin(std::span<const TrainSample> batch, const PreparedGrad
   return update;
 }
 
-/// The first minibatch needs none: its own forward passes are under the same weights.
+/// The first minibatch needs none: its own forward passes use the same weights.
 void TorchEngine::score_proximal(Update& update) {
   update.proximal.resize(update.batch.size());
   for (std::size_t m = 1; m < update.minibatches.size(); ++m) {
@@ -274,7 +276,7 @@ void TorchEngine::score_proximal(Update& update) {
   }
 }
 
-/// Requires: the gradients are zero, or what is kept of the first minibatch.
+/// Requires: the gradients are zero, or the prepared ones of the first minibatch.
 Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
   if (needs_proximal(algorithm_.objective))
     score_proximal(update);
@@ -307,7 +309,7 @@ Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
   return {};
 }
 
-/// The optimizer's step with the gradients that have been summed up. Returns their norm.
+/// Steps the optimizer with the accumulated gradients. Returns their norm.
 Result<double> TorchEngine::step(const Minibatch& minibatch,
                                  double loss,
                                  const UpdateSums::Ratio& largest) {
@@ -330,7 +332,8 @@ Result<double> TorchEngine::step(const Minibatch& minibatch,
   return norm;
 }
 
-/// Adds the gradients of a minibatch's sum; what that is divided by is known at its step.
+/// Accumulates the gradients of the sum of a minibatch; the divisor is known when the optimizer
+/// steps.
 void TorchEngine::pass(const MicroBatch& micro, Update& update) {
   const auto logprobs = network_.forward(micro.pack, options_.temperature, actors::Graph::Keep);
   std::vector<float> derivatives;
@@ -394,8 +397,7 @@ Status TorchEngine::load(const std::filesystem::path& folder) {
 Status TorchEngine::offload() {
   if (!kept_.empty())
     return Error{ErrorCode::Unavailable,
-                 fmt::format("offload: gradients of {} of the groups of the next update are kept "
-                             "for it",
+                 fmt::format("offload: gradients are prepared for the next step ({} groups)",
                              kept_.responses.size())};
   network_.free_gradients();
   if (parked_)

@@ -36,7 +36,7 @@ std::vector<MicroBatch> pack_micro_batches(std::span<const TrainSample> batch,
                                            const SampleIndices& minibatch,
                                            std::int64_t rows) {
   std::vector<MicroBatch> result;
-  const std::vector<std::int32_t>* prompt = nullptr;  // The one that the last pack ends with.
+  const std::vector<std::int32_t>* prompt = nullptr;  // The last prompt of the last pack.
   for (const std::size_t i : minibatch) {
     const TrainSample& sample = batch[i];
     const std::int64_t of_response = actors::Pack::rows_of_response(sample.response);

@@ -1,4 +1,4 @@
-// Cutting a batch: into minibatches of whole groups, in an order fixed by seed and update, and each
+// Divides a batch into minibatches of complete groups, in an order fixed by seed and step, and each
 // minibatch into packs that hold at most a given number of rows.
 #pragma once
 
@@ -14,21 +14,20 @@ namespace temper::trainer {
 /// Indices into the batch.
 using SampleIndices = std::vector<std::size_t>;
 
-/// Groups shuffled by (seed, update) and dealt out as evenly as whole groups allow; the samples of
-/// a group follow each other. No minibatch is empty, so there are at most as many as groups.
+/// Groups shuffled by (seed, update) and distributed as evenly as complete groups allow; the
+/// samples of a group are adjacent. No minibatch is empty, so there are at most as many as groups.
 std::vector<SampleIndices> split_minibatches(std::span<const TrainSample> batch,
                                              std::int32_t minibatches,
                                              std::uint64_t seed,
                                              std::uint64_t update);
 
-/// One forward and backward pass: the samples, in the order of the pack's targets.
+/// One forward and backward pass: its samples, in the order of the pack's targets.
 struct MicroBatch {
   actors::Pack pack;
   SampleIndices samples;
 };
 
-/// A prompt is packed once for the samples that follow each other with it. A single sample may
-/// exceed `rows`.
+/// Adjacent samples with the same prompt share it in a pack. A single sample may exceed `rows`.
 std::vector<MicroBatch> pack_micro_batches(std::span<const TrainSample> batch,
                                            const SampleIndices& minibatch,
                                            std::int64_t rows);

@@ -1,4 +1,4 @@
-// The optimizer while it is off the card: in host memory, which is no process's.
+// The optimizer while it is offloaded: in host memory that belongs to no process.
 #pragma once
 
 #include "actors/policy/adamw.hpp"
@@ -8,7 +8,7 @@ namespace temper::trainer {
 
 class ParkedOptimizer {
  public:
-  /// A copy; the caller then releases the original. Error: no host memory.
+  /// Copies the optimizer; the caller then releases the original. Error: no host memory.
   static Result<ParkedOptimizer> copy_of(const actors::AdamWState& state) {
     TEMPER_TRY(auto first, actors::ParkedFloats::copy_of(state.first_moment));
     TEMPER_TRY(auto second, actors::ParkedFloats::copy_of(state.second_moment));

@@ -12,7 +12,7 @@ void add_losses(std::span<const TokenLoss> losses,
                 UpdateSums& sums) {
   for (std::size_t t = 0; t < losses.size(); ++t) {
     const double gap = current[t] - behaviour[t];
-    if (!std::isnan(sums.largest.log) && !(gap <= sums.largest.log))  // NaN is the largest
+    if (!std::isnan(sums.largest.log) && !(gap <= sums.largest.log))  // NaN counts as the largest.
       sums.largest = {gap, sample.id, sample.group};
     sums.ratio += std::exp(gap);
     sums.log_ratio += std::abs(gap);

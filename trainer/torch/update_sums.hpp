@@ -1,4 +1,4 @@
-// What an update adds up over the tokens that it trains.
+// Sums over the trained tokens of a step.
 #pragma once
 
 #include "trainer/engine.hpp"
@@ -9,15 +9,15 @@
 
 namespace temper::trainer {
 
-/// Sums over tokens of an update, for the metrics.
+/// Sums over the tokens of a step, for the metrics.
 struct UpdateSums {
   double ratio = 0, log_ratio = 0, kl = 0, clipped = 0, weight = 0, capped = 0;
   double negative_logprob = 0, tokens = 0;
-  double loss = 0;  ///< Of the minibatch under way, not yet divided by its shares.
+  double loss = 0;  ///< Of the current minibatch, not divided by its shares yet.
   std::int32_t passes = 0;
 
-  /// The trained token with the largest importance ratio, for the error of a loss that is not
-  /// finite.
+  /// The trained token with the largest importance ratio, for the error message of a loss that is
+  /// not finite.
   struct Ratio {
     double log = -std::numeric_limits<double>::infinity();
     ResponseId response;
@@ -25,7 +25,7 @@ struct UpdateSums {
   } largest;
 };
 
-/// Adds a response's trained tokens, each of which counts `share` in the loss.
+/// Adds the trained tokens of a response; each counts `share` in the loss.
 void add_losses(std::span<const TokenLoss> losses,
                 std::span<const double> current,
                 std::span<const double> behaviour,

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 
-/// What is there now.
+/// Reads what is available.
 void read_available(int fd, std::string& to) {
   std::array<char, 16384> piece;
   for (;;) {
@@ -20,7 +20,7 @@ void read_available(int fd, std::string& to) {
       if (to.size() > kLongestLine)
         return;
     } else if (size == 0 || errno != EINTR) {
-      return;  // Nothing now, or closed: its end is seen elsewhere.
+      return;  // Nothing available, or closed: its end is detected elsewhere.
     }
   }
 }
@@ -61,7 +61,7 @@ std::vector<std::string> AgentProcess::advance() {
     if (size < 0 && errno == EINTR)
       continue;
     if (size <= 0)
-      break;  // Full, or closed: then it has ended, or will miss its deadlines.
+      break;  // Full, or closed: it has ended, or will miss its deadlines.
     to_write_.erase(0, static_cast<std::size_t>(size));
   }
   read_available(process_->output(), read_);
@@ -69,7 +69,7 @@ std::vector<std::string> AgentProcess::advance() {
     lines.push_back(*std::move(line));
   read_errors();
   if (read_.size() > kLongestLine)
-    end("a line of more than a MiB");
+    end("it wrote a line longer than 1 MiB");
   return lines;
 }
 

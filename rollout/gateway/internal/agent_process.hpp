@@ -1,5 +1,5 @@
-// One process of the agent program: lines to it, lines from it, started again when it ends. Not
-// thread-safe; no call waits.
+// One process of the agent program: writes lines to it, reads lines from it, and restarts it when
+// it ends. Not thread-safe; no call blocks.
 #pragma once
 
 #include "actors/guard/guarded_process.hpp"
@@ -15,19 +15,19 @@ namespace temper::rollout::internal {
 
 class AgentProcess {
  public:
-  /// Both outlive it.
+  /// Both must outlive this object.
   AgentProcess(const AgentConfig& config, const Log& log) : config_(&config), log_(&log) {}
 
   /// Error: the program cannot be started.
   Status start();
   bool is_there() const { return process_.has_value(); }
-  /// A line more to be written. Requires: is_there().
+  /// Queues a line. Requires: is_there().
   void say(std::string_view line);
-  /// Reads and writes what can be; the whole lines that came. What it says on its stderr goes to
+  /// Reads and writes without blocking; returns the complete lines that arrived. Its stderr goes to
   /// the log.
   std::vector<std::string> advance();
-  /// Why it is gone, once; it may be started again then. A process that talks nonsense is ended by
-  /// end().
+  /// Why the process ended, once; it may be restarted then. A process that sends invalid lines is
+  /// stopped by end().
   std::optional<std::string> ended();
   void end(std::string why);
 

@@ -1,5 +1,5 @@
-// The server engine itself: its parts in engine.cpp (responses) and engine_versions.cpp (weights,
-// and a server that does not do what it should) share this class.
+// The server engine; engine.cpp (responses) and engine_versions.cpp (weights, recovery) implement
+// this class.
 #pragma once
 
 #include "rollout/server/engine.hpp"
@@ -10,7 +10,7 @@
 
 namespace temper::rollout::internal {
 
-/// What is waited for answers at a time while there are none.
+/// Longest wait for answers at a time, while there are none.
 inline constexpr Duration kAnswerPatience = std::chrono::milliseconds(5);
 
 class HttpEngine final : public ServerEngine {
@@ -18,7 +18,7 @@ class HttpEngine final : public ServerEngine {
   HttpEngine(std::unique_ptr<actors::Server> server,
              const ServerEngineOptions& options,
              actors::ServerVersion first);
-  /// Waits for the server, and makes it this engine's.
+  /// Waits for the server, and creates its engine.
   Status meet();
 
   void add(GenerationRequest request) override;
@@ -78,24 +78,24 @@ class HttpEngine final : public ServerEngine {
   std::unique_ptr<actors::Server> server_;
   InFlightWindow window_;
   const actors::ServerVersion first_;
-  std::string prefix_;  ///< Of request ids: no other engine's.
+  std::string prefix_;  ///< Of request ids; unique to this engine.
   std::uint64_t calls_ = 0;
 
   ServerResponses responses_;
-  std::vector<Generation> settled_;  ///< Done, not yet reported.
+  std::vector<Generation> settled_;  ///< Finished, not reported yet.
   State state_ = State::Working;
   Time away_since_{}, next_look_{}, next_load_{}, send_again_{};
-  bool may_compare_ = false;  ///< Not while the server may be paused: it would not answer.
+  bool may_compare_ = false;  ///< False while the server may be paused and would not answer.
   std::size_t compared_ = 0;
   ServerWaste waste_;
 
-  bool weights_here_ = true, cache_here_ = true;  ///< On the server's cards.
-  std::string released_label_;  ///< What it said of its weights when it gave them back.
+  bool weights_here_ = true, cache_here_ = true;  ///< Present on the server's devices.
+  std::string released_label_;  ///< Label of the server's weights when it released its memory.
   std::optional<actors::Canary>
-      before_;  ///< Of the version before current_, until that is checked.
+      before_;  ///< Of the version before current_, until current_ is verified.
   PolicyVersion version_;
   std::optional<actors::ServerVersion>
-      current_;  ///< What version() is; none before the first commit.
+      current_;  ///< Server version of version(); none before the first commit.
   mutable std::mutex staging_;
   std::optional<std::pair<PolicyVersion, actors::ServerVersion>> staged_;  ///< Under staging_.
 };

@@ -264,9 +264,9 @@ TEST(SimulatedRollout, RefusesWeightsThatAreNotStagedOrOlder) {
              at(time_of(40), actors::CommitWeights{PolicyVersion(1)})});
   const auto answers = world.all<actors::WeightsCommitted>();
   ASSERT_EQ(answers.size(), 3U);
-  EXPECT_EQ(answers[0].error, "version 1 is not what was staged");
+  EXPECT_EQ(answers[0].error, "commit of version 1: it was not staged");
   EXPECT_EQ(answers[1].error, "");
-  EXPECT_EQ(answers[2].error, "commit of version 1: the engine is at 2 already");
+  EXPECT_EQ(answers[2].error, "commit of version 1: the engine already has version 2");
 }
 
 TEST(SimulatedRollout, ReportsWhatWasSampledOfCancelledResponses) {
@@ -377,7 +377,7 @@ TEST(SimulatedRollout, GivesMemoryBackAndTakesItAgain) {
   EXPECT_EQ(answers[3].cost.device_after, Bytes(0));
   for (int i = 0; i < 4; ++i)
     EXPECT_EQ(answers[static_cast<std::size_t>(i)].error, "");
-  EXPECT_EQ(answers[4].error, "a rollout actor cannot onload_optimizer");
+  EXPECT_EQ(answers[4].error, "a rollout actor does not support the action onload_optimizer");
 }
 
 TEST(SimulatedRollout, KeepsItsMemoryWhileItHasWork) {
@@ -387,8 +387,8 @@ TEST(SimulatedRollout, KeepsItsMemoryWhileItHasWork) {
              {time_of(6), change(SwitchAction::FreeWeights)}});
   const auto answers = world.all<actors::Switched>();
   ASSERT_EQ(answers.size(), 2U);
-  EXPECT_EQ(answers[0].error, "free_kv with 8 responses in the engine");
-  EXPECT_EQ(answers[1].error, "free_weights with 8 responses in the engine");
+  EXPECT_EQ(answers[0].error, "free_kv: the engine must be idle, but has 8 responses");
+  EXPECT_EQ(answers[1].error, "free_weights: the engine must be idle, but has 8 responses");
   EXPECT_EQ(world.ended().size(), 8U);
 }
 

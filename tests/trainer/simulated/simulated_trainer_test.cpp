@@ -188,15 +188,16 @@ TEST_F(Trainer, RefusesABatchForAnotherVersion) {
   const Status status = d_.send(batch(4, 2, 4));
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().context,
-            "certificate refused: the batch is for version 4, the trainer is at 5");
+            "certificate rejected: the batch is for a step from version 4, but the trainer has "
+            "version 5");
 }
 
 TEST_F(Trainer, RefusesAGroupOutsideTheBound) {
   const Status status = d_.send(batch(5, 2, 2));
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().context,
-            "certificate refused: group 0 was dispatched with version 2; at version 5 that is "
-            "outside the bound 2");
+            "certificate rejected: group 0 was dispatched with version 2; at version 5 it exceeds "
+            "the staleness bound 2");
 }
 
 TEST_F(Trainer, RefusesAGroupFromTheFuture) {
@@ -208,7 +209,7 @@ TEST_F(Trainer, RefusesAResponseOfAGroupThatTheCertificateDoesNotName) {
   work.items.push_back({GroupId(9), Tokens(1), Tokens(1), 0});
   const Status status = d_.send(work);
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().context, "certificate refused: group 9 is not in the certificate");
+  EXPECT_EQ(status.error().context, "certificate rejected: group 9 is not in the certificate");
 }
 
 TEST_F(Trainer, SavesAtOnceAndOnlyTheVersionItIsAt) {
@@ -219,7 +220,7 @@ TEST_F(Trainer, SavesAtOnceAndOnlyTheVersionItIsAt) {
   ASSERT_EQ(saved.size(), 2U);
   EXPECT_EQ(saved[0].first, begin);
   EXPECT_EQ(saved[0].second.error, "");
-  EXPECT_EQ(saved[1].second.error, "asked to save version 4 but is at 5");
+  EXPECT_EQ(saved[1].second.error, "asked to save version 4, but the trainer has version 5");
 }
 
 TEST_F(Trainer, DoesWhatCameWhileItWasBusyAfterwards) {
@@ -273,7 +274,8 @@ TEST_F(Trainer, RefusesABatchWhileItsOptimizerIsParked) {
 
 TEST_F(Trainer, RefusesWhatATrainerCannotDo) {
   ASSERT_TRUE(d_.send(actors::Switch{actors::SwitchAction::AllocateKv}));
-  EXPECT_EQ(d_.all<actors::Switched>().at(0).second.error, "a trainer cannot allocate_kv");
+  EXPECT_EQ(d_.all<actors::Switched>().at(0).second.error,
+            "a trainer does not support the action allocate_kv");
 }
 
 TEST(SimulatedTrainer, RefusesToOnloadWhatDoesNotFitAndStaysParked) {

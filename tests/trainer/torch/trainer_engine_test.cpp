@@ -186,9 +186,9 @@ TEST_F(TorchTrainerFiles, LoadRefusesByNameAndLeavesTheEngineAsItWas) {
   const std::string moments = read_file(folder_ / "optimizer.safetensors").value();
   refuses("optimizer.safetensors", moments.substr(0, moments.size() - 4), "v.lm_head.weight");
   refuses("optimizer.safetensors", before, "model.embed_tokens.weight");
-  refuses("model.safetensors", tests::tiny_image(), "is of update ?");
-  refuses("trainer.json", "{}", "needs numbers");
-  refuses("trainer.json", "not json", "needs numbers");
+  refuses("model.safetensors", tests::tiny_image(), "belongs to step ?");
+  refuses("trainer.json", "{}", "expected the numbers");
+  refuses("trainer.json", "not json", "expected the numbers");
   EXPECT_TRUE(e->load(folder_));
 }
 

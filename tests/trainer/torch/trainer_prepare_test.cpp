@@ -134,7 +134,7 @@ TEST(PreparedGradients, AreThoseOfTheirUpdateAloneWhateverBecomesOfIt) {
   const auto refused = prepared->update(groups(first, 1, 3));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().context,
-            "update: 4 responses of group 0 are prepared, the batch has 0 of them");
+            "step: 4 responses of group 0 are prepared, but the batch has 0");
   EXPECT_EQ(prepared->weights().value(), plain->weights().value());
   ASSERT_TRUE(prepared->update(second));
   ASSERT_TRUE(plain->update(second));
@@ -161,7 +161,7 @@ TEST(PreparedGradients, KeepTheOptimizerOnTheCardUntilTheirUpdate) {
   const Status refused = prepared->offload();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().context,
-            "offload: gradients of 1 of the groups of the next update are kept for it");
+            "offload: gradients are prepared for the next step (1 groups)");
   ASSERT_TRUE(prepared->update(batch));
   ASSERT_TRUE(prepared->offload());
   EXPECT_FALSE(prepared->prepare(groups(batch, 0, 1))) << "the optimizer is away";

@@ -125,7 +125,7 @@ TEST_F(TwinWorkers, ACertificateThatDoesNotHoldIsRefused) {
   ASSERT_TRUE(finish(0));
   const auto refused = train(0, {{0, 1}});
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().context.find("twin-trainer: certificate refused"), std::string::npos)
+  EXPECT_NE(refused.error().context.find("twin-trainer: certificate rejected"), std::string::npos)
       << refused.error().context;
 }
 
