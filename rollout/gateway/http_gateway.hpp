@@ -27,7 +27,7 @@ struct GatewayCall {
 
 struct GatewayLimits {
   std::uint64_t body = std::uint64_t{64} << 20;  ///< Bytes of a request body.
-  std::size_t unauthenticated = 400;                    ///< Clients that have not named a session.
+  std::size_t unauthenticated = 400;             ///< Clients that have not named a session.
   Duration header = std::chrono::seconds(10);    ///< For the header of a client's first request.
   Duration body_time = std::chrono::minutes(1);  ///< For reading a body, and for sending an answer.
   Duration idle = std::chrono::minutes(10);      ///< Between requests of a client with a session.

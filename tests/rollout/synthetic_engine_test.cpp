@@ -134,7 +134,7 @@ TEST(SyntheticSpeed, IsAboveWhatTheOrchestratorMustCarry) {
   ASSERT_TRUE(engine.stage(PolicyVersion(0), kImage));
   ASSERT_TRUE(engine.commit(PolicyVersion(0)));
   constexpr std::uint64_t kResponses = 8192;
-  double best = 0;  // Of some rounds: the machine may be busy with something else.
+  double best = 0;  // Best of several rounds: the machine may be busy.
   for (int round = 0; round < 5; ++round) {
     std::size_t finished = 0;
     const Time begin = clock.now();
@@ -147,7 +147,7 @@ TEST(SyntheticSpeed, IsAboveWhatTheOrchestratorMustCarry) {
     ASSERT_EQ(finished, kResponses);
   }
   std::printf("%.0f responses/s of 256 tokens\n", best);
-  EXPECT_GT(best, 20000);  // Also under a sanitizer; an idle core in release does ten times that.
+  EXPECT_GT(best, 20000);  // Also with a sanitizer; an idle core in release reaches ten times that.
 }
 
 }  // namespace

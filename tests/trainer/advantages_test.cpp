@@ -21,7 +21,8 @@ TEST(Advantages, AreThoseOfTheReferenceAtEveryLevel) {
   Random random(3, "advantages");
   for (int round = 0; round < 20; ++round) {
     std::vector<tests::ReferenceReward> list;
-    // Groups of unequal sizes, lying apart; one whose rewards are equal, one of one response.
+    // Groups of unequal sizes that are not adjacent; one with equal rewards, one with a single
+    // response.
     for (int i = 0; i < 20; ++i)
       list.push_back({static_cast<int>(random.below(4)), random.normal()});
     list.insert(list.begin() + 7, {{4, 0.5}, {5, 1.0}, {4, 0.5}});
@@ -33,7 +34,7 @@ TEST(Advantages, AreThoseOfTheReferenceAtEveryLevel) {
         a.advantage_epsilon = 1e-3;
         auto expected = tests::reference_advantages(list, a);
         if (mean == AdvantageMean::LeaveOneOut)
-          expected[8] = 0;  // Alone in its group: nothing to compare with.
+          expected[8] = 0;  // Alone in its group.
         const auto found = advantages(samples(list), a);
         for (std::size_t i = 0; i < list.size(); ++i)
           ASSERT_NEAR(found[i], expected[i], 1e-9) << mean_name << " " << std_name << " " << i;
@@ -50,7 +51,7 @@ TEST(Advantages, AreDeviationsOverTheGroup) {
   EXPECT_NEAR(found[0], 0.5 / std::sqrt(0.5 / 3), 1e-12);
   EXPECT_NEAR(found[2], -0.5 / std::sqrt(0.5 / 3), 1e-12);
   EXPECT_EQ(found[4], 0);
-  EXPECT_EQ(found[1], 0) << "equal rewards say nothing, even without an epsilon";
+  EXPECT_EQ(found[1], 0) << "equal rewards give 0, even without an epsilon";
 }
 
 TEST(Advantages, LeaveOneOutComparesWithTheOthers) {

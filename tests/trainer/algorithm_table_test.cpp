@@ -18,7 +18,7 @@ TEST(AlgorithmTable, HasEveryNameOnceWithItsSource) {
   }
 }
 
-TEST(AlgorithmTable, ARowIsWhatTheSectionDoesNotSay) {
+TEST(AlgorithmTable, ARowFillsUnsetKeys) {
   AlgorithmConfig c;
   Algorithm a = resolve(c, Tokens(8));
   EXPECT_EQ(a.objective, Objective::Clip);
@@ -67,7 +67,7 @@ TEST(AlgorithmTable, AKeyOverridesItsColumn) {
   EXPECT_EQ(a.longest_response, Tokens(50));
 }
 
-TEST(AlgorithmTable, WrittenOutASectionMeansTheSameUnderAnyName) {
+TEST(AlgorithmTable, AWrittenOutSectionDoesNotDependOnItsName) {
   for (const AlgorithmRow& row : algorithm_table()) {
     AlgorithmConfig c;
     c.name = row.name;
@@ -82,7 +82,7 @@ TEST(AlgorithmTable, WrittenOutASectionMeansTheSameUnderAnyName) {
   }
 }
 
-TEST(AlgorithmTable, DapoPunishesTheLastFifthAndAtLeastOneToken) {
+TEST(AlgorithmTable, DapoPenalizesTheLastFifthAndAtLeastOneToken) {
   AlgorithmConfig c;
   c.name = AlgorithmName::Dapo;
   EXPECT_EQ(resolve(c, Tokens(20480)).overlong_buffer, Tokens(4096));
@@ -90,8 +90,8 @@ TEST(AlgorithmTable, DapoPunishesTheLastFifthAndAtLeastOneToken) {
   EXPECT_TRUE(resolve(c, Tokens(4)).filter_equal_rewards);
 }
 
-// docs/algorithms.md holds the table between two marks; TEMPER_UPDATE_GOLDEN=1 rewrites it.
-TEST(AlgorithmTable, InTheDocsIsUpToDate) {
+// docs/algorithms.md has the table between two marks; TEMPER_UPDATE_GOLDEN=1 rewrites it.
+TEST(AlgorithmTable, DocumentationIsUpToDate) {
   const std::string path = std::string(TEMPER_SOURCE_DIR) + "/docs/algorithms.md";
   const std::string text = read_file(path).value();
   const std::string begin = "<!-- table -->\n", end = "<!-- end of table -->";

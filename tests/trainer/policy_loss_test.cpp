@@ -1,4 +1,4 @@
-// Every loss and every derivative against tests/support/reference_loss.hpp.
+// Compares every loss and derivative with tests/support/reference_loss.hpp.
 #include "trainer/policy_loss.hpp"
 
 #include "core/random.hpp"
@@ -33,7 +33,7 @@ std::vector<TokenLoss> loss_of(const ReferenceResponse& r, const Algorithm& a) {
   return out;
 }
 
-/// What the random responses of one algorithm met.
+/// Cases that the random responses of one algorithm covered.
 struct Met {
   int up = 0, down = 0, free = 0, capped = 0, checked = 0;
 };
@@ -56,7 +56,7 @@ void check(const ReferenceResponse& r, const Algorithm& a, Met& met) {
 Met check_many(const Algorithm& a) {
   Met met;
   Random random(1, "losses");
-  // Of the size of the clip, so that both sides of it are met.
+  // About the size of the clip, so that both sides of it are covered.
   const double spread = a.ratio == RatioLevel::Sequence ? 3 * a.clip_high : 0.5;
   for (int i = 0; i < 400; ++i) {
     check(random_response(random, random.chance(0.2) ? 1.5 : spread), a, met);
@@ -66,7 +66,7 @@ Met check_many(const Algorithm& a) {
   return met;
 }
 
-TEST(PolicyLoss, OfEveryRowIsThatOfTheReferenceAndSoAreItsDerivatives) {
+TEST(PolicyLoss, MatchesTheReferenceForEveryRow) {
   for (const AlgorithmRow& row : algorithm_table()) {
     SCOPED_TRACE(name_of(row.name));
     Algorithm a = row.columns;
@@ -82,7 +82,7 @@ TEST(PolicyLoss, OfEveryRowIsThatOfTheReferenceAndSoAreItsDerivatives) {
   }
 }
 
-TEST(PolicyLoss, OfEveryCombinationOfColumnsIsThatOfTheReference) {
+TEST(PolicyLoss, MatchesTheReferenceForEveryCombinationOfColumns) {
   for (const auto& [objective, name] : EnumNames<Objective>::value) {
     for (const RatioLevel level : {RatioLevel::Token, RatioLevel::Sequence}) {
       for (const WeightMode mode : {WeightMode::Clamp, WeightMode::Mask}) {
@@ -101,16 +101,16 @@ TEST(PolicyLoss, OfEveryCombinationOfColumnsIsThatOfTheReference) {
   }
 }
 
-TEST(PolicyLoss, ClipsEachSideOnlyWhereItPays) {
+TEST(PolicyLoss, ClipsEachSideByTheSignOfTheAdvantage) {
   Algorithm a;
   a.clip_low = 0.2;
   a.clip_high = 0.3;
   const auto at = [&](double ratio, double advantage) {
     return loss_of({{std::log(ratio)}, {0}, {}, {}, advantage}, a)[0];
   };
-  EXPECT_NEAR(at(1.5, 1).loss, -1.3, 1e-12);  // Up, and already far: no more.
+  EXPECT_NEAR(at(1.5, 1).loss, -1.3, 1e-12);  // Already clipped: no gradient.
   EXPECT_EQ(at(1.5, 1).d_logprob, 0);
-  EXPECT_NEAR(at(1.5, -1).loss, 1.5, 1e-12);  // Up, but should go down: full slope.
+  EXPECT_NEAR(at(1.5, -1).loss, 1.5, 1e-12);  // Must decrease: full gradient.
   EXPECT_NEAR(at(1.5, -1).d_logprob, 1.5, 1e-12);
   EXPECT_NEAR(at(0.5, -1).loss, 0.8, 1e-12);
   EXPECT_TRUE(at(0.5, -1).clipped);
@@ -118,7 +118,7 @@ TEST(PolicyLoss, ClipsEachSideOnlyWhereItPays) {
   EXPECT_NEAR(at(0.5, 1).d_logprob, -0.5, 1e-12);
 }
 
-TEST(PolicyLoss, DecoupledIsClipWhereTheSampleIsFresh) {
+TEST(PolicyLoss, DecoupledEqualsClipForFreshSamples) {
   Random random(2, "fresh");
   Algorithm clip, decoupled;
   decoupled.objective = Objective::Decoupled;
@@ -133,8 +133,8 @@ TEST(PolicyLoss, DecoupledIsClipWhereTheSampleIsFresh) {
   }
 }
 
-TEST(PolicyLoss, AWeightAboveItsCapIsClampedOrItsTokenLeftOut) {
-  // Proximal over behaviour: exp(2) = 7.4. Advantage 2, ratio to the proximal policy 1.
+TEST(PolicyLoss, ClampsOrMasksAWeightAboveItsCap) {
+  // Proximal over behaviour: exp(2) = 7.4. Advantage 2; ratio to the proximal policy 1.
   const ReferenceResponse r{{-1}, {-3}, {-1}, {}, 2};
   Algorithm a;
   a.objective = Objective::Decoupled;
@@ -150,7 +150,7 @@ TEST(PolicyLoss, AWeightAboveItsCapIsClampedOrItsTokenLeftOut) {
   EXPECT_NEAR(loss_of(r, a)[0].loss, -std::exp(2) * 2, 1e-12);
 }
 
-TEST(TokenWeight, MakesTheMeanThatItsNameSays) {
+TEST(TokenWeight, GivesTheMeanOfItsName) {
   // A minibatch of two responses, 2 and 6 tokens; a response may have 10.
   const auto sum = [](Averaging average, double short_loss, double long_loss) {
     Algorithm a;

@@ -1,4 +1,4 @@
-// What the trainer refuses before it steps: a batch that its certificate does not vouch for.
+// Batches that the trainer rejects before a step, because their certificate is not valid for them.
 #include "trainer/trainer_role.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ using actors::IncomingMessage;
 using actors::OutgoingMessage;
 using actors::Train;
 
-/// Counts updates and remembers nothing else.
+/// Counts steps and keeps no other state.
 class CountingEngine final : public Engine {
  public:
   explicit CountingEngine(int& updates) : updates_(updates) {}
@@ -50,7 +50,7 @@ class Certificates : public ::testing::Test {
     return work;
   }
 
-  /// Why the batch is refused; empty: it was trained.
+  /// The error of a rejected batch; empty: it was trained.
   template <class Change>
   std::string refused(Change change) {
     int updates = 0;

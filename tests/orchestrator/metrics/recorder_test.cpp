@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A random run, with spans made up for its trainer and engines, recorded into a folder.
+/// A random run, with synthetic spans for its trainer and engines, recorded into a folder.
 struct RecordedRun {
   test::TemporaryFolder dir;
   Summary summary;
@@ -95,7 +95,7 @@ TEST(RunRecorder, TheTraceNamesWhatIsAlikeAlikeAndSaysInArgumentsHowItDiffers) {
       EXPECT_TRUE(e.at("args").contains("tokens"));
     } else if (e.at("ph") == "C") {
       EXPECT_NE(std::exchange(counters[name], e.at("args").dump()), e.at("args").dump())
-          << name << " says again what it said";
+          << name << " repeats its value";
     }
   }
   EXPECT_EQ(updates, run.summary.steps);
@@ -176,7 +176,7 @@ TEST(MetricsFile, EveryUpdateHasALineAndItCountsTheGroupsOfThatUpdateAlone) {
     EXPECT_TRUE(file.close(metrics));
     EXPECT_EQ(before, played.audit.steps) << "seed " << seed;
   }
-  EXPECT_GT(resumes, 0U) << "no run went back";
+  EXPECT_GT(resumes, 0U) << "no run was resumed";
 }
 
 TEST(Report, AgreesWithSummaryJsonByteForByte) {

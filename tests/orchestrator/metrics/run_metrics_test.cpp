@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using actors::RoleKind;
 
-/// Two responses per group, one group per update. Leases are made up by the test.
+/// Two responses per group, one group per step. The test makes up the leases.
 class Script {
  public:
   explicit Script(std::uint64_t bound = 2) {
@@ -39,7 +39,7 @@ class Script {
                             {ResponseId(2 * group), ResponseId(2 * group + 1)},
                             {}}});
   }
-  /// Prompt of 3, response of `tokens`.
+  /// A prompt of 3 tokens, a response of `tokens`.
   void generate(std::uint64_t group,
                 std::uint64_t k,
                 std::int64_t tokens,
@@ -153,7 +153,7 @@ TEST(RunMetrics, LengthsOfAllThatWereGeneratedToTheEndStandBesideThoseTrained) {
   s.whole_group(0, 0, 0, 1, 0);  // 10 and 20, trained
   s.dispatch(1, 1);
   s.generate(1, 0, 40, 1);
-  s.generate(1, 1, 8, 1, actors::FinishReason::Interrupted);  // never to the end
+  s.generate(1, 1, 8, 1, actors::FinishReason::Interrupted);  // Never finished.
   s.feed(event::DeadlineReached{},
          {command::Release{GroupId(1), Outcome::Evicted, Reason{ReasonKind::TooOld}}});
   s.dispatch(2, 1);
@@ -169,7 +169,7 @@ TEST(RunMetrics, InterruptedPrefixesCountOnceAndLateResultsAreWaste) {
   Script s;
   s.dispatch(0, 0);
   s.generate(0, 0, 4, 0, actors::FinishReason::Interrupted);
-  s.generate(0, 0, 7, 0);  // its lease is no longer in force
+  s.generate(0, 0, 7, 0);  // Its lease is no longer valid.
   EXPECT_EQ(s.metrics.tokens().generated, Tokens(11));
   EXPECT_EQ(s.metrics.wasted(), Tokens(7));
 }
@@ -266,8 +266,8 @@ TEST(Summary, RewardsAreMeansOverTheFirstTheLastAndTheBestUpdates) {
   EXPECT_FALSE(summary.ok);
 }
 
-/// A run in which actors die, hang and answer late: the figures agree with the auditor and the
-/// queue, which count in their own ways.
+/// A run in which actors die, hang and answer late: its figures agree with the auditor and the
+/// queue, which count independently.
 TEST(RunMetrics, RandomRunsAgreeWithTheAuditor) {
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     Random random(seed, "metrics");

@@ -54,11 +54,10 @@ TEST(Slots, AnEngineWithOneResponseOfFourIsAQuarterFull) {
 TEST(Slots, AResponseThatMovesCountsWhereItIs) {
   SlotsFeed f;
   f.dispatch(0, kFirstEngine, {ResponseId(1), ResponseId(2)});
-  f.generated(
-      10, kFirstEngine, {ResponseId(1)});  // interrupted, or ended: it is not there any more
+  f.generated(10, kFirstEngine, {ResponseId(1)});  // Interrupted or finished: it is gone.
   f.dispatch(20, kSecondEngine, {ResponseId(1)});
   EXPECT_EQ(f.slots.load(), 2);
-  f.generated(30, kFirstEngine, {ResponseId(1)});  // late: it is another's
+  f.generated(30, kFirstEngine, {ResponseId(1)});  // Late: another engine has it.
   EXPECT_EQ(f.slots.load(), 2);
   EXPECT_DOUBLE_EQ(f.slots.response_seconds(at(30)), 10 * 2 + 10 * 1 + 10 * 2);
 }

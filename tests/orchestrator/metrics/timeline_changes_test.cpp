@@ -1,4 +1,4 @@
-// The time line of a run whose actors come and go.
+// The time line of a run whose actors change.
 #include "tests/orchestrator/metrics/timeline_feed.hpp"
 
 #include <gtest/gtest.h>
@@ -30,12 +30,13 @@ TEST(Timeline, OfCardsWhoseActorsComeAndGoStillSumsToTheWallTime) {
   f.wait(110, kLater, CardState::WaitQuota, {WaitKind::StalenessBound});
   f.busy(150, kLater, {{CardState::Decode, at_ns(120), at_ns(140)}});
   f.busy(150, kRollout, {{CardState::Decode, at_ns(130), at_ns(135)}});
-  EXPECT_EQ(f.ns(1, CardState::WaitQuota, 120), 10 + 70 + 10) << "also before who works next came";
+  EXPECT_EQ(f.ns(1, CardState::WaitQuota, 120), 10 + 70 + 10)
+      << "also before the actor that works next was added";
   EXPECT_EQ(f.ns(1, CardState::Down, 120), 10);
   f.event(200, event::Resumed{0, 0, again});
   f.wait(200, kLater, CardState::Down, {WaitKind::Removed});
   f.busy(250, kRollout, {{CardState::Decode, at_ns(210), at_ns(220)}});
-  EXPECT_EQ(f.timeline.lines().size(), 3U) << "cards that had other actors are told apart";
+  EXPECT_EQ(f.timeline.lines().size(), 3U) << "cards with different actors have separate lines";
   EXPECT_EQ(f.ns(0, CardState::Decode, 300), 20 + 5 + 10);
   EXPECT_EQ(f.ns(1, CardState::Decode, 300), 20 + 20 + 10);
   for (std::size_t card = 0; card < 3; ++card)

@@ -1,4 +1,4 @@
-// A time line that is told what happens, in nanoseconds.
+// A time line with events in nanoseconds.
 #pragma once
 
 #include "orchestrator/metrics/timeline.hpp"

@@ -26,13 +26,13 @@ event::Generated generated(std::uint64_t lease, std::size_t responses) {
   return e;
 }
 
-TEST(Timeline, DividesAnEnginesTimeByTheResponsesOfTrainingAndOfAnEvaluation) {
+TEST(Timeline, DividesTheTimeOfAnEngineBetweenTrainingAndEvaluation) {
   SchedulerConfig config = two_cards();
   config.evaluation.every = 1;
   TimelineFeed f(config);
   f.wait(0, kRollout, CardState::Idle);
   f.event(0, event::DeadlineReached{}, {dispatch(1, 3), dispatch(kFirstEvaluation, 1)});
-  f.event(40, generated(1, 3));  // from here on it evaluates only
+  f.event(40, generated(1, 3));  // From here on it only evaluates.
   f.busy(100, kRollout, {{CardState::Decode, at_ns(0), at_ns(60)}});
   EXPECT_EQ(f.ns(0, CardState::Evaluate, 100), 40 / 4 + 20);
   EXPECT_EQ(f.ns(0, CardState::Decode, 100), 30);
@@ -69,7 +69,7 @@ SchedulerConfig shared_card() {
 }
 constexpr ActorId kReference(1);
 
-TEST(Timeline, OfTwoThatWaitTheOneThatWorksNextNamesTheCause) {
+TEST(Timeline, TheActorThatWorksNextDeterminesTheWait) {
   TimelineFeed f(shared_card());
   f.wait(0, kRollout, CardState::WaitQuota, {WaitKind::StalenessBound});
   f.wait(0, kReference, CardState::WaitData, {WaitKind::Responses});
@@ -84,7 +84,7 @@ TEST(Timeline, OfTwoThatWaitTheOneThatWorksNextNamesTheCause) {
   EXPECT_EQ(waits[0].card_time.count(), 40);
 }
 
-TEST(Timeline, MovingWeightsIsNoWorkThatEndsAWait) {
+TEST(Timeline, MovingWeightsDoesNotEndAWait) {
   TimelineFeed f(shared_card());
   f.wait(0, kRollout, CardState::WaitQuota, {WaitKind::StalenessBound});
   f.wait(0, kReference, CardState::WaitData, {WaitKind::Responses});
@@ -96,7 +96,7 @@ TEST(Timeline, MovingWeightsIsNoWorkThatEndsAWait) {
   EXPECT_EQ(f.ns(0, CardState::WeightSync, 60), 10);
 }
 
-TEST(Timeline, AnEarlierSpanReportedLaterTakesOverTheWaitBeforeIt) {
+TEST(Timeline, AnEarlierSpanReportedLateTakesOverThePrecedingWait) {
   TimelineFeed f(shared_card());
   f.wait(0, kRollout, CardState::WaitQuota, {WaitKind::StalenessBound});
   f.wait(0, kReference, CardState::WaitData, {WaitKind::Responses});
@@ -107,14 +107,14 @@ TEST(Timeline, AnEarlierSpanReportedLaterTakesOverTheWaitBeforeIt) {
   EXPECT_EQ(f.ns(0, CardState::WaitQuota, 100), 40);
 }
 
-TEST(Timeline, ACardIsDownWhereTheActorThatWorksNextIs) {
+TEST(Timeline, ACardIsDownWhileTheActorThatWorksNextIsDown) {
   TimelineFeed f(shared_card());
   f.wait(0, kReference, CardState::WaitData, {WaitKind::Responses});
   f.busy(100, kRollout, {{CardState::Decode, at_ns(50), at_ns(100)}});
   EXPECT_EQ(f.ns(0, CardState::Down, 100), 50);
 }
 
-TEST(Timeline, AfterTheLastWorkTheFirstActorThatIsNotDownNamesTheWait) {
+TEST(Timeline, AfterTheLastWorkTheFirstActorThatIsNotDownDeterminesTheWait) {
   TimelineFeed f;
   f.wait(10, kReward, CardState::Idle);
   f.wait(30, kTrainer, CardState::WaitData, {WaitKind::Groups});
@@ -124,7 +124,7 @@ TEST(Timeline, AfterTheLastWorkTheFirstActorThatIsNotDownNamesTheWait) {
   EXPECT_EQ(f.ns(1, CardState::Idle, 100), 60);
 }
 
-TEST(Timeline, ALateSpanTakesBackTheWaitItWasTakenFor) {
+TEST(Timeline, ALateSpanReplacesAWait) {
   TimelineFeed f;
   f.wait(10, kTrainer, CardState::WaitData, {WaitKind::Groups});
   f.wait(90, kTrainer, CardState::Idle);
@@ -135,7 +135,7 @@ TEST(Timeline, ALateSpanTakesBackTheWaitItWasTakenFor) {
   EXPECT_EQ(f.ns(1, CardState::Idle, 100), 5);
 }
 
-TEST(Timeline, SpansAreCutAtTheTimeAskedFor) {
+TEST(Timeline, CutsSpansAtTheRequestedTime) {
   TimelineFeed f;
   f.busy(100, kRollout, {{CardState::Decode, at_ns(80), at_ns(500)}});
   EXPECT_EQ(f.ns(0, CardState::Decode, 100), 20);
@@ -161,7 +161,7 @@ TEST(Timeline, CardsWithTheSameActorsShareALineAndEachCounts) {
   EXPECT_EQ(sum(f.timeline.totals(at_ns(100))), 400);
 }
 
-TEST(Timeline, AResumeTakesEveryActorDownAndTimeGoesOn) {
+TEST(Timeline, AResumeMarksEveryActorAsDown) {
   TimelineFeed f;
   f.wait(10, kRollout, CardState::Idle);
   f.event(50, event::Resumed{}, {command::Launch{kRollout}});
@@ -170,8 +170,8 @@ TEST(Timeline, AResumeTakesEveryActorDownAndTimeGoesOn) {
   EXPECT_EQ(f.ns(0, CardState::Idle, 100), 70);
 }
 
-TEST(Timeline, AfterAResumeATrainerHasAllItsCardsAgain) {
-  // The trainer and two engines share both cards; of these it is given those of one engine.
+TEST(Timeline, ATrainerHasAllItsCardsAfterAResume) {
+  // The trainer and two engines share both cards; the trainer was given those of one engine.
   SchedulerConfig config;
   config.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 4},
                    {"rollout-1", RoleKind::Rollout, {CardId(1)}, 4},
@@ -203,7 +203,7 @@ TEST(Timeline, KnowsWhenNothingGeneratesOrTrains) {
   EXPECT_EQ(f.timeline.without_generation_or_training(at_ns(100)).count(), 40);
 }
 
-TEST(Timeline, WaitsOfOneKindAreOneWhateverTheirGroupAndAddUp) {
+TEST(Timeline, AggregatesWaitsOfOneKind) {
   TimelineFeed f;
   const auto groups = [](std::uint64_t group, std::uint64_t ready) {
     return WaitCause{WaitKind::Groups, GroupId(group), PolicyVersion(3), ready, 4};
@@ -222,8 +222,8 @@ TEST(Timeline, WaitsOfOneKindAreOneWhateverTheirGroupAndAddUp) {
   EXPECT_EQ(waits[1].longest_cause, twelfth);
 }
 
-/// The trainer's wait is what its card shows only where no one works on that card.
-TEST(Timeline, TheLongestWaitIsOneOfACardAndNeverLongerThanTheTimeLostToItsReason) {
+/// A card shows the trainer's wait only while no other actor works on it.
+TEST(Timeline, TheLongestWaitNeverExceedsTheTotalOfItsReason) {
   const auto longest_of = [](const TimelineFeed& f, std::int64_t until) {
     for (const WaitTotal& w : f.timeline.waits(at_ns(until))) {
       if (w.reason.cause.kind == WaitKind::Groups)
@@ -239,10 +239,10 @@ TEST(Timeline, TheLongestWaitIsOneOfACardAndNeverLongerThanTheTimeLostToItsReaso
   EXPECT_EQ(longest_of(f, 50), std::tuple(50, 50, groups(7)));
   f.busy(50, kTrainer, {{CardState::Train, at_ns(10), at_ns(35)}});
   EXPECT_EQ(longest_of(f, 50), std::tuple(25, 15, groups(7)));
-  // Work that is told of late takes it apart.
+  // Work that is reported late splits it.
   f.busy(60, kTrainer, {{CardState::Train, at_ns(40), at_ns(55)}});
   EXPECT_EQ(longest_of(f, 60), std::tuple(20, 10, groups(7)));
-  // Another instance of the same reason: one wait, named by what it began with.
+  // Another instance of the same reason: one wait, named by its first instance.
   f.wait(60, kTrainer, CardState::WaitData, groups(9));
   EXPECT_EQ(longest_of(f, 90), std::tuple(50, 35, groups(7)));
   f.wait(90, kTrainer, CardState::Idle);
@@ -264,7 +264,7 @@ SchedulerConfig random_fleet(Random& random) {
   return c;
 }
 
-/// What the definition in the header says, worked out nanosecond by nanosecond.
+/// The definition in the header, evaluated nanosecond by nanosecond.
 class SlowTimeline {
  public:
   struct Wait {
@@ -341,7 +341,7 @@ class SlowTimeline {
   std::vector<std::vector<Wait>> wait_;
 };
 
-/// A random life of a random fleet, told to both.
+/// A random history of a random fleet, fed to both.
 void tell_random_life(Random& random,
                       std::int64_t wall,
                       TimelineFeed& feed,
@@ -357,7 +357,7 @@ void tell_random_life(Random& random,
     } else {
       const auto begin =
           static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(now) + 20));
-      // What is reported is over.
+      // Reported spans are in the past.
       const auto end = std::min(begin + static_cast<std::int64_t>(random.below(60)), wall);
       const actors::Span span{static_cast<CardState>(random.below(7)), at_ns(begin), at_ns(end)};
       feed.busy(now, actor, {span});
@@ -395,7 +395,7 @@ TEST(Timeline, AnyOrderOfReportsPartitionsTheTimeAsDefined) {
   }
 }
 
-TEST(Timeline, SettledSlicesFollowEachOtherAndLoseNothing) {
+TEST(Timeline, SettledSlicesAreContiguousAndComplete) {
   SchedulerConfig config = two_cards();
   const Duration second = std::chrono::seconds(1);
   TimelineFeed f(config);
@@ -406,7 +406,7 @@ TEST(Timeline, SettledSlicesFollowEachOtherAndLoseNothing) {
     end[card] = slice.end;
     drawn[card][index_of(slice.state)] += slice.end - slice.begin;
   });
-  const std::int64_t wall = 2000 * second.count();  // longer than the deadlines
+  const std::int64_t wall = 2000 * second.count();  // Longer than the deadlines.
   Random random(1, "settle");
   for (std::int64_t now = 0; now < wall; now += second.count()) {
     f.busy(now, kTrainer, {{CardState::Train, at_ns(now - second.count() / 2), at_ns(now)}});

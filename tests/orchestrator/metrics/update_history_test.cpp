@@ -1,4 +1,4 @@
-// The updates of a run, of which only the latest are kept.
+// The steps of a run, of which only the latest are kept.
 #include "orchestrator/metrics/update_history.hpp"
 
 #include "core/random.hpp"
@@ -68,7 +68,7 @@ TEST(RewardHistory, FirstLastAndBestAreMeansOfTenInARow) {
   EXPECT_EQ(rewards.first(), std::nullopt);
   for (const double r : {1, 2, 3, 4, 5, 6})
     rewards.add(r);
-  EXPECT_EQ(rewards.first(), 3.5);  // there are six
+  EXPECT_EQ(rewards.first(), 3.5);  // There are six.
   EXPECT_EQ(rewards.last(), 3.5);
   EXPECT_EQ(rewards.best(), 3.5);
   for (int i = 0; i < 14; ++i)
@@ -102,7 +102,7 @@ TEST(RewardHistory, TheCurveHasFewPointsOfEquallyManyUpdates) {
   EXPECT_LE(curve.size(), RewardHistory::kPoints);
   EXPECT_GT(curve.size(), RewardHistory::kPoints / 2);
   EXPECT_TRUE(std::is_sorted(curve.begin(), curve.end()));
-  // 100,000 updates in points of 64: the first is of 0 to 63.
+  // 100,000 steps in points of 64: the first covers 0 to 63.
   EXPECT_DOUBLE_EQ(curve.front(), 31.5);
 }
 

@@ -57,7 +57,7 @@ TEST_F(Usage, ThereIsNoneWhereNobodyReports) {
 
 TEST_F(Usage, MfuIsFlopsOverTimeAndPeak) {
   report(0, 2s, {{CardState::Decode, Time(0s), Time(2s)}}, used(100, 2, 10));
-  // The last word counts, whole; waiting and switching are no work.
+  // The last report counts, in full; waiting and switching are not work.
   report(0,
          8s,
          {{CardState::Prefill, Time(4s), Time(6s)}, {CardState::WeightSync, Time(6s), Time(8s)}},
@@ -69,7 +69,7 @@ TEST_F(Usage, MfuIsFlopsOverTimeAndPeak) {
   const MfuSummary& mfu = usage->mfu;
   EXPECT_DOUBLE_EQ(mfu.peak_flops_per_s, 4 * 2 * 100);
   EXPECT_DOUBLE_EQ(mfu.mfu, 2500.0 / (10 * 800));
-  // Engines: 1000 FLOP; 2 x 200 FLOP/s for 10 s, or 4 s each at work.
+  // Engines: 1000 FLOP; 2 x 200 FLOP/s for 10 s, of which each works 4 s.
   EXPECT_DOUBLE_EQ(mfu.roles.at(RoleKind::Rollout).mfu, 1000.0 / 4000);
   EXPECT_DOUBLE_EQ(mfu.roles.at(RoleKind::Rollout).while_busy, 1000.0 / 1600);
   EXPECT_DOUBLE_EQ(mfu.roles.at(RoleKind::Trainer).mfu, 1500.0 / 4000);

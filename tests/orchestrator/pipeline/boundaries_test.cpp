@@ -1,6 +1,6 @@
-// Numbers that no one should write, at every key of a configuration: each is refused in words that
-// name the key, or it is in bounds; reading never crashes and never takes long. The keys are those
-// of the description itself, so that a new one is tried as well.
+// Absurd numbers at every key of a configuration: each is either within bounds, or refused with a
+// message that names the key; reading never crashes and never takes long. The keys come from
+// describe(), so that new ones are tested as well.
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A key that takes one word, what its value should look like, and its bounds as text.
+/// A key with one value, its type, and its bounds as text.
 struct Key {
   enum class Kind { Number, WithUnit, Other } kind = Kind::Other;
   std::string name;
@@ -24,7 +24,7 @@ struct Key {
   std::vector<std::string> bounds{};
 };
 
-/// As describe() tells them.
+/// As describe() lists them.
 struct KeysOf {
   std::string prefix;
   std::vector<Key>& keys;
@@ -84,7 +84,7 @@ constexpr std::array kNumbers{"0",
 constexpr std::array kWithUnit{"0", "-1", "9223372036", "1e300", "nan"};
 constexpr std::array kOther{"-1", "[4294967295, 0, 0]", "null", "''"};
 
-/// What to try at a key: of numbers the boundaries of their types and their own.
+/// Values to test at a key: for numbers, the limits of their types and their bounds.
 std::vector<std::string> values_for(const Key& key) {
   std::vector<std::string> values;
   if (key.kind == Key::Kind::Number)

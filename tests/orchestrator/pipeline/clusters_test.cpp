@@ -1,4 +1,4 @@
-// Clusters of different cards in one configuration: which role is where, and what is refused.
+// Several clusters of different cards in one configuration: placement of roles, and refusals.
 #include "orchestrator/pipeline/clusters.hpp"
 
 #include "actors/simulation/memory_phases.hpp"
@@ -45,7 +45,7 @@ TEST(Clusters, ARoleHasTheHardwareOfItsCards) {
     const bool trains = slot.role == actors::RoleKind::Trainer || slot.cards.empty();
     EXPECT_EQ(own.cluster.name, trains ? "nvidia-h800" : "cm384") << slot.name;
   }
-  // 16 H800 of a description of one node of 8: two nodes.
+  // 16 H800 from a description of one node of 8: two nodes.
   EXPECT_EQ(pipeline->simulation->clusters->trainer.hardware.nodes, 2);
   EXPECT_EQ(pipeline->simulation->clusters->trainer.port, BytesPerSecond(50e9));
   EXPECT_EQ(pipeline->simulation->clusters->rollout.port, BytesPerSecond(24.5e9));

@@ -44,8 +44,8 @@ class TextKeys {
   std::set<std::string> found_;
 };
 
-TEST(ConfigPaths, EveryTextKeyIsKnownAsAPathOrAsNone) {
-  // Names, addresses of hosts, code, patterns and shell commands, by their last part.
+TEST(ConfigPaths, ClassifyEveryTextKey) {
+  // Names, host addresses, code, patterns and shell commands, by their last part.
   const std::set<std::string> no_paths{"name",
                                        "pattern",
                                        "function",
@@ -68,7 +68,7 @@ TEST(ConfigPaths, EveryTextKeyIsKnownAsAPathOrAsNone) {
   }
 }
 
-/// HOME for the length of a test.
+/// Sets HOME during a test.
 class Home {
  public:
   explicit Home(const char* home) : before_(home_folder()) { ::setenv("HOME", home, 1); }
@@ -80,7 +80,7 @@ class Home {
   const std::string before_;
 };
 
-TEST(ConfigPaths, AreFromTheHomeDirectoryInTheFileAndInSets) {
+TEST(ConfigPaths, ExpandTheHomeDirectoryInFilesAndSets) {
   const Home home("/home/me");
   const std::vector<std::string> set{"run_dir=~/runs/x"};
   for (const LoadedConfig& loaded : {LoadedConfig("x.yaml", "run_dir: ~/runs/x\n", {}),
@@ -92,7 +92,7 @@ TEST(ConfigPaths, AreFromTheHomeDirectoryInTheFileAndInSets) {
   }
 }
 
-TEST(ConfigPaths, OfEveryKindAreExpanded) {
+TEST(ConfigPaths, ExpandEveryKind) {
   PipelineConfig config;
   config.task.path = "~/a";
   config.model.path = "${HOME}/b";
@@ -115,7 +115,7 @@ TEST(ConfigPaths, OfEveryKindAreExpanded) {
   EXPECT_EQ(config.evaluation.path, "/h/c");
   EXPECT_EQ(config.verifier.command,
             (std::vector<std::string>{"python3", "/h/judge.py", "${HOME}", "a~/b"}))
-      << "a shell that the command starts replaces its own";
+      << "a shell in the command expands it";
   EXPECT_EQ(config.verifier.hidden, std::vector<std::string>{"/h/.ssh"});
   EXPECT_EQ(config.rollout.engine.python, "/h/venv/bin/python");
   EXPECT_EQ(config.rollout.engine.folder, "/h/weights");
@@ -129,7 +129,7 @@ TEST(ConfigPaths, OfEveryKindAreExpanded) {
   EXPECT_EQ(config.simulation.faults.trace, "/h/f.csv");
 }
 
-TEST(ConfigPaths, AnotherVariableIsAnErrorAtItsKeyAndLine) {
+TEST(ConfigPaths, ReportOtherVariablesAtTheirKeyAndLine) {
   const Home home("/home/me");
   for (const char* path : {"${oc.env:HOME}/x", "${USER}", "$SCRATCH/x", "~other/x"}) {
     const LoadedConfig loaded("x.yaml", fmt::format("steps: 2\nrun_dir: \"{}\"\n", path), {});
@@ -143,7 +143,7 @@ TEST(ConfigPaths, AnotherVariableIsAnErrorAtItsKeyAndLine) {
   EXPECT_EQ(listed.issues().front().key, "verifier.hidden[1]");
 }
 
-TEST(ConfigPaths, AFileExtendsOneInTheHomeDirectory) {
+TEST(ConfigPaths, MayExtendAFileInTheHomeDirectory) {
   const test::TemporaryFolder folder;
   const Home home(folder.path().c_str());
   ASSERT_TRUE(write_file_atomically(folder / "base.yaml", "steps: 7\n"));

@@ -24,7 +24,7 @@ using cli::run_check;
 
 const fs::path kSource = TEMPER_SOURCE_DIR;
 
-/// The file holds `text`; with TEMPER_UPDATE_GOLDEN=1 it is written instead.
+/// The file must have `text`; with TEMPER_UPDATE_GOLDEN=1 it is written instead.
 void expect_golden(const fs::path& path, const std::string& text) {
   if (const char* update = std::getenv("TEMPER_UPDATE_GOLDEN"); update && *update == '1') {
     ASSERT_TRUE(write_file_atomically(path, text));
@@ -153,7 +153,7 @@ TEST(LoadConfig, AFileThatIsLaidOverMayExtendAnotherAndThatMayBeAShippedOne) {
   const auto config = load_config(folder / "mine.yaml", std::vector<std::string>{over});
   ASSERT_TRUE(config) << config.error().context;
   EXPECT_EQ(config->name, "mine");
-  EXPECT_EQ(config->algorithm.learning_rate, 4e-4) << "of the shipped one";
+  EXPECT_EQ(config->algorithm.learning_rate, 4e-4) << "from the shipped configuration";
   EXPECT_EQ(config->steps, 9U);
   EXPECT_EQ(config->seed, 3U);
 }
@@ -293,8 +293,8 @@ TEST(Placement, EverySlotHasItsNameAndCards) {
 TEST(Rewards, ALeaseIsAnsweredBeforeItsDeadlineEvenIfNoReplyComes) {
   struct Case {
     std::int32_t pool;
-    const char* verifier;  ///< Its deadline.
-    const char* reward;    ///< `deadlines.reward`.
+    const char* verifier;  ///< verifier.deadline.
+    const char* reward;    ///< deadlines.reward.
   };
   for (const Case& c : {Case{2, "5s", "1min"},
                         {1, "5s", "1min"},
@@ -317,7 +317,7 @@ TEST(Rewards, ALeaseIsAnsweredBeforeItsDeadlineEvenIfNoReplyComes) {
     EXPECT_GE(config.judge_batch, std::min(c.pool, config.score_batch));
     EXPECT_LE(config.judge_batch, config.score_batch);
     const std::int32_t rounds = (config.judge_batch + c.pool - 1) / c.pool;
-    // One lease at work, one behind it, one of an evaluation.
+    // One lease running, one queued, one for an evaluation.
     EXPECT_LE(3 * rounds * deadline, config.deadlines.reward - deadline) << c.verifier;
   }
 }

@@ -1,4 +1,4 @@
-// What the processes of a card may hold, before they run.
+// Predicted memory of the processes of a card.
 #include "orchestrator/pipeline/local_memory.hpp"
 
 #include "orchestrator/pipeline/validate.hpp"
@@ -12,7 +12,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// A model whose KV cache is the largest thing of the run.
+/// A model whose KV cache dominates the memory of the run.
 PipelineConfig config(PlacementMode mode) {
   PipelineConfig c;
   c.model.hidden = 256;

@@ -28,7 +28,7 @@ TEST(MessageSizes, ABatchOf200MillionTokensIs2Point4Gigabytes) {
 TEST(MessageSizes, AHeadThatDoesNotFitIsABrokenRuleThatSaysWhatToLower) {
   const MessageSizes sizes = message_sizes(long_answers(), Tokens(8));
   EXPECT_FALSE(check_head_memory(sizes, Bytes(11 * kGb)));
-  EXPECT_FALSE(check_head_memory(sizes, std::nullopt)) << "nobody tells";
+  EXPECT_FALSE(check_head_memory(sizes, std::nullopt)) << "the memory is unknown";
   const auto rule = check_head_memory(sizes, Bytes(4 * kGb));
   ASSERT_TRUE(rule);
   EXPECT_EQ(rule->keys.front(), "algorithm.groups_per_update");

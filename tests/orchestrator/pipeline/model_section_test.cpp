@@ -1,4 +1,4 @@
-// The section `model` where it names a folder.
+// The section `model` when it names a folder.
 #include "orchestrator/pipeline/model_section.hpp"
 
 #include "actors/model_folder/model_folder.hpp"

@@ -27,7 +27,7 @@ actors::SimulatedRun run_of(const char* model) {
   return actors::testing::settings_of("cm384", model);
 }
 
-/// 718B on 384 cards: 256 roll out in 8 engines of 64 devices, 128 train.
+/// 718B on 384 cards: 256 for 8 rollout engines of 64 devices, 128 for the trainer.
 SimulatedPlacement large() {
   SimulatedPlacement p;
   p.run = run_of("pangu-ultra-moe-718b");
@@ -75,7 +75,8 @@ TEST(SimulatedMemory, SharedCardsFollowTheOrderOfTheSwitch) {
                                       "shared rollout",
                                       "shared free_kv",
                                       "shared onload"}));
-  // The cache comes last: what trains is gone by then, and both weights meet without it.
+  // The cache comes last: the trainer's state is offloaded by then, and both weights coexist
+  // without it.
   EXPECT_EQ(phase(*phases, "reshard").parts[0].memory.device.weights,
             phase(*phases, "train").parts[0].memory.device.weights);
   EXPECT_EQ(phase(*phases, "reshard").parts[1].memory.device.kv_cache, 0);
@@ -97,7 +98,7 @@ TEST(SimulatedMemory, AnEngineThatStaysOnItsCardsRenewsItsWeightsBesideItsFullCa
   EXPECT_EQ(renewed.device.kv_cache, rollout.device.kv_cache);
   EXPECT_EQ(renewed.device.weights, rollout.device.weights) << "one version on the device";
   EXPECT_EQ(renewed.host.weights, rollout.host.weights + rollout.device.weights) << "one staged";
-  EXPECT_GT(renewed.device.total(), rollout.device.total()) << "a piece of it on its way";
+  EXPECT_GT(renewed.device.total(), rollout.device.total()) << "a piece of it in transit";
 }
 
 TEST(SimulatedMemory, NothingOfTheTrainerIsLostWhileItIsParked) {
@@ -248,7 +249,8 @@ SimulatedPlacement random_placement(Random& random,
   return p;
 }
 
-/// Fullest device of each role alone, from the ledgers of sim_hw, with what it shares cards with.
+/// Fullest device of each role alone, from the ledgers of sim_hw, with the roles that share its
+/// cards.
 double independent_peak(const SimulatedPlacement& p) {
   actors::SimulationSettings engine{p.run};
   engine.concurrency = p.concurrency;
@@ -289,7 +291,7 @@ TEST(SimulatedMemory, TenThousandPlacementsAreRefusedOrFitInEveryPhase) {
     const bool fits = std::ranges::all_of(*phases, [&](const PhaseLedger& phase) {
       return phase.device() <= device && phase.host() <= host;
     });
-    // The search for a nearest change is slow: a few of the refusals have it.
+    // The search for a nearest change is slow, so only a few refusals are checked for it.
     if (!fits && i % 100 != 0)
       continue;
     const Status status = check_memory(p);
@@ -304,7 +306,7 @@ TEST(SimulatedMemory, TenThousandPlacementsAreRefusedOrFitInEveryPhase) {
   EXPECT_EQ(modes.size(), 4U);
 }
 
-/// Two engines and a trainer on eight cards, whose hosts have `host` of memory.
+/// Two engines and a trainer on eight cards, whose hosts have `host` bytes of memory.
 PipelineConfig one_by_one(const test::TemporaryFolder& folder, Bytes host) {
   std::string text = read_file(TEMPER_SOURCE_DIR "/configs/hardware/cm384.yaml").value();
   constexpr std::string_view kMemory = "memory: 1.5TB";
@@ -330,7 +332,7 @@ TEST(CardShares, GradientsNeedRoomWhereTheyAreKeptAndAreRefusedWithoutIt) {
     host = std::max(host, p.host());
   const double gradients = actors::trainer_memory(whole.run).device.gradients;
   ASSERT_GT(gradients, 0);
-  // Room for half of them beside the rest; sixteen devices to a host.
+  // Host memory for half of them in addition to the rest; sixteen devices per host.
   PipelineConfig c =
       one_by_one(folder, Bytes(static_cast<std::int64_t>((host + gradients / 2) * 16)));
   EXPECT_EQ(resolve(c)->shares.back(), 2) << "all cards";

@@ -1,4 +1,4 @@
-// The auditor, on a log that names what its run does not have.
+// The auditor, on a log with actors that its run does not have.
 #include "orchestrator/record/audit.hpp"
 
 #include "orchestrator/scheduler/queue/response_ids.hpp"
@@ -19,7 +19,7 @@ SchedulerConfig colocated() {
   return config;
 }
 
-/// What it says of commands that follow a start.
+/// Its violations for commands that follow a start.
 std::vector<std::string> violations_of(const Commands& commands) {
   Auditor auditor;
   auditor.feed({0, Time(), event::Started{colocated()}, commands});
@@ -33,7 +33,7 @@ bool any_says(const std::vector<std::string>& violations, std::string_view what)
 
 constexpr ActorId kEngine(0), kNobody(7);
 
-TEST(Auditor, CardsOfAnActorThatTheRunDoesNotHaveAreNotSharedOnes) {
+TEST(Auditor, TreatsCardsOfUnknownActorsAsExclusive) {
   const auto says = [](ActorId of) {
     return any_says(
         violations_of({command::Switch{ActorId(2), actors::SwitchAction::OnloadOptimizer, {of}}}),
@@ -43,7 +43,7 @@ TEST(Auditor, CardsOfAnActorThatTheRunDoesNotHaveAreNotSharedOnes) {
   EXPECT_FALSE(says(kEngine));
 }
 
-TEST(Auditor, WorkForAnActorThatTheRunDoesNotHaveIsAViolation) {
+TEST(Auditor, ReportsWorkForUnknownActors) {
   EXPECT_TRUE(
       any_says(violations_of({command::Dispatch{
                    kNobody, LeaseId(1), GroupId(0), PolicyVersion(0), {ResponseId(0)}, {}}}),
@@ -52,8 +52,8 @@ TEST(Auditor, WorkForAnActorThatTheRunDoesNotHaveIsAViolation) {
       violations_of({command::ScoreReference{kNobody, LeaseId(1), {ResponseId(0)}}}).empty());
 }
 
-/// The engine starts beside the optimizer: only one that takes turns may not have its cache there.
-TEST(Auditor, OnlyWhoTakesTurnsIsHeldToIt) {
+/// The engine starts beside the optimizer: only a time-shared one must not have its cache then.
+TEST(Auditor, ChecksTimeSharingOnlyForTimeSharedActors) {
   const auto says = [](ActorId of) {
     return any_says(violations_of({command::Switch{of, actors::SwitchAction::AllocateKv, {}}}),
                     "a KV cache is allocated beside the optimizer");
@@ -62,8 +62,8 @@ TEST(Auditor, OnlyWhoTakesTurnsIsHeldToIt) {
   EXPECT_FALSE(says(kNobody));
 }
 
-/// As the scheduler and the trainers: a response that ended has a token.
-TEST(Auditor, AResponseThatEndedWithoutATokenIsAViolation) {
+/// As for the scheduler and the trainers, a finished response has a token.
+TEST(Auditor, ReportsAResponseWithoutTokens) {
   using actors::FinishReason;
   const ResponseId first = ResponseIds(colocated().responses_per_group).at(GroupId(0), 0);
   const auto says = [&](FinishReason finish, std::int64_t tokens) {
@@ -90,7 +90,7 @@ TEST(Auditor, AResponseThatEndedWithoutATokenIsAViolation) {
   EXPECT_FALSE(says(FinishReason::Interrupted, 0));
 }
 
-TEST(Auditor, SaysHowFarTheClocksOfAttachedWorkersWereOff) {
+TEST(Auditor, ReportsTheClockOffsetsOfAttachedWorkers) {
   using namespace std::chrono_literals;
   Auditor auditor;
   auditor.feed({0, Time(), event::Started{colocated()}, {}});
@@ -101,11 +101,11 @@ TEST(Auditor, SaysHowFarTheClocksOfAttachedWorkersWereOff) {
   const AuditReport report = auditor.report();
   EXPECT_EQ(report.clocks, 2U);
   EXPECT_EQ(report.clock_apart, 5ms);
-  EXPECT_EQ(report.clock_error, 1ms) << "what was known of the first is known better now";
+  EXPECT_EQ(report.clock_error, 1ms) << "the estimate for the first worker has improved";
   EXPECT_TRUE(report.violations.empty());
 }
 
-TEST(Auditor, KnowsWhereAttachedWorkersAre) {
+TEST(Auditor, CountsTheHostsOfAttachedWorkers) {
   Auditor auditor;
   SchedulerConfig config = colocated();
   config.actors[0].attached = config.actors[1].attached = true;
@@ -120,8 +120,8 @@ TEST(Auditor, KnowsWhereAttachedWorkersAre) {
   EXPECT_TRUE(any_says(auditor.report().violations, "whose worker the run starts"));
 }
 
-/// Said again under the lease of a group that was prepared for it, an update is news of the past.
-TEST(Auditor, AnUpdateEndsTheLeasesOfWhatWasPreparedForIt) {
+/// A late report under the lease of a group that was prepared for the step is stale.
+TEST(Auditor, AStepEndsTheLeasesOfItsPreparedGroups) {
   constexpr ActorId kTrainer(2);
   constexpr GroupId kGroup(0);
   const ResponseId first = ResponseIds(colocated().responses_per_group).at(kGroup, 0);
@@ -141,7 +141,7 @@ TEST(Auditor, AnUpdateEndsTheLeasesOfWhatWasPreparedForIt) {
   EXPECT_EQ(auditor.report().violations, before);
 }
 
-TEST(Auditor, AnActorThatWasTakenAwayHasNoWorkAndItsIdIsGivenToNobodyElse) {
+TEST(Auditor, RemovedActorsGetNoWorkAndKeepTheirIds) {
   SchedulerConfig config = colocated();
   config.actors[0].takes_turns = false;
   config.actors.push_back({"reward-1", actors::RoleKind::Reward, {}, 0});

@@ -1,4 +1,4 @@
-// The auditor's batches, packed.
+// The packed batches of the auditor.
 #include "orchestrator/record/audited_batches.hpp"
 
 #include "core/random.hpp"
@@ -10,7 +10,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Also what no scheduler does: versions of the future, ids that go back.
+/// Includes values that no scheduler produces: future versions, decreasing ids.
 AuditedBatch random_batch(Random& random, std::uint64_t step) {
   AuditedBatch batch{step, {}, {}};
   if (random.below(2) == 0)

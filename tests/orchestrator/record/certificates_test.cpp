@@ -1,5 +1,5 @@
-// certificates.jsonl and the auditor's look at it: what a run writes is accepted, whatever happened
-// in it; what somebody changed is named.
+// certificates.jsonl and its audit: the file of any run is accepted, and every change to it is
+// reported.
 #include "core/files.hpp"
 #include "core/json_document.hpp"
 #include "orchestrator/metrics/certificate_file.hpp"
@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// A random run, its certificates in a file of its own and an auditor that saw its records.
+/// A random run, with its certificates in a file and an auditor that saw its records.
 class CertifiedRun {
  public:
   CertifiedRun(std::uint64_t seed, const testing::Chaos& chaos, SchedulerConfig config)
@@ -123,7 +123,7 @@ TEST(Certificates, AfterCrashesAndRollbacksTheyAreThoseOfTheUpdatesThatCount) {
   EXPECT_GT(resumes, 20);
 }
 
-/// What the auditor says once line `at` was changed.
+/// The violations after a change of line `at`.
 template <class Change>
 std::vector<std::string> tampered(const CertifiedRun& run, std::size_t at, Change change) {
   auto lines = run.lines();

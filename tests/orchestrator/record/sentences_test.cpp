@@ -1,4 +1,4 @@
-// The sentence of every fact. This is the only test that holds wording.
+// The sentence of every fact. This is the only test of their wording.
 #include "orchestrator/record/sentences.hpp"
 
 #include "core/msgpack.hpp"
@@ -53,12 +53,12 @@ TEST(Sentences, AWaitNamesItsInstanceWhereItHasOne) {
   EXPECT_EQ(sentence(evaluation.without_instance()), "evaluation");
   const WaitCause action{.kind = WaitKind::RoleSwitch, .action = SwitchAction::FreeKv};
   EXPECT_EQ(sentence(action), "role switch (free_kv)");
-  EXPECT_EQ(action.without_instance(), action) << "each step of a switch is a wait of its own";
+  EXPECT_EQ(action.without_instance(), action) << "each step of a switch is a separate wait";
   EXPECT_EQ(sentence({.kind = WaitKind::RoleSwitch, .phase = SwitchPhase::Onload}),
             "role switch (onload)");
 }
 
-/// One reason of each kind, with everything that its sentence tells.
+/// One reason of each kind, with all the fields that its sentence uses.
 std::map<ReasonKind, std::pair<Reason, std::string>> every_reason() {
   using K = ReasonKind;
   using std::chrono::seconds;
@@ -165,7 +165,8 @@ TEST(Sentences, AReasonNamesItsActorFirst) {
   reason.actor = kTrainer;
   EXPECT_EQ(sentence(reason, kActors), "trainer: killed by signal 9");
   reason.actor = ActorId(9);
-  EXPECT_EQ(sentence(reason, kActors), "actor 9: killed by signal 9") << "not one of this run";
+  EXPECT_EQ(sentence(reason, kActors), "actor 9: killed by signal 9")
+      << "the run has no such actor";
   EXPECT_EQ(sentence(std::optional<Reason>(), kActors), "");
 }
 
@@ -203,7 +204,7 @@ TEST(Facts, TextFromOutsideIsCutWithoutSplittingACharacter) {
       EXPECT_EQ(length(std::string(kMost - before, 'x') + character), kMost - before);
     EXPECT_EQ(length(std::string(kMost - character.size(), 'x') + character), kMost);
   }
-  EXPECT_EQ(length(std::string(2 * kMost, '\x80')), 0U) << "no character at all";
+  EXPECT_EQ(length(std::string(2 * kMost, '\x80')), 0U) << "not a valid character";
 }
 
 }  // namespace

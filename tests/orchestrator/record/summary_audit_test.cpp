@@ -1,4 +1,4 @@
-// The auditor's look at summary.json, which anyone may have changed.
+// The audit of summary.json, whose contents are untrusted.
 #include "orchestrator/record/summary_audit.hpp"
 
 #include "core/files.hpp"

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A run whose updates are alike but for small waves, and what a test plants into it.
+/// A run with steady steps except for small waves, and the faults that a test plants.
 class Planted {
  public:
   using Change = std::function<void(MetricsLine&)>;
@@ -52,13 +52,13 @@ class Planted {
 
 using Kinds = std::vector<AlarmKind>;
 
-TEST(Alarms, NoneOfARunThatIsAlike) {
+TEST(Alarms, AreNotRaisedForASteadyRun) {
   Planted run;
   run.updates(1000);
   EXPECT_EQ(run.raised(), Kinds());
 }
 
-TEST(Alarms, NoneOfARunThatLearnsUntilItsEntropyIsGone) {
+TEST(Alarms, AreNotRaisedForARunThatLearnsUntilItsEntropyIsLow) {
   Planted run;
   double progress = 0;
   run.updates(600, [&](MetricsLine& line) {
@@ -69,7 +69,7 @@ TEST(Alarms, NoneOfARunThatLearnsUntilItsEntropyIsGone) {
   EXPECT_EQ(run.raised(), Kinds());
 }
 
-TEST(Alarms, ARewardThatFallsByMoreThanHalfIsRaisedOnce) {
+TEST(Alarms, RaiseARewardCollapseOnce) {
   Planted run;
   run.updates(20, [](MetricsLine& line) { line.reward = 0.05; });
   run.updates(80);
@@ -78,21 +78,21 @@ TEST(Alarms, ARewardThatFallsByMoreThanHalfIsRaisedOnce) {
   EXPECT_NE(run.text().find("the best was 0.6"), std::string::npos) << run.text();
 }
 
-TEST(Alarms, AnEntropyThatIsGoneWithoutAGainIsRaised) {
+TEST(Alarms, RaiseAnEntropyCollapseWithoutRewardGain) {
   Planted run;
   run.updates(100);
   run.updates(30, [](MetricsLine& line) { line.metrics.entropy = 0.01, line.reward = 0.58; });
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::EntropyCollapse});
 }
 
-TEST(Alarms, AKlThatIsTenTimesWhatItWasIsRaised) {
+TEST(Alarms, RaiseATenfoldKl) {
   Planted run;
   run.updates(100);
   run.updates(30, [](MetricsLine& line) { line.metrics.kl = 0.5; });
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::KlBlowUp});
 }
 
-TEST(Alarms, AMetricThatIsNoNumberIsNamed) {
+TEST(Alarms, NameAMetricThatIsNotFinite) {
   Planted run;
   run.updates(3);
   run.updates(2, [](MetricsLine& line) { line.metrics.gradient_norm = NAN; });
@@ -100,8 +100,8 @@ TEST(Alarms, AMetricThatIsNoNumberIsNamed) {
   EXPECT_EQ(run.text(), "gradient_norm of step 4 is not a finite number");
 }
 
-/// As a run has it: an update with such numbers is refused, and its sender is lost.
-TEST(Alarms, AnActorThatIsLostForNumbersThatAreNoneIsNamed) {
+/// As in a run: a step with such numbers is rejected, and its sender is lost.
+TEST(Alarms, NameAnActorLostToANonFiniteNumber) {
   for (const char* reason : {"sent a message that cannot be: metrics of an update: loss is nan",
                              "exited with status 1: gradient norm inf and loss 3 are not both "
                              "finite"}) {
@@ -117,11 +117,11 @@ TEST(Alarms, AnActorThatIsLostForNumbersThatAreNoneIsNamed) {
     EXPECT_EQ(run.text(), std::string("trainer was lost: ") + reason);
     run.updates(1);
     run.record({3, Time(), event::ActorDown{ActorId(0), reason}, {}});
-    EXPECT_EQ(run.raised().size(), 2U) << "an update between them was in order";
+    EXPECT_EQ(run.raised().size(), 2U) << "a step between them was healthy";
   }
 }
 
-TEST(Alarms, AnAlarmIsRaisedAgainAfterItsCauseWentAway) {
+TEST(Alarms, AreRaisedAgainAfterTheirConditionCeased) {
   Planted run;
   for (int i = 0; i < 3; ++i) {
     run.updates(1, [](MetricsLine& line) { line.metrics.loss = INFINITY; });
@@ -130,7 +130,7 @@ TEST(Alarms, AnAlarmIsRaisedAgainAfterItsCauseWentAway) {
   EXPECT_EQ(run.raised().size(), 3U);
 }
 
-TEST(Alarms, CardsThatWaitMoreAndMoreAreRaised) {
+TEST(Alarms, RaiseAGrowingWait) {
   Planted run;
   run.updates(100);
   run.updates(30, [](MetricsLine& line) {
@@ -139,7 +139,7 @@ TEST(Alarms, CardsThatWaitMoreAndMoreAreRaised) {
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::GrowingWait});
 }
 
-TEST(Alarms, AWaitOfPartOfASecondIsOfNoInterest) {
+TEST(Alarms, IgnoreShortWaits) {
   Planted run;
   const Planted::Change waits = [](MetricsLine& line) {
     line.states = {{actors::CardState::WaitData, 1.0}};
@@ -150,7 +150,7 @@ TEST(Alarms, AWaitOfPartOfASecondIsOfNoInterest) {
   EXPECT_EQ(run.raised(), Kinds());
 }
 
-TEST(Alarms, ARunThatWentBackIsJudgedAnew) {
+TEST(Alarms, StartAgainAfterARollback) {
   Planted before, after;
   AlarmsConfig config;
   Alarms alarms(config);
@@ -194,10 +194,10 @@ Kinds raised_of_engines(int slow) {
   return run.raised();
 }
 
-TEST(Alarms, AnEngineMuchSlowerThanItsSiblingsIsNamed) {
+TEST(Alarms, NameASlowEngine) {
   EXPECT_EQ(raised_of_engines(3), Kinds{AlarmKind::SlowEngine});
 }
-TEST(Alarms, EnginesThatAreAlikeAreNotSlow) {
+TEST(Alarms, IgnoreEnginesOfEqualSpeed) {
   EXPECT_EQ(raised_of_engines(1), Kinds());
 }
 
@@ -206,7 +206,7 @@ Health healthy(int second) {
       Time(second * 1s), Time(second * 1s), Bytes(1 << 30), Bytes(std::int64_t{1} << 40), false};
 }
 
-TEST(Alarms, AHealthyMachineRaisesNone) {
+TEST(Alarms, AreNotRaisedForAHealthyMachine) {
   Planted run;
   for (int second = 0; second < 1000; ++second) {
     run.updates(1);
@@ -215,7 +215,7 @@ TEST(Alarms, AHealthyMachineRaisesNone) {
   EXPECT_EQ(run.raised(), Kinds());
 }
 
-TEST(Alarms, MemoryThatGrowsByMoreThanHalfIsRaised) {
+TEST(Alarms, RaiseMemoryGrowthAboveHalf) {
   Planted run;
   for (int second = 0; second < 600; ++second) {
     Health h = healthy(second);
@@ -226,7 +226,7 @@ TEST(Alarms, MemoryThatGrowsByMoreThanHalfIsRaised) {
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::MemoryGrowth});
 }
 
-TEST(Alarms, ADiskThatIsAlmostFullIsRaised) {
+TEST(Alarms, RaiseAnAlmostFullDisk) {
   Planted run;
   Health h = healthy(1);
   h.disk_free = Bytes(100 << 20);
@@ -236,7 +236,7 @@ TEST(Alarms, ADiskThatIsAlmostFullIsRaised) {
   EXPECT_EQ(run.text(), "only 100 MiB are free on the disk of the run folder");
 }
 
-/// A run that stops making updates after ten, one a second.
+/// A run that stops after ten steps, one a second.
 Kinds raised_of_stillness(int until, bool over) {
   Planted run;
   for (int second = 0; second < until; ++second) {
@@ -249,17 +249,17 @@ Kinds raised_of_stillness(int until, bool over) {
   return run.raised();
 }
 
-TEST(Alarms, NoUpdateForTwentyUsualStepsIsRaised) {
+TEST(Alarms, RaiseNoProgressAfterTwentyMedianSteps) {
   EXPECT_EQ(raised_of_stillness(120, false), Kinds{AlarmKind::NoProgress});
 }
-TEST(Alarms, ShortStillnessIsNot) {
+TEST(Alarms, IgnoreShortStalls) {
   EXPECT_EQ(raised_of_stillness(35, false), Kinds());
 }
-TEST(Alarms, NothingIsExpectedOfARunThatIsOver) {
+TEST(Alarms, ExpectNoProgressOfAFinishedRun) {
   EXPECT_EQ(raised_of_stillness(120, true), Kinds());
 }
 
-TEST(Alarms, NoneIsRaisedWhereTheyAreOff) {
+TEST(Alarms, AreNotRaisedIfDisabled) {
   AlarmsConfig off;
   off.enabled = false;
   Planted run(off);

@@ -33,7 +33,7 @@ FlatMetrics flat_line() {
   return flatten_line(to_json(line_of_an_update())).value();
 }
 
-/// Every number of it by its path, as the whole parser reads it.
+/// Every number of the line by its path, from the general parser.
 void add_numbers(const nlohmann::json& value, const std::string& name, FlatMetrics& to) {
   if (value.is_number())
     to.emplace_back(name, value.get<double>());
@@ -116,7 +116,7 @@ TEST(FlatMetrics, EverySentenceIsAboutANumberOfALine) {
   }
 }
 
-/// The table for Python: what `temper.tracking` reads.
+/// The table that `temper.tracking` reads in Python.
 std::string names_as_json() {
   std::string text = "[\n";
   for (const Alias& name : metric_names()) {
@@ -169,7 +169,7 @@ void expect_current(const std::string& path, const std::string& text) {
   }
   const auto found = read_file(file);
   ASSERT_TRUE(found) << path;
-  EXPECT_EQ(*found, text) << path << " is stale: TEMPER_UPDATE_GOLDEN=1 makes it anew";
+  EXPECT_EQ(*found, text) << path << " is stale; TEMPER_UPDATE_GOLDEN=1 rewrites it";
 }
 
 TEST(MetricNames, TheTableOfPythonIsOurs) {
@@ -204,13 +204,13 @@ std::string only_file(const std::filesystem::path& folder) {
   return read_file(std::filesystem::directory_iterator(folder)->path()).value();
 }
 
-/// The steps that TensorBoard shows of a file: a record with a session log (field 7) of START drops
-/// those from its step on.
+/// The steps of a file that TensorBoard shows: a record with a session log (field 7) of START drops
+/// the steps from its own on.
 std::vector<std::uint64_t> shown_steps(const std::string& file) {
   std::vector<std::uint64_t> shown;
   const auto records = records_of(file);
   for (std::size_t i = 1; i < records.size(); ++i) {
-    // Field 1, a double; field 2, a step of one byte; then what the record is.
+    // Field 1, a double; field 2, a step of one byte; then the contents of the record.
     EXPECT_EQ(records[i].at(9), '\x10');
     const auto step = static_cast<std::uint64_t>(records[i].at(10));
     if (records[i].substr(11) == std::string("\x3a\x02\x08\x01"))
@@ -230,7 +230,7 @@ TEST(Tensorboard, AFileIsAVersionAndThenARecordPerUpdate) {
   const auto entry = *std::filesystem::directory_iterator(folder.path() / "tensorboard");
   EXPECT_TRUE(entry.path().filename().string().starts_with("events.out.tfevents.1000."));
   const auto records = records_of(*read_file(entry.path()));
-  ASSERT_EQ(records.size(), 3U) << "a version, a start, an update";
+  ASSERT_EQ(records.size(), 3U) << "a version, a start, a step";
   EXPECT_NE(records[0].find("brain.Event:2"), std::string::npos);
   // Field 2: step 7. Field 5: a summary of 15 bytes: a value of 13 with a tag of 6 and a float.
   const std::string expected =
@@ -243,15 +243,15 @@ TEST(Tensorboard, ShowsEveryStepOnceHoweverOftenTheRunWentBack) {
   const std::pair<Steps, Steps> cases[] = {
       {{}, {}},
       {{1, 2, 3}, {1, 2, 3}},
-      {{1, 2, 3, 2, 3, 4}, {1, 2, 3, 4}},              // a resume from 1
-      {{1, 2, 3, 3, 4}, {1, 2, 3, 4}},                 // from the last one but its line
-      {{1, 2, 1, 2}, {1, 2}},                          // from the start
-      {{1, 2, 3, 4, 3, 4, 3, 4, 5}, {1, 2, 3, 4, 5}},  // twice to the same
-      {{1, 2, 3, 4, 5, 4, 2, 3}, {1, 2, 3}},           // further and further
-      {{5, 6, 7, 6}, {5, 6}},                          // a file that begins later
-      {{1, 2, 3, 2}, {1, 2}},                          // killed again at once
-      {{1, 1, 1}, {1}},                                // never beyond the first
-      {{1, 2, 9, 3, 4}, {1, 2, 3, 4}},                 // with a gap
+      {{1, 2, 3, 2, 3, 4}, {1, 2, 3, 4}},  // A resume from 1.
+      {{1, 2, 3, 3, 4}, {1, 2, 3, 4}},  // A resume from the last step, whose line was not written.
+      {{1, 2, 1, 2}, {1, 2}},           // from the start
+      {{1, 2, 3, 4, 3, 4, 3, 4, 5}, {1, 2, 3, 4, 5}},  // Twice to the same step.
+      {{1, 2, 3, 4, 5, 4, 2, 3}, {1, 2, 3}},           // Further back each time.
+      {{5, 6, 7, 6}, {5, 6}},                          // A file that begins later.
+      {{1, 2, 3, 2}, {1, 2}},                          // Killed again at once.
+      {{1, 1, 1}, {1}},                                // Never beyond the first step.
+      {{1, 2, 9, 3, 4}, {1, 2, 3, 4}},                 // With a gap.
   };
   for (const auto& [written, shown] : cases) {
     const test::TemporaryFolder folder;

@@ -15,7 +15,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// The folder of a run that writes samples of addition.
+/// The folder of a run that writes samples of the addition task.
 class SamplesTest : public ::testing::Test {
  protected:
   Status add(SamplesFile& file,
@@ -40,7 +40,7 @@ class SamplesTest : public ::testing::Test {
     payload.responses = {response, {}};
     return file.add({release, payload, tokenizer_}, metrics_);
   }
-  /// The metrics are those of a run whose newest update trained these groups.
+  /// Metrics of a run whose newest step trained these groups.
   void train(std::uint64_t first, std::size_t groups) {
     metrics_ = RunMetrics();
     SchedulerConfig config;
@@ -84,7 +84,7 @@ TEST_F(SamplesTest, ASampleHasTextVersionsAndReward) {
   SamplesFile file(folder_.path(), {1, Bytes(1 << 20)});
   ASSERT_TRUE(add(file, 7, 0.25, "64"));
   const auto samples = read();
-  ASSERT_EQ(samples.size(), 1U);  // what was never generated is no sample
+  ASSERT_EQ(samples.size(), 1U);  // A response that was never generated is no sample.
   const Sample& s = samples.front();
   EXPECT_EQ(s.group, 7U);
   EXPECT_EQ(s.prompt, "12+34=");
@@ -101,7 +101,7 @@ TEST_F(SamplesTest, ASampleHasTextVersionsAndReward) {
   EXPECT_EQ(s.segments[1].version, PolicyVersion(4));
 }
 
-TEST_F(SamplesTest, AResponseThatFailedHasAnOutcomeAndAReasonOfItsOwn) {
+TEST_F(SamplesTest, AFailedResponseHasItsOwnOutcomeAndReason) {
   SamplesFile file(folder_.path(), {1, Bytes(1 << 20)});
   command::Release release;
   release.group = GroupId(7);
@@ -135,7 +135,7 @@ TEST_F(SamplesTest, AResponseThatFailedHasAnOutcomeAndAReasonOfItsOwn) {
   }
   EXPECT_EQ(samples[3].length, 0U);
   EXPECT_EQ(samples[4].outcome, Outcome::Trained);
-  EXPECT_EQ(samples[4].reward, std::nullopt) << "nobody judged it";
+  EXPECT_EQ(samples[4].reward, std::nullopt) << "it was not judged";
   const std::string lines = read_file(folder_ / "samples.jsonl").value();
   EXPECT_NE(lines.find("\"reward\":null"), std::string::npos);
 }
@@ -156,7 +156,7 @@ TEST_F(SamplesTest, ResponsesWithoutARewardComeLastInBothOrders) {
   }
 }
 
-TEST_F(SamplesTest, AShareOfTheGroupsIsKeptAndAlwaysTheSame) {
+TEST_F(SamplesTest, KeepsTheSameShareOfGroupsEachTime) {
   SamplesFile a(folder_.path(), {0.25, Bytes(1 << 20)}), b(folder_.path(), {0.25, Bytes(1 << 20)});
   int kept = 0;
   for (std::uint64_t group = 0; group < 4000; ++group) {
@@ -166,7 +166,7 @@ TEST_F(SamplesTest, AShareOfTheGroupsIsKeptAndAlwaysTheSame) {
   EXPECT_NEAR(kept, 1000, 100);  // 4000 draws at 0.25: a standard deviation of 27
 }
 
-TEST_F(SamplesTest, AllAreKeptAtAShareOfOneAndNoneAtZero) {
+TEST_F(SamplesTest, KeepsAllGroupsAtShareOneAndNoneAtZero) {
   const SamplesFile all(folder_.path(), {1, Bytes(1 << 20)});
   const SamplesFile none(folder_.path(), {0, Bytes(1 << 20)});
   for (std::uint64_t group = 0; group < 1000; ++group) {
@@ -175,8 +175,8 @@ TEST_F(SamplesTest, AllAreKeptAtAShareOfOneAndNoneAtZero) {
   }
 }
 
-/// Of small updates a share of 5 % is less than one group.
-TEST_F(SamplesTest, EveryUpdateHasASampleHoweverSmallItIs) {
+/// In small steps, a share of 5 % is less than one group.
+TEST_F(SamplesTest, EveryStepHasASample) {
   const auto kept_of = [&](double share, std::uint64_t first, std::size_t groups) {
     std::filesystem::remove(folder_ / "samples.jsonl");
     SamplesFile file(folder_.path(), {share, Bytes(1 << 20)});
@@ -193,7 +193,7 @@ TEST_F(SamplesTest, EveryUpdateHasASampleHoweverSmallItIs) {
   for (const std::size_t groups : {1U, 2U, 4U, 16U, 64U}) {
     for (std::uint64_t update = 0; update < 20; ++update) {
       const auto some = kept_of(0.05, update * groups, groups);
-      EXPECT_FALSE(some.empty()) << groups << " groups, update " << update;
+      EXPECT_FALSE(some.empty()) << groups << " groups, step " << update;
       const auto more = kept_of(0.3, update * groups, groups);
       EXPECT_TRUE(std::ranges::includes(more, some));
     }
@@ -202,7 +202,7 @@ TEST_F(SamplesTest, EveryUpdateHasASampleHoweverSmallItIs) {
   }
 }
 
-TEST_F(SamplesTest, TheBudgetHoldsAndTheNewestStay) {
+TEST_F(SamplesTest, KeepsTheNewestWithinTheBudget) {
   constexpr std::int64_t kBudget = 1 << 16;
   SamplesFile file(folder_.path(), {1, Bytes(kBudget)});
   for (std::uint64_t group = 0; group < 1000; ++group)
@@ -218,22 +218,22 @@ TEST_F(SamplesTest, TheBudgetHoldsAndTheNewestStay) {
     EXPECT_EQ(samples[i].group, samples[i - 1].group + 1);
 }
 
-TEST_F(SamplesTest, WhatAResumeMakesVoidIsTakenBack) {
+TEST_F(SamplesTest, AResumeRemovesVoidSamples) {
   struct Case {
-    std::vector<std::pair<int, int>> times;  // after, until; in seconds
+    std::vector<std::pair<int, int>> times;  // After, until; in seconds.
     std::vector<std::uint64_t> left;
   };
   const Case cases[] = {
       {{}, {1, 2, 3, 4, 5, 6}},
-      {{{0, 9}}, {}},                    // from the start
-      {{{3, 9}}, {1, 2, 3}},             // from the third on
-      {{{3, 4}}, {1, 2, 3, 5, 6}},       // long ago
-      {{{6, 9}}, {1, 2, 3, 4, 5, 6}},    // nothing is behind it
-      {{{1, 2}, {4, 5}}, {1, 3, 4, 6}},  // twice
-      {{{2, 4}, {1, 6}}, {1}},           // and then further back
-      {{{4, 6}, {4, 8}}, {1, 2, 3, 4}},  // twice to the same
-      {{{-1, 1}}, {2, 3, 4, 5, 6}},      // the first one alone
-      {{{5, 6}}, {1, 2, 3, 4, 5}},       // the last one alone
+      {{{0, 9}}, {}},                    // From the start.
+      {{{3, 9}}, {1, 2, 3}},             // From the third on.
+      {{{3, 4}}, {1, 2, 3, 5, 6}},       // Long ago.
+      {{{6, 9}}, {1, 2, 3, 4, 5, 6}},    // Nothing follows.
+      {{{1, 2}, {4, 5}}, {1, 3, 4, 6}},  // Twice.
+      {{{2, 4}, {1, 6}}, {1}},           // Then further back.
+      {{{4, 6}, {4, 8}}, {1, 2, 3, 4}},  // Twice to the same.
+      {{{-1, 1}}, {2, 3, 4, 5, 6}},      // Only the first.
+      {{{5, 6}}, {1, 2, 3, 4, 5}},       // Only the last.
   };
   Time begin{};
   for (const Case& c : cases) {
@@ -266,7 +266,7 @@ TEST_F(SamplesTest, WhatAResumeMakesVoidIsTakenBack) {
   }
 }
 
-TEST_F(SamplesTest, ALineThatIsBeingWrittenIsPassedOver) {
+TEST_F(SamplesTest, SkipsALineThatIsBeingWritten) {
   SamplesFile file(folder_.path(), {1, Bytes(1 << 20)});
   ASSERT_TRUE(add(file, 1, 0, "64"));
   auto raw = AppendFile::open(folder_ / "samples.jsonl");
@@ -291,7 +291,7 @@ TEST_F(SamplesTest, TheCommandShowsTheWorstFirst) {
   EXPECT_NE(at("versions 3:1 4:2"), std::string::npos) << text;
 }
 
-/// Groups by their rewards; "null": a response that nobody judged.
+/// Groups by their rewards; "null": a response that was not judged.
 struct Rewards {
   std::uint64_t group;
   std::vector<const char*> of_responses;
@@ -324,7 +324,7 @@ class GroupsTest : public SamplesTest {
 };
 using Order = SampleQuery::Order;
 
-TEST_F(GroupsTest, AreOrderedByTheirMeanAndThoseThatNobodyJudgedComeLast) {
+TEST_F(GroupsTest, AreOrderedByMeanRewardWithUnjudgedOnesLast) {
   write({{1, {"1", "0"}},
          {2, {"null", "null"}},
          {3, {"0", "0"}},
@@ -336,10 +336,10 @@ TEST_F(GroupsTest, AreOrderedByTheirMeanAndThoseThatNobodyJudgedComeLast) {
   EXPECT_EQ(found(query(Order::Worst, 1)), (std::vector<std::uint64_t>{3}));
 }
 
-TEST_F(GroupsTest, HaveAllTheirResponsesWhateverTheLimitAndTheText) {
+TEST_F(GroupsTest, IncludeAllTheirResponses) {
   write({{1, {"1", "0", "1"}}, {2, {"0", "0", "0"}}});
   SampleQuery q = query(Order::Newest);
-  q.text = "r12";  // the third response of group 1
+  q.text = "r12";  // The third response of group 1.
   const auto result = find_samples(folder_.path(), q);
   ASSERT_EQ(result->groups.size(), 1U);
   EXPECT_EQ(result->matches, 1U);
@@ -348,7 +348,7 @@ TEST_F(GroupsTest, HaveAllTheirResponsesWhateverTheLimitAndTheText) {
   EXPECT_NEAR(result->groups[0].reward.deviation(), std::sqrt(2 / 9.0), 1e-9);
 }
 
-TEST_F(GroupsTest, ARewardThatIsNullIsNoZero) {
+TEST_F(GroupsTest, DoNotTreatANullRewardAsZero) {
   write({{7, {"null", "1"}}});
   const auto result = find_samples(folder_.path(), {});
   EXPECT_EQ(result->groups.at(0).responses.at(0).sample.reward, std::nullopt);
@@ -360,7 +360,7 @@ TEST_F(GroupsTest, ARewardThatIsNullIsNoZero) {
   EXPECT_NE(text.find("reward -"), std::string::npos) << text;
 }
 
-TEST_F(GroupsTest, TheExpectedAnswerIsShownAndWhetherItsDigitsAreReversed) {
+TEST_F(GroupsTest, ShowTheExpectedAnswerAndWhetherItIsReversed) {
   write({{7, {"1"}}});
   const auto text_of = [&](const std::string& yaml) {
     std::ofstream(folder_ / "config.yaml") << yaml;
@@ -378,7 +378,7 @@ TEST_F(GroupsTest, TheExpectedAnswerIsShownAndWhetherItsDigitsAreReversed) {
   EXPECT_NE(own.find("expected  64\n"), std::string::npos) << own;
 }
 
-TEST_F(SamplesTest, TheCommandFindsTextAndSaysWhenThereIsNone) {
+TEST_F(SamplesTest, TheCommandFindsTextOrReportsNone) {
   SamplesFile file(folder_.path(), {1, Bytes(1 << 20)});
   ASSERT_TRUE(add(file, 1, 0, "64"));
   ASSERT_TRUE(add(file, 2, 0, "73"));
@@ -394,7 +394,7 @@ TEST_F(SamplesTest, TheCommandFindsTextAndSaysWhenThereIsNone) {
   EXPECT_EQ(code_, 3);
 }
 
-TEST_F(SamplesTest, ARunWithoutSamplesSaysWhy) {
+TEST_F(SamplesTest, ExplainsWhyARunHasNoSamples) {
   EXPECT_NE(shown({}).find("has no samples.jsonl: it is not a run folder"), std::string::npos);
   EXPECT_EQ(code_, 2);
   std::ofstream(folder_ / "events.log");
@@ -407,7 +407,7 @@ TEST_F(SamplesTest, ARunWithoutSamplesSaysWhy) {
   EXPECT_NE(why("name: a\n").find("none of the 5 % of groups that are saved"), std::string::npos);
 }
 
-TEST_F(SamplesTest, EscapesOfATerminalAreShownNotObeyed) {
+TEST_F(SamplesTest, ShowsTerminalEscapesAsText) {
   std::ofstream(folder_ / "samples.jsonl")
       << R"({"step":1,"prompt":"a\u001b[2Jb","reward":0})" << '\n';
   EXPECT_NE(shown({}).find("a\\x1b[2Jb"), std::string::npos);

@@ -23,7 +23,7 @@ std::ostream& operator<<(std::ostream& out, const Slice& s) {
   return out << s.begin << ".." << s.end << " " << s.name;
 }
 
-/// What a level says of an actor, equal neighbours joined. Fails where there is a gap.
+/// The spans of an actor on a level, with equal neighbors merged. Fails if there is a gap.
 std::vector<Slice> slices(const std::filesystem::path& folder, int level, std::size_t actor) {
   std::vector<Slice> out;
   for (const char* form : {"timeline/{}.old.jsonl", "timeline/{}.jsonl"}) {
@@ -98,7 +98,7 @@ TEST_F(TimelineFileTest, WorkAndTheWaitsBetweenAreToldInOrder) {
 TEST_F(TimelineFileTest, CoarserLevelsTellWhatWasDoneMost) {
   open();
   waits(0s, 0, CardState::Idle);
-  // Of every 64 ms, 40 of work: a bucket of level 2 is work, though it was cut in pieces.
+  // 40 of every 64 ms are work, so a bucket of level 2 is work, though it was divided.
   for (Duration at = 0ms; at < 6400ms; at += 8ms)
     works(at + 8ms, 0, CardState::Decode, at, at + 5ms);
   ASSERT_TRUE(file_->close(Time(6400ms)));

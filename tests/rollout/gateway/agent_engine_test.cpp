@@ -1,4 +1,4 @@
-// Episodes over an engine whose turns are known beforehand: real agent processes, real requests.
+// Episodes with an engine whose turns are scripted: real agent processes, real requests.
 #include "core/files.hpp"
 #include "rollout/gateway/engine.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -19,8 +19,8 @@ using Ids = std::vector<std::int32_t>;
 
 constexpr std::int32_t kEnd = 1, kDigit0 = 2, kPlus = 12, kEquals = 13;  // Of `characters`.
 
-/// Asks, as long as nothing was given; then answers with the digit that was given last but one.
-/// Holds what it was asked while `held`.
+/// Samples "=" until the context has a token after it; then answers with that token. Holds requests
+/// while `held`.
 class KnownEngine final : public rollout::Engine {
  public:
   void add(GenerationRequest request) override { queue_.push_back(std::move(request)); }
@@ -69,8 +69,8 @@ class KnownEngine final : public rollout::Engine {
   PolicyVersion version_{4};
 };
 
-/// What agents of these tests begin with.
-/// The module by itself: the whole package needs packages of others.
+/// Prologue of the agents in these tests. Loads the module alone, because the whole package needs
+/// other packages.
 constexpr const char* kHead = R"(
 import importlib.util, os
 spec = importlib.util.spec_from_file_location("agent", ")" TEMPER_SOURCE_DIR
@@ -83,7 +83,7 @@ async def play(episode):
 
 class AgentEngine : public testing::Test {
  protected:
-  /// `play`: the body of the agent's function, indented by four.
+  /// `play`: body of the agent's function, indented by four spaces.
   void start(const std::string& play,
              Duration deadline = std::chrono::seconds(30),
              Tokens context = Tokens(64)) {
@@ -138,7 +138,7 @@ constexpr const char* kAsksOnce = R"(
     return float(answer.text) / 2
 )";
 
-TEST_F(AgentEngine, MakesOneRowOfTheTurnsAndWhatTheToolSaid) {
+TEST_F(AgentEngine, CombinesTurnsAndToolOutputInOneRow) {
   start(kAsksOnce);
   for (std::uint64_t id = 0; id < 20; ++id)
     add(id);
@@ -159,7 +159,7 @@ TEST_F(AgentEngine, MakesOneRowOfTheTurnsAndWhatTheToolSaid) {
   EXPECT_EQ(f.reward, 70);
 }
 
-TEST_F(AgentEngine, AsksForATurnAsTheContinuationOfTheRow) {
+TEST_F(AgentEngine, SamplesATurnAsTheContinuationOfTheRow) {
   start(kAsksOnce);
   add(1);
   finish();
@@ -204,7 +204,7 @@ TEST_F(AgentEngine, ServesChatsAndTokensToo) {
   EXPECT_EQ(all[0].rewards.back(), 2.0F);
 }
 
-TEST_F(AgentEngine, ForksARowWhoseAgentRewritesWhatWasSaid) {
+TEST_F(AgentEngine, ForksTheRowIfTheAgentRewritesHistory) {
   start(R"(
     await episode.turn(stop=["="])
     episode.give("7=")
@@ -221,7 +221,8 @@ TEST_F(AgentEngine, ForksARowWhoseAgentRewritesWhatWasSaid) {
   EXPECT_EQ(engine_->figures().rows.dropped, 3U);
 }
 
-/// Turns, each with `given` behind it, until one is refused; the reward is its status.
+/// Plays turns, each followed by `given`, until one is refused; the reward is the status of the
+/// refusal.
 std::string turns_until_refused(const std::string& given) {
   return R"(
     try:
@@ -234,7 +235,7 @@ std::string turns_until_refused(const std::string& given) {
 )";
 }
 
-TEST_F(AgentEngine, RefusesTurnsBeyondTheirNumber) {
+TEST_F(AgentEngine, RefusesTurnsBeyondTheLimit) {
   start(turns_until_refused(""));
   add(1);
   const auto all = finish();
@@ -244,8 +245,8 @@ TEST_F(AgentEngine, RefusesTurnsBeyondTheirNumber) {
   EXPECT_EQ(all[0].rewards.back(), 429.0F);
 }
 
-TEST_F(AgentEngine, RefusesAToolOutputThatLeavesNoRoomInTheRow) {
-  start(turns_until_refused("1234567"));  // With the "=" before it as many as a row may have.
+TEST_F(AgentEngine, RefusesToolOutputThatFillsTheRow) {
+  start(turns_until_refused("1234567"));  // With the "=" before it, the row is full.
   add(1);
   const auto all = finish();
   ASSERT_EQ(all.size(), 1U);
@@ -253,7 +254,7 @@ TEST_F(AgentEngine, RefusesAToolOutputThatLeavesNoRoomInTheRow) {
   EXPECT_EQ(all[0].rewards.back(), 429.0F);
 }
 
-TEST_F(AgentEngine, RefusesAToolOutputThatLeavesNoRoomInTheContext) {
+TEST_F(AgentEngine, RefusesToolOutputThatFillsTheContext) {
   start(turns_until_refused("12"), std::chrono::seconds(30), Tokens(5));
   add(1);
   const auto all = finish();
@@ -262,7 +263,7 @@ TEST_F(AgentEngine, RefusesAToolOutputThatLeavesNoRoomInTheContext) {
   EXPECT_EQ(all[0].rewards.back(), 429.0F);
 }
 
-TEST_F(AgentEngine, FailsTheEpisodeThatRaisesAndNoOther) {
+TEST_F(AgentEngine, FailsOnlyTheEpisodeThatRaises) {
   start(R"(
     turn = await episode.turn(stop=["="])
     if episode.prompt == "3+":
@@ -278,7 +279,7 @@ TEST_F(AgentEngine, FailsTheEpisodeThatRaisesAndNoOther) {
   EXPECT_EQ(engine_->figures().failed, 1U);
 }
 
-TEST_F(AgentEngine, FailsTheEpisodesOfAnAgentThatDiesAndStartsItAgain) {
+TEST_F(AgentEngine, RestartsADeadAgentAndFailsItsEpisodes) {
   start(R"(
     if episode.prompt == "3+":
         os._exit(7)
@@ -295,7 +296,7 @@ TEST_F(AgentEngine, FailsTheEpisodesOfAnAgentThatDiesAndStartsItAgain) {
   EXPECT_EQ(all[0].finish, FinishReason::End);
 }
 
-TEST_F(AgentEngine, FailsAnEpisodeThatIsNotEndedByItsDeadline) {
+TEST_F(AgentEngine, FailsAnEpisodeAtItsDeadline) {
   start(R"(
     await episode.turn(stop=["="])
     import asyncio
@@ -308,7 +309,7 @@ TEST_F(AgentEngine, FailsAnEpisodeThatIsNotEndedByItsDeadline) {
   EXPECT_EQ(all[0].finish, FinishReason::Failed);
 }
 
-TEST_F(AgentEngine, HandsBackAWithdrawnEpisodeEmptyAndRefusesItsRequest) {
+TEST_F(AgentEngine, ReturnsAWithdrawnEpisodeEmptyAndRefusesItsRequest) {
   start(R"(
     try:
         await episode.turn(stop=["="])

@@ -11,7 +11,7 @@ using rollout::EpisodeRow;
 using rollout::Generation;
 using Ids = std::vector<std::int32_t>;
 
-/// Tokens sampled under one version, each with the log-prob of minus its id.
+/// Tokens sampled with one version; the log-prob of each is minus its id.
 Generation turn(const Ids& tokens, std::uint64_t version) {
   Generation g;
   g.tokens = tokens;
@@ -21,7 +21,7 @@ Generation turn(const Ids& tokens, std::uint64_t version) {
   return g;
 }
 
-/// Prompt 1 2, sampled 3 4 under version 5, given 6, sampled 7 8 under version 6.
+/// Prompt 1 2; sampled 3 4 with version 5; given 6; sampled 7 8 with version 6.
 EpisodeRow two_turns() {
   EpisodeRow row({1, 2}, "ab");
   EXPECT_TRUE(row.go_to(Ids{1, 2}, PolicyVersion(5)));
@@ -52,7 +52,7 @@ TEST(EpisodeRow, CountsTurnsAndTokens) {
 
 TEST(EpisodeRow, ForksWhereTheContextLeavesWhatWasRecorded) {
   EpisodeRow row = two_turns();
-  ASSERT_TRUE(row.go_to(Ids{1, 2, 3, 9, 9}, PolicyVersion(7)));  // 4 6 7 8 are left behind.
+  ASSERT_TRUE(row.go_to(Ids{1, 2, 3, 9, 9}, PolicyVersion(7)));  // 4 6 7 8 are dropped.
   row.add(turn({5}, 7));
   EXPECT_EQ(row.counts().forks, 1U);
   EXPECT_EQ(row.counts().dropped, 3U);

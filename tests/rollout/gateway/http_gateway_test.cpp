@@ -1,4 +1,4 @@
-// The agents' endpoint as other users of the machine would use it.
+// The agents' endpoint, used as other users of the machine could use it.
 #include "rollout/gateway/http_gateway.hpp"
 
 #include "core/file_descriptor.hpp"
@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A connection whose reads end after ten seconds, so that no failure hangs.
+/// A connection whose reads time out after ten seconds, so that a failing test does not hang.
 class Client {
  public:
   explicit Client(const HttpGateway& gateway)
@@ -39,7 +39,7 @@ class Client {
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
   }
-  /// False: the other side has closed.
+  /// False: the peer has closed.
   bool say(std::string_view text) const {
     while (!text.empty()) {
       const ssize_t n = ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
@@ -49,7 +49,7 @@ class Client {
     }
     return true;
   }
-  /// What comes until `end` stands in it, or until the connection ends. "timeout": it did neither.
+  /// Reads until the text has `end`, or the connection ends. Returns "timeout" if neither happens.
   std::string read(std::string_view end = {}) const {
     std::string got;
     std::array<char, 4096> piece{};
@@ -91,7 +91,7 @@ class HttpGatewayTest : public testing::Test {
     gateway_ = HttpGateway::listen(limits).value();
     gateway_->admit("known");
   }
-  /// Takes one call and answers it.
+  /// Receives one call and answers it.
   GatewayCall serve_one() {
     std::vector<GatewayCall> calls;
     for (int i = 0; i < 100 && calls.empty(); ++i)
@@ -107,7 +107,7 @@ class HttpGatewayTest : public testing::Test {
 
 constexpr std::string_view kTurn = "/sessions/known/v1/completions";
 
-TEST_F(HttpGatewayTest, RequestsOfASessionAreTakenAndAnsweredOneAfterTheOther) {
+TEST_F(HttpGatewayTest, AnswersTheRequestsOfASessionInOrder) {
   listen();
   const Client agent(*gateway_);
   for (const std::string body : {"{}", R"({"a": 1})", ""}) {
@@ -119,7 +119,7 @@ TEST_F(HttpGatewayTest, RequestsOfASessionAreTakenAndAnsweredOneAfterTheOther) {
   }
 }
 
-TEST_F(HttpGatewayTest, WithoutASessionNothingOfABodyIsTaken) {
+TEST_F(HttpGatewayTest, ReadsNoBodyWithoutASession) {
   listen();
   for (const auto& [target, status] :
        std::vector<std::pair<std::string, int>>{{"/x", 404},
@@ -133,7 +133,7 @@ TEST_F(HttpGatewayTest, WithoutASessionNothingOfABodyIsTaken) {
                                                 {"/sessions/unknown/v1/models", 410},
                                                 {"/sessions/known/../known/v1/completions", 404}}) {
     const Client outsider(*gateway_);
-    // The answer comes before the body does.
+    // The answer comes before the body.
     EXPECT_EQ(outsider.status("POST " + target +
                               " HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n"),
               status)
@@ -144,7 +144,7 @@ TEST_F(HttpGatewayTest, WithoutASessionNothingOfABodyIsTaken) {
   EXPECT_TRUE(gateway_->take(Duration(0)).empty());
 }
 
-TEST_F(HttpGatewayTest, ARefusedClientThatGoesOnSendingIsReadAndThenClosed) {
+TEST_F(HttpGatewayTest, DrainsAndClosesARefusedClientThatKeepsSending) {
   GatewayLimits limits;
   limits.header = 200ms;
   listen(limits);
@@ -155,10 +155,10 @@ TEST_F(HttpGatewayTest, ARefusedClientThatGoesOnSendingIsReadAndThenClosed) {
   int sent = 0;
   while (sent < 100'000 && outsider.say(piece))
     ++sent;
-  EXPECT_LT(sent, 100'000) << "more than 6 GB were taken";
+  EXPECT_LT(sent, 100'000) << "more than 6 GB were read";
 }
 
-TEST_F(HttpGatewayTest, ABodyHasABound) {
+TEST_F(HttpGatewayTest, LimitsTheBody) {
   GatewayLimits limits;
   limits.body = 1000;
   listen(limits);
@@ -175,7 +175,7 @@ TEST_F(HttpGatewayTest, ABodyHasABound) {
   EXPECT_EQ(serve_one().body.size(), 1000U);
 }
 
-TEST_F(HttpGatewayTest, AHeaderHasABoundAndATime) {
+TEST_F(HttpGatewayTest, LimitsTheSizeAndTimeOfAHeader) {
   GatewayLimits limits;
   limits.header = 200ms;
   listen(limits);
@@ -184,7 +184,7 @@ TEST_F(HttpGatewayTest, AHeaderHasABoundAndATime) {
   EXPECT_EQ(large.read(), "");
   const Client silent(*gateway_);
   EXPECT_EQ(silent.read(), "");
-  // Nor does another byte now and then buy more time: this would take a minute.
+  // Sending a byte now and then does not extend the time: this would take a minute.
   const Client drip(*gateway_);
   int sent = 0;
   while (sent < 600 && drip.say("G") && !drip.is_closed_within(100))
@@ -192,7 +192,7 @@ TEST_F(HttpGatewayTest, AHeaderHasABoundAndATime) {
   EXPECT_LT(sent, 600);
 }
 
-TEST_F(HttpGatewayTest, StrangersKeepNoAgentOut) {
+TEST_F(HttpGatewayTest, UnauthenticatedPeersCannotLockOutAnAgent) {
   GatewayLimits limits;
   limits.unauthenticated = 20;
   listen(limits);
@@ -208,14 +208,14 @@ TEST_F(HttpGatewayTest, StrangersKeepNoAgentOut) {
   EXPECT_EQ(unauthenticated.front()->read(), "") << "the oldest are closed";
   agent.say(post(kTurn, "{}"));
   serve_one();
-  EXPECT_NE(agent.read("{}").find("200"), std::string::npos) << "an agent is not";
+  EXPECT_NE(agent.read("{}").find("200"), std::string::npos) << "an agent is not closed";
   const Client another(*gateway_);
   another.say(post(kTurn, "{}"));
   serve_one();
   EXPECT_NE(another.read("{}").find("200"), std::string::npos);
 }
 
-/// Processor time of this process, all threads.
+/// CPU time of all threads of this process.
 std::chrono::microseconds processor_time() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -225,7 +225,7 @@ std::chrono::microseconds processor_time() {
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
-TEST_F(HttpGatewayTest, WithoutDescriptorsItWaitsAndAnswersOnceThereAreSome) {
+TEST_F(HttpGatewayTest, WaitsForFileDescriptors) {
   listen();
   const int next = ::dup(0);
   ::close(next);
@@ -233,19 +233,19 @@ TEST_F(HttpGatewayTest, WithoutDescriptorsItWaitsAndAnswersOnceThereAreSome) {
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit one_more{static_cast<rlim_t>(next) + 1, before.rlim_max};
   ::setrlimit(RLIMIT_NOFILE, &one_more);
-  const Client client(*gateway_);  // has the last one
+  const Client client(*gateway_);  // Uses the last descriptor.
   const auto began = processor_time();
   const bool closed = client.is_closed_within(1000);
   const auto spent = processor_time() - began;
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_FALSE(closed);
-  EXPECT_LT(spent, 100ms) << "it tries again and again";
+  EXPECT_LT(spent, 100ms) << "it must not busy-wait";
   EXPECT_EQ(client.status("GET /x HTTP/1.1\r\nHost: x\r\n\r\n"), 404);
 }
 
-/// Requests with something wrong, by a generator: nothing of them reaches the engine but whole
-/// requests of the session, and the gateway goes on.
-TEST_F(HttpGatewayTest, WhateverComesTheEndpointGoesOn) {
+/// Malformed requests from a generator: only complete requests of the session reach the engine, and
+/// the gateway survives.
+TEST_F(HttpGatewayTest, SurvivesArbitraryInput) {
   GatewayLimits limits;
   limits.header = 50ms;
   limits.body_time = 50ms;

@@ -13,7 +13,7 @@ TEST(InFlightWindow, GrowsByAQuarterWhileItIsFullAndTheCacheHasRoom) {
   InFlightWindow window(64, 1000);
   window.adjust(load(0.3, 64, 0), 64);
   EXPECT_EQ(window.size(), 80U);
-  window.adjust(load(0.3, 64, 0), 10);  // It is not used up: more room would change nothing.
+  window.adjust(load(0.3, 64, 0), 10);  // It is not full, so growing would have no effect.
   EXPECT_EQ(window.size(), 80U);
 }
 
@@ -34,7 +34,7 @@ TEST(InFlightWindow, ShrinksWhereTheServerIsFullQueuesOrPreempts) {
   EXPECT_EQ(queued.size(), 95U);
   preempted.adjust(load(0.5, 100, 0, 3), 100);
   EXPECT_EQ(preempted.size(), 80U);
-  preempted.adjust(load(0.7, 80, 0, 3), 80);  // No new ones.
+  preempted.adjust(load(0.7, 80, 0, 3), 80);  // No new preemptions.
   EXPECT_EQ(preempted.size(), 80U);
 }
 

@@ -1,5 +1,5 @@
-// The engine over an OpenAI-compatible server of somebody else's, which loads new weights when it
-// is asked to (`engine.reload`), and never says which it has.
+// An engine for an external OpenAI-compatible server that loads new weights on request
+// (`engine.reload`), but never reports which it has.
 #include "tests/rollout/server/server_world.hpp"
 
 namespace temper::test {
@@ -11,7 +11,7 @@ actors::EngineConfig reloaded(const std::string& address) {
   return config;
 }
 
-/// An engine at version 1 over a fake that gives token ids and log-probs in each way.
+/// An engine at version 1 with a fake for each way of returning token ids and log-probs.
 class ReloadedServer : public testing::TestWithParam<std::string> {
  protected:
   ReloadedServer() { EXPECT_TRUE(world_.publish(1)); }

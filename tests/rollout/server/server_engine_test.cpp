@@ -3,7 +3,7 @@
 namespace temper::test {
 namespace {
 
-/// An engine at version 1 over a fake of each kind.
+/// An engine at version 1 with a fake server of each kind.
 class ServerEngineOver : public EveryServer {
  protected:
   ServerEngineOver() { EXPECT_TRUE(world_.publish(1)); }
@@ -16,7 +16,7 @@ INSTANTIATE_TEST_SUITE_P(Servers,
                          testing::Values(EngineKind::Vllm, EngineKind::Sglang),
                          server_name);
 
-TEST_P(ServerEngineOver, GeneratesUnderTheCommittedVersionAndSaysSo) {
+TEST_P(ServerEngineOver, LabelsTokensWithTheCommittedVersion) {
   world_.add_all(50);
   const auto all = world_.finish();
   world_.expect_whole(all, 50);
@@ -27,7 +27,7 @@ TEST_P(ServerEngineOver, GeneratesUnderTheCommittedVersionAndSaysSo) {
   EXPECT_EQ(world_.engine().waste().sampled_again, 0U);
 }
 
-TEST_P(ServerEngineOver, GoesOnUnderNewWeightsWithASegmentForEachVersion) {
+TEST_P(ServerEngineOver, ContinuesWithASegmentForEachVersion) {
   fake_.tell(R"({"hold_after": 3})");
   world_.add_all(10);
   world_.send_all();
@@ -43,7 +43,7 @@ TEST_P(ServerEngineOver, GoesOnUnderNewWeightsWithASegmentForEachVersion) {
   }
 }
 
-TEST_P(ServerEngineOver, HandsBackWhatIsWithdrawnWithTheTokensItHas) {
+TEST_P(ServerEngineOver, ReturnsWithdrawnResponsesWithTheirTokens) {
   fake_.tell(R"({"hold_after": 2})");
   world_.add_all(4);
   world_.send_all();
@@ -59,7 +59,7 @@ TEST_P(ServerEngineOver, HandsBackWhatIsWithdrawnWithTheTokensItHas) {
   EXPECT_EQ(world_.engine().load(), 2U);
 }
 
-TEST_P(ServerEngineOver, ForgetsWhatIsCancelled) {
+TEST_P(ServerEngineOver, DropsCanceledResponses) {
   fake_.tell(R"({"hold_after": 2})");
   world_.add_all(3);
   world_.send_all();
@@ -71,9 +71,9 @@ TEST_P(ServerEngineOver, ForgetsWhatIsCancelled) {
   EXPECT_EQ(rest.at(0).id, ResponseId(1));
 }
 
-TEST_P(ServerEngineOver, CountsAPrefixTowardsTheLengthAndGoesOnFromIt) {
+TEST_P(ServerEngineOver, ContinuesFromAPrefixThatCountsTowardsTheLength) {
   world_.add(5, {6, 7, 8});
-  world_.add(6, {6, 7, 8, 9, 10, 11, 2, 3});  // As long as a response may be.
+  world_.add(6, {6, 7, 8, 9, 10, 11, 2, 3});  // The longest allowed response.
   const auto all = world_.finish();
   ASSERT_EQ(all.size(), 2U);
   for (const Generation& g : all) {
@@ -82,7 +82,7 @@ TEST_P(ServerEngineOver, CountsAPrefixTowardsTheLengthAndGoesOnFromIt) {
   }
 }
 
-TEST_P(ServerEngineOver, LeavesNoRequestRunningWhereAnEngineBeforeItHadSome) {
+TEST_P(ServerEngineOver, AbortsRequestsOfAPreviousEngine) {
   fake_.tell(R"({"hold_after": 2})");
   world_.add_all(3);
   world_.send_all();
@@ -91,14 +91,14 @@ TEST_P(ServerEngineOver, LeavesNoRequestRunningWhereAnEngineBeforeItHadSome) {
   EXPECT_EQ(fake_.state()["running"], 0);
 }
 
-TEST_P(ServerEngineOver, TakesWeightsWithoutACanaryByTheirLabelAlone) {
+TEST_P(ServerEngineOver, AcceptsWeightsWithoutACanaryByTheirLabel) {
   ASSERT_TRUE(world_.publish(2, /*with_canary=*/false));
   world_.add_all(5);
   world_.expect_whole(world_.finish(), 5);
 }
 
-/// Under the fake's own end token alone, 5 would be followed by others.
-TEST_P(ServerEngineOver, EndsAResponseAtEachOfTheEndTokensOfItsModel) {
+/// With the fake's own end token alone, 5 would be followed by others.
+TEST_P(ServerEngineOver, EndsAResponseAtAnyEndToken) {
   ServerWorld world(config_of(GetParam(), fake_.address()), 1'000'000, {1, 5});
   ASSERT_TRUE(world.publish(2));
   world.add_all(50);
@@ -116,7 +116,7 @@ TEST_P(ServerEngineOver, EndsAResponseAtEachOfTheEndTokensOfItsModel) {
   EXPECT_EQ(world.engine().waste().sampled_again, 0U);
 }
 
-TEST_P(ServerEngineOver, WritesNoWeightsForAServerThatOthersStarted) {
+TEST_P(ServerEngineOver, DoesNotWriteInitialWeightsForAnExternalServer) {
   const TemporaryFolder folder;
   actors::EngineConfig config = config_of(GetParam(), fake_.address());
   config.folder = folder.path();
@@ -134,7 +134,7 @@ TEST(ServerEngineAlone, WaitsForAFileThatNamesItsServer) {
   world.expect_whole(world.finish(), 3);
 }
 
-TEST(ServerEngineAlone, GivesUpAServerThatDoesNotComeAndSaysWhatItSaw) {
+TEST(ServerEngineAlone, ReportsWhyAServerDidNotStart) {
   RealClock clock;
   const Log log = Log::discard();
   actors::ServerOptions options;

@@ -1,5 +1,5 @@
-// What happens when a server does not do what it says: one test for each way, and each ends either
-// with every token true to the version it is labelled with, or with an error that names the fault.
+// Faults of a server, one per test. Each must end either with every token labeled by its true
+// version, or with an error that names the fault.
 #include "tests/rollout/server/server_world.hpp"
 
 #include <thread>
@@ -7,12 +7,12 @@
 namespace temper::test {
 namespace {
 
-/// An engine at version 1 over a fake of each kind.
+/// An engine at version 1 with a fake server of each kind.
 class FaultsOf : public EveryServer {
  protected:
   FaultsOf() { EXPECT_TRUE(world_.publish(1)); }
 
-  /// Ten responses that have three tokens each, and no more for now.
+  /// Ten responses that have three tokens each and cannot continue yet.
   void hold_ten() {
     fake_.tell(R"({"hold_after": 3})");
     world_.add_all(10);
@@ -22,7 +22,8 @@ class FaultsOf : public EveryServer {
   void go_on() { fake_.tell(R"({"hold_after": null, "faults": {}})"); }
   void faults(const std::string& which) { fake_.tell(R"({"faults": {)" + which + "}}"); }
   void expect_not_paused() { EXPECT_EQ(fake_.state()["paused"], false); }
-  /// The version is refused with this in the reason; the server goes on, and the next one counts.
+  /// The version is refused with this reason; the server continues, and the next version is
+  /// committed.
   void expect_refused(const std::string& fault, const std::string& reason) {
     faults(fault);
     const Status refused = world_.publish(2);
@@ -35,7 +36,7 @@ class FaultsOf : public EveryServer {
     world_.add_all(5);
     world_.expect_whole(world_.finish(), 5);
   }
-  /// It is there once, and the version counts all the same.
+  /// The fault occurs once, and the version is still committed.
   void expect_tried_again(const std::string& fault) {
     faults(fault);
     const Status committed = world_.publish(2);
@@ -44,7 +45,8 @@ class FaultsOf : public EveryServer {
     world_.add_all(5);
     world_.expect_whole(world_.finish(), 5);
   }
-  /// Twenty responses are whole and true in spite of it, and so many attempts are counted.
+  /// Twenty responses are complete and correct in spite of the fault, and this many attempts are
+  /// counted.
   void expect_sampled_again(const std::string& fault, std::size_t count) {
     faults(fault);
     world_.add_all(20);
@@ -60,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Servers,
                          testing::Values(EngineKind::Vllm, EngineKind::Sglang),
                          server_name);
 
-// --- While weights change
+// --- During a commit
 
 TEST_P(FaultsOf, AServerThatAdmitsDuringAPauseEndsItsRequestsBeforeItLoads) {
   hold_ten();
@@ -137,7 +139,7 @@ TEST_P(FaultsOf, OneOfTwoServersThatDidNotGetTheUpdateIsTheOneThatRefusesIt) {
   EXPECT_EQ(second.engine().version(), PolicyVersion(1));
 }
 
-// --- While it generates
+// --- During generation
 
 TEST_P(FaultsOf, TokensOfAnUnknownVersionAreDroppedAndSampledAgain) {
   expect_sampled_again(R"("labels_default": 3)", 3);
@@ -173,7 +175,8 @@ TEST_P(FaultsOf, MoreTokensThanWereAskedForAreSampledAgain) {
   world_.add_all(1);
   const auto all = world_.finish();
   ASSERT_EQ(all.size(), 1U);
-  // It gives one too many whenever nothing ends it before: then it is given up, or it ended.
+  // Without an earlier end it returns one token too many: then the response is abandoned, or has
+  // ended.
   EXPECT_TRUE(all[0].finish == FinishReason::Failed || all[0].tokens.back() == 1);
 }
 
@@ -194,7 +197,7 @@ TEST(FaultsOfSglang, AFlushThatIsRefusedWhileSomethingRunsIsAskedForAgain) {
   EXPECT_TRUE(world.publish(1));
 }
 
-// --- When it dies
+// --- When the server dies
 
 TEST_P(FaultsOf, AServerThatCameBackWithOtherWeightsIsGivenItsVersionAgain) {
   hold_ten();

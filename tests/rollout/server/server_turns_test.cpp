@@ -1,4 +1,4 @@
-// Servers whose cards are the trainer's at times: they sleep, and wake with a new version.
+// Servers on time-shared cards: they sleep, and wake with a new version.
 #include "tests/rollout/server/server_world.hpp"
 
 namespace temper::test {

@@ -1,4 +1,4 @@
-// An engine over a fake server, and what must be true of every response it gives.
+// An engine with a fake server, and the invariants of every response.
 #pragma once
 
 #include "core/random.hpp"
@@ -23,7 +23,7 @@ using rollout::Generation;
 
 enum class Turns { No, Yes };
 
-/// Where one engine stands: its settings are those of the tests, not of users.
+/// Settings of the engine for tests.
 class ServerWorld {
  public:
   explicit ServerWorld(const actors::EngineConfig& config,
@@ -73,7 +73,7 @@ class ServerWorld {
     for (std::uint64_t id = 0; id < count; ++id)
       add(id);
   }
-  /// Steps until the engine has nothing left.
+  /// Steps until the engine is idle.
   std::vector<Generation> finish() {
     std::vector<Generation> all;
     const Time deadline = clock_.now() + std::chrono::seconds(30);
@@ -89,8 +89,8 @@ class ServerWorld {
     }
     return all;
   }
-  /// The server that it started is killed after 0 to 19 steps of each version's generating. What
-  /// was generated, with what was still left to do after the last time.
+  /// Kills the server that the engine started after 0 to 19 steps of each version. Returns all
+  /// responses, including those finished after the last kill.
   std::vector<Generation> generate_through_kills(std::uint64_t kills) {
     Random random(5, "kills");
     std::vector<Generation> all;
@@ -111,14 +111,14 @@ class ServerWorld {
   }
   static constexpr int kPerKill = 5;  ///< Responses.
 
-  /// Sends all that waits: less than the window holds.
+  /// Sends all queued requests, fewer than the window allows.
   void send_all() {
     auto step = engine_->step();
     ASSERT_TRUE(step) << step.error().context;
     ASSERT_TRUE(step->finished.empty());
   }
 
-  /// Every log-prob is that of the version which its segment names.
+  /// Every log-prob must be that of the version of its segment.
   void expect_true(const Generation& g) {
     std::int32_t last = kPrompt.back();
     if (!prefixes_[g.id.value()].empty())
@@ -149,7 +149,7 @@ class ServerWorld {
 
   /// The process of a server that the engine started, once it listens.
   pid_t started_server() const { return last_started().second; }
-  /// To a server that the engine started.
+  /// A connection to a server that the engine started.
   void tell_started(const std::string& json) const {
     const auto url = actors::parse_url("http://127.0.0.1:" + std::to_string(last_started().first));
     actors::HttpClient client(url.value(), 1);
@@ -182,7 +182,7 @@ inline actors::EngineConfig config_of(EngineKind kind, const std::string& addres
   return config;
 }
 
-/// Each test once over vLLM's routes and once over SGLang's.
+/// Runs each test with the routes of vLLM and of SGLang.
 class EveryServer : public testing::TestWithParam<EngineKind> {};
 
 inline std::string server_name(const testing::TestParamInfo<EngineKind>& info) {

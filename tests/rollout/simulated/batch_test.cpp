@@ -32,7 +32,7 @@ class BatchOf : public ::testing::Test {
   void add(const BatchRequest& r) { batch->add(r, ended); }
   void decode(std::int64_t steps) {
     batch->admit();
-    batch->prefill().clear();  // takes no step here
+    batch->prefill().clear();  // Takes no step here.
     batch->decode(steps, ended);
   }
   FinishedResponses interrupt(bool host_has_room) {
@@ -83,7 +83,7 @@ TEST_F(BatchOf, WhatWasKeptIsForgottenAtTheNextInterruption) {
   add(request(1, 50));
   decode(10);
   interrupt(true);
-  interrupt(true);  // it never came back
+  interrupt(true);  // It never returned.
   EXPECT_EQ(batch->parked_tokens(), 0);
 }
 
@@ -120,7 +120,7 @@ TEST_F(BatchOf, WithdrawnResponsesAreCachedUnlessTheirCacheIsNotComputedYet) {
   batch->withdraw({ResponseId(1)}, out);
   EXPECT_TRUE(out[0].cached);
   add(request(3, 50, 30));
-  batch->admit();  // its prefix is to be computed
+  batch->admit();  // Its prefix must be computed.
   batch->withdraw({ResponseId(2)}, out);
   EXPECT_FALSE(out[1].cached);
 }
@@ -133,8 +133,8 @@ TEST_F(BatchOf, OldestFirstTheOlderGroupEntersBeforeTheYoungerThatWaitsLonger) {
     ended.clear();
     add(request(5, 3));
     batch->admit();
-    add(request(9, 4));  // waits first
-    add(request(2, 4));  // is older
+    add(request(9, 4));  // Waits first.
+    add(request(2, 4));  // Is older.
     decode(3);
     decode(4);
     ASSERT_EQ(ended.size(), 2U);
@@ -149,14 +149,14 @@ TEST_F(BatchOf, OldestFirstTheYoungestGroupLeavesWhereverItCameFrom) {
     l.deadline_first = deadline_first;
     begin(l);
     add(request(9, 15));
-    add(request(2, 15));  // entered last, but is older
-    decode(9);            // 2 x 10 blocks for the next step: full
+    add(request(2, 15));  // Entered last, but is older.
+    decode(9);            // 2 x 10 blocks for the next step: full.
     decode(1);
     batch->preempt([](const PrefillPiece&) { return false; });
     EXPECT_EQ(batch->running(), 1);
     FinishedResponses out;
     batch->withdraw({ResponseId(deadline_first ? 9 : 2)}, out);
-    EXPECT_EQ(batch->running(), 1);  // it was waiting
+    EXPECT_EQ(batch->running(), 1);  // It was waiting.
     EXPECT_EQ(batch->waiting(), 0);
   }
 }

@@ -1,5 +1,5 @@
-// The closed form of the simulated engine against a simulation that takes every decode step of
-// every response one by one.
+// Compares the closed form of the simulated engine with a simulation that takes every decode step
+// of every response.
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/weight_moves.hpp"
@@ -19,7 +19,7 @@ struct Finished {
   std::vector<actors::Segment> segments;
 };
 
-/// Written from the rules in batch.hpp and engine_cost.hpp, with none of its bookkeeping.
+/// Written from the rules in batch.hpp and engine_cost.hpp, without any of its data structures.
 class Naive {
  public:
   Naive(const actors::SimulationSettings& s, std::uint64_t seed, OnNewWeights on_new_weights)
@@ -96,7 +96,7 @@ class Naive {
     }
   }
 
-  /// What was sampled of it.
+  /// The tokens sampled so far.
   template <class Responses>
   void give_back(const Responses& responses, ResponseId id) {
     for (const Response& r : responses) {
@@ -132,7 +132,7 @@ class Naive {
     }
   }
 
-  /// With room for one more token of each.
+  /// Ensures space for one more token of each response.
   std::int64_t blocks_of(const std::vector<Response>& responses) const {
     const std::int64_t block = s_.config.rollout.block;
     std::map<std::uint64_t, std::int64_t> prompts;
@@ -215,7 +215,7 @@ class Naive {
   std::deque<PrefillPiece> pieces_;
 };
 
-/// Adds the responses parked on the host to `parked`.
+/// Adds responses that are parked in host memory to `parked`.
 void expect_the_same(const actors::SimulationSettings& s,
                      const std::vector<Scheduled>& messages,
                      std::uint64_t seed,
@@ -244,7 +244,7 @@ void expect_the_same(const actors::SimulationSettings& s,
   parked += naive.parked;
   EXPECT_EQ(counters.most_blocks, naive.most_blocks);
   EXPECT_LE(counters.most_blocks, counters.blocks);
-  // A nanosecond for each step at most, and what doubles lose over the steps.
+  // At most one nanosecond per step, and rounding errors of doubles over the steps.
   const double near = 1e-9 * static_cast<double>(naive.steps + naive.prefills) +
                       1e-12 * naive.finished.back().seconds;
   for (std::size_t i = 0; i < finished.size(); ++i) {
@@ -312,14 +312,14 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationWithPrefixes) {
     for (auto& item : m.items)
       item.prefix = Tokens(static_cast<std::int64_t>(random.below(20)));
   }
-  // A prefix is shorter than the response it belongs to.
+  // A prefix is shorter than its response.
   s.config.response.kind = actors::LengthKind::Histogram;
   s.config.response.weights = {0, 1, 1, 0, 1};
   s.config.response.width = Tokens(100);
   expect_the_same(s, arriving(messages, 0, 10, 6), 6, parked);
 }
 
-/// Work for 20 s, three new versions meanwhile, and responses that are cancelled.
+/// Work for 20 s, three new versions meanwhile, and canceled responses.
 std::vector<Scheduled> life(std::uint64_t seed) {
   auto messages = arriving(work(16, 8), 0, 20, seed);
   Random random(seed, "life");

@@ -25,7 +25,7 @@ actors::OutgoingMessage change(SwitchAction action) {
   return actors::outgoing(actors::Switch{action});
 }
 
-/// Staging and committing versions 1 to 3, two cancels, work all along.
+/// Stages and commits versions 1 to 3, cancels twice, with work throughout.
 std::vector<Scheduled> busy_life(std::uint64_t seed) {
   auto messages = arriving(work(20, 8), 0, 8, seed);
   for (std::uint64_t v = 1; v <= 3; ++v) {
@@ -96,7 +96,7 @@ TEST(SimulatedRollout, SaysTheSameWheneverItIsAsked) {
     EXPECT_EQ(once.all<actors::WeightsCommitted>().size(), 3U);
     for (const auto& answer : once.all<actors::WeightsCommitted>())
       EXPECT_EQ(answer.error, "");
-    // Whatever was not cancelled in time has ended.
+    // Everything that was not canceled in time has finished.
     std::set<ResponseId> missing;
     for (std::uint64_t r = 0; r < 160; ++r)
       missing.insert(ResponseId(r));
@@ -229,7 +229,7 @@ TEST(SimulatedRollout, OnSharedCardsAVersionBesideWeightsInUseComesByWayOfItsHos
 TEST(SimulatedRollout, GeneratesAsMuchWhileWeightsArrive) {
   auto s = small_engine();
   s.config.publication.mode = actors::PublicationMode::Broadcast;
-  s.rollout_cards = 400;  // 200 engines to be served: it takes a while.
+  s.rollout_cards = 400;  // 200 engines to serve, so staging is slow.
   World alone(s);
   alone.run(arriving(work(20, 8), 0, 8, 1));
   World staging(s);

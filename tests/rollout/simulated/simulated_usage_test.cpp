@@ -1,4 +1,4 @@
-// What a simulated rollout engine says that it used of its cards: flops, links, memory.
+// Resource use that a simulated rollout engine reports: FLOP, links, memory.
 #include "actors/simulation/role_layouts.hpp"
 #include "tests/rollout/simulated/simulated_world.hpp"
 
@@ -8,7 +8,7 @@
 namespace temper::rollout {
 namespace {
 
-/// Everything done, then stopped.
+/// Processes everything, then stops.
 actors::Usage usage_of(World& world, std::vector<Scheduled> messages) {
   messages.push_back(at(time_of(1e5), actors::Stop{}));
   world.run(messages);
@@ -25,8 +25,8 @@ double on_planes(const actors::Usage& usage) {
 }
 
 TEST(SimulatedRollout, CountsTheFlopsOfItsTokensAndNoneTwice) {
-  // Each token of a response meets what is before it and itself, each prompt its triangle; what a
-  // small cache makes it compute again does not count.
+  // Each token of a response attends to its predecessors and itself, each prompt to its triangle;
+  // tokens that are recomputed because of a small cache do not count.
   auto roomy = small_engine();
   auto tight = small_engine();
   limit_cache(tight, 3000);

@@ -1,5 +1,5 @@
-// A driver for one simulated rollout engine: messages at set times, everything it sends with the
-// time at which it did.
+// A driver for one simulated rollout engine: sends messages at set times, and records everything it
+// sends with its time.
 #pragma once
 
 #include "actors/protocol/counted.hpp"
@@ -42,7 +42,7 @@ inline actors::SimulationSettings small_engine() {
   return s;
 }
 
-/// The share with which a replica has room for about `tokens`.
+/// The KV share with which a replica holds about `tokens`.
 inline void limit_cache(actors::SimulationSettings& s, std::int64_t tokens) {
   s.config.rollout.kv_share = 1;
   s.config.rollout.kv_share =
@@ -91,7 +91,8 @@ class World {
   }
   World(const World&) = delete;
 
-  /// Messages of equal time in their order. Between events time is cut `cuts` times at random.
+  /// Delivers messages of equal time in order. Between events, time is divided `cuts` times at
+  /// random.
   void run(const std::vector<Scheduled>& messages, int cuts = 0) {
     Random random(99, "cuts");
     std::size_t next = 0;
@@ -164,7 +165,7 @@ inline std::vector<actors::CountedGenerate> work(std::uint64_t groups,
   return out;
 }
 
-/// That work at random times in [from, from + within), earliest first.
+/// That work, at random times in [from, from + within), earliest first.
 inline std::vector<Scheduled> arriving(const std::vector<actors::CountedGenerate>& messages,
                                        double from,
                                        double within,
@@ -178,14 +179,14 @@ inline std::vector<Scheduled> arriving(const std::vector<actors::CountedGenerate
   return out;
 }
 
-/// How long response r of a run of this seed is.
+/// Length of response r in a run with this seed.
 inline std::int64_t length_of(const actors::SimulationSettings& s,
                               ResponseId r,
                               std::uint64_t seed = 1) {
   return actors::Lengths(s.config.response, seed, actors::kResponseLengths).of(r.value()).count();
 }
 
-/// The order to stage this version.
+/// The message to stage this version.
 inline actors::StageWeights stage(std::uint64_t version) {
   actors::StageWeights m;
   m.weights.version = PolicyVersion(version);

@@ -1,5 +1,5 @@
-// Responses that were sampled under several versions: which policy their recorded log-probs are of,
-// against the reference engine under each version's weights.
+// Responses that were sampled with several versions: the policy of their recorded log-probs,
+// compared with the reference engine for each version's weights.
 #include "actors/policy/reference.hpp"
 #include "rollout/torch/engine.hpp"
 #include "tests/support/tiny_policy.hpp"
@@ -21,7 +21,7 @@ TorchEngineOptions mixed_options(OnNewWeights on_new_weights) {
   TorchEngineOptions o;
   o.model = tests::tiny_model();
   o.vocabulary = tests::kVocabulary;
-  o.end_tokens = {0};  // Never sampled but by chance: responses are long.
+  o.end_tokens = {0};  // Rarely sampled, so responses are long.
   o.sampling.max_new_tokens = Tokens(14);
   o.seed = 42;
   o.concurrency = 32;
@@ -35,7 +35,7 @@ void load(Engine& e, std::uint64_t version) {
   ASSERT_TRUE(e.commit(PolicyVersion(version)));
 }
 
-/// Two responses to each prompt.
+/// Two responses per prompt.
 GenerationRequest mixed_request(std::uint64_t id) {
   Random random(id / 2, "prompt");
   return {ResponseId(id), tests::random_tokens(random, 2 + (id / 2) % 5), {}};
@@ -68,8 +68,8 @@ void steps(Engine& e, int most, Responses& responses) {
   }
 }
 
-/// Largest difference between what was recorded and what its version's policy says, by version;
-/// counts tokens that follow ones of another version.
+/// Largest difference between recorded log-probs and those of their version's policy, by version;
+/// counts tokens that follow tokens of another version.
 struct Gaps {
   std::map<std::uint64_t, double> largest;
   int after_another = 0;
@@ -128,7 +128,7 @@ TEST(MixedVersions, AnInterruptedResponsesLogprobsAreThoseOfEachVersion) {
     EXPECT_LT(largest, 2e-5) << "version " << version;
 }
 
-/// Two commits while responses run; in between, some enter.
+/// Two commits while responses run; some responses enter between them.
 Responses with_commits(const TorchEngineOptions& o) {
   Responses responses;
   const auto e = make_torch_engine(o).value();
@@ -174,7 +174,7 @@ TEST(MixedVersions, RecomputingInPartsIsTheSame) {
 TEST(MixedVersions, RecomputingIsAPrefillOfWhatRunsWithEachPromptOnce) {
   const auto e = make_torch_engine(mixed_options(OnNewWeights::Recompute)).value();
   load(*e, 0);
-  // Two responses to a prompt of 4 tokens; after three decodes 6 positions of each are cached.
+  // Two responses to a prompt of 4 tokens; after three decodes, each has 6 cached positions.
   e->add({ResponseId(0), {2, 3, 4, 5}, {}});
   e->add({ResponseId(1), {2, 3, 4, 5}, {}});
   Responses responses;

@@ -178,7 +178,7 @@ TEST(TorchRollout, AWithdrawnResponseLeavesTheOthersAlone) {
   ASSERT_TRUE(e->step());
   const std::vector<ResponseId> leaving{ResponseId(0), ResponseId(2), ResponseId(7)};
   const auto parts = e->withdraw(leaving);
-  ASSERT_EQ(parts.size(), 2u) << "one at work and one that waited";
+  ASSERT_EQ(parts.size(), 2u) << "one running and one queued";
   for (const Generation& part : parts)
     EXPECT_EQ(part.finish, FinishReason::Interrupted);
   const Generations rest = run(*e);
@@ -241,7 +241,7 @@ TEST(TorchRollout, WhatCannotBeGeneratedFailsAlone) {
   ASSERT_EQ(all.size(), 5u);
   for (std::uint64_t id = 0; id < 3; ++id)
     EXPECT_EQ(all.at(id).finish, FinishReason::Failed);
-  EXPECT_EQ(all.at(3).finish, FinishReason::Length) << "its prefix is full already";
+  EXPECT_EQ(all.at(3).finish, FinishReason::Length) << "its prefix is already complete";
   EXPECT_FALSE(all.at(4).tokens.empty());
 }
 
@@ -265,14 +265,14 @@ TEST(TorchRollout, FreedMemoryIsReportedAndComesBack) {
   // 2 layers, 8 slots, 24 positions, keys and values of 2 heads of 4 floats.
   EXPECT_EQ(e->memory().kv, Bytes(2 * 8 * 24 * 2 * 8 * 4));
   e->add(request(1, 1));
-  EXPECT_FALSE(e->free_kv()) << "a response is in the engine";
+  EXPECT_FALSE(e->free_kv()) << "the engine is not idle";
   const Generation before = run(*e).at(1);
   ASSERT_TRUE(e->free_kv());
   ASSERT_TRUE(e->free_weights());
   EXPECT_EQ(e->memory().kv, Bytes(0));
   EXPECT_EQ(e->memory().weights, Bytes(0));
   e->add(request(1, 1));
-  EXPECT_FALSE(e->step()) << "nothing to step with";
+  EXPECT_FALSE(e->step()) << "no weights or no cache";
   e->interrupt();
   ASSERT_TRUE(e->allocate_kv());
   ASSERT_TRUE(e->stage(PolicyVersion(0), bytes_of(tests::tiny_image())));

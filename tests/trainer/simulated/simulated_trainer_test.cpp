@@ -94,8 +94,8 @@ TEST(UpdateCost, PackingTakesAwayTheAttentionBetweenSequences) {
   const sim_hw::Layout layout = actors::trainer_layout(s);
   const UpdateCost cost = UpdateModel(s)(std::vector<Tokens>(8 * 8, Tokens(1024)));
   EXPECT_EQ(cost.micro_batches, 8);  // One for each replica, eight sequences in it.
-  // On one stage every layer's attention runs forward, again, and backward:
-  //   8 sequences of 1024 instead of one of 8192.
+  // On one stage, the attention of every layer runs forward, again, and backward: 8 sequences of
+  // 1024 instead of one of 8192.
   const sim_hw::Device d = sim_hw::make_device(s.cluster);
   sim_hw::AttentionShape a;
   a.heads = static_cast<double>(s.model.heads) / 2;
@@ -249,7 +249,7 @@ TEST_F(Trainer, OffloadAndOnloadTakeTheirBytesOverTheHostLink) {
   EXPECT_EQ(switched[0].first, begin + off);
   EXPECT_EQ(switched[0].second.cost.duration, off);
   EXPECT_EQ(switched[1].first, begin + off + on);
-  // What leaves the device is its gradients; what the host gains is a copy of the weights.
+  // The device releases its gradients; the host gains a copy of the weights.
   const actors::SwitchCost& c = switched[0].second.cost;
   const auto all = [&](double per_device) { return actors::bytes_on(settings_, 8, per_device); };
   EXPECT_EQ(c.device_before, all(s.device.weights + s.device.gradients));
@@ -324,7 +324,7 @@ TEST(SimulatedTrainer, EqualCallsGiveEqualMessages) {
   EXPECT_EQ(trace(), trace());
 }
 
-// --- What it uses
+// --- Resource use
 
 actors::Usage last_usage(Driven& d) {
   EXPECT_TRUE(d.send(actors::Stop{}));

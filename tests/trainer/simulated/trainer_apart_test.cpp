@@ -1,4 +1,4 @@
-// A simulated trainer whose engines are in another cluster: it waits for the payloads of its batch.
+// A simulated trainer whose engines are in another cluster waits for the payloads of its batch.
 #include "sim_hw/network/hosts.hpp"
 #include "tests/support/simulated_drive.hpp"
 #include "trainer/simulated/trainer_actor.hpp"

@@ -88,7 +88,7 @@ TEST(TorchTrainer, RatioIsOneForSamplesOfTheCurrentPolicy) {
   EXPECT_NEAR(engine()->update(list).value().ratio_mean, 1.0, 1e-5);
 }
 
-/// A batch whose responses are numbered from 100 on.
+/// A batch whose response ids start at 100.
 std::vector<TrainSample> numbered_batch() {
   auto list = training_batch(3);
   for (std::size_t i = 0; i < list.size(); ++i)
@@ -205,7 +205,7 @@ TEST(TorchTrainer, OffloadAndOnloadAreExact) {
   EXPECT_EQ(moved->memory().optimizer, Bytes(0));
   EXPECT_EQ(moved->memory().gradients, Bytes(0));
   EXPECT_EQ(moved->memory().host, before.optimizer);
-  EXPECT_FALSE(moved->update(training_batch(2))) << "the optimizer is away";
+  EXPECT_FALSE(moved->update(training_batch(2))) << "the optimizer is offloaded";
   ASSERT_TRUE(moved->onload());
   ASSERT_TRUE(straight->update(training_batch(2)));
   ASSERT_TRUE(moved->update(training_batch(2)));

@@ -1,4 +1,4 @@
-// The step that the trainer engine makes under each algorithm, against one made of
+// Compares the step of the trainer engine for each algorithm with one from
 // tests/support/reference_loss.hpp, log-probs computed one response at a time, and AdamW.
 #include "actors/policy/adamw.hpp"
 #include "actors/policy/transformer.hpp"
@@ -21,8 +21,9 @@ using tests::ReferenceResponse;
 constexpr std::uint64_t kSeed = 5;
 constexpr Tokens kLongest{7};
 
-/// Steps so large that the proximal policy is not the current one at the second of two; no clip of
-/// the gradient and an epsilon of 1, so that a step's size counts, not only its sign.
+/// Steps large enough that the proximal policy differs from the current one in the second
+/// minibatch; no gradient clip and an epsilon of 1, so that the size of a step matters, not only
+/// its sign.
 AlgorithmConfig config() {
   AlgorithmConfig c;
   c.minibatches = 2;
@@ -54,7 +55,7 @@ std::vector<double> doubles(std::span<const float> floats) {
   return {floats.begin(), floats.end()};
 }
 
-/// The same update, the plain way.
+/// The same step, computed directly.
 class PlainTrainer {
  public:
   PlainTrainer(const AlgorithmConfig& config, const std::vector<TrainSample>& batch)
@@ -153,7 +154,7 @@ void expect_the_plain_step(const AlgorithmConfig& c) {
   EXPECT_NEAR(metrics.loss, plain.loss(), 1e-5 * (1 + std::abs(plain.loss())));
 }
 
-TEST(TorchTrainer, MakesTheStepOfEveryRow) {
+TEST(TorchTrainer, MatchesTheReferenceForEveryRow) {
   for (const AlgorithmRow& row : algorithm_table()) {
     SCOPED_TRACE(name_of(row.name));
     AlgorithmConfig c = config();
@@ -163,7 +164,7 @@ TEST(TorchTrainer, MakesTheStepOfEveryRow) {
   }
 }
 
-TEST(TorchTrainer, MakesTheStepOfEveryObjective) {
+TEST(TorchTrainer, MatchesTheReferenceForEveryObjective) {
   for (const auto& [objective, name] : EnumNames<Objective>::value) {
     for (const WeightMode mode : {WeightMode::Clamp, WeightMode::Mask}) {
       SCOPED_TRACE(name);
@@ -187,13 +188,13 @@ TEST(TorchTrainer, StepsDifferentlyUnderEachObjective) {
       double difference = 0;
       for (std::size_t i = 0; i < all[k].size(); ++i)
         difference = std::max(difference, std::abs(static_cast<double>(all[k][i] - all.back()[i])));
-      EXPECT_GT(difference, 1e-3) << name << " against the objective before it by "
+      EXPECT_GT(difference, 1e-3) << name << " differs from the previous objective by "
                                   << all.size() - 1 - k;
     }
   }
 }
 
-TEST(TorchTrainer, ReportsWhatStalenessDid) {
+TEST(TorchTrainer, ReportsStalenessMetrics) {
   AlgorithmConfig c = config();
   c.minibatches = 1;
   c.objective = Objective::Decoupled;
@@ -214,20 +215,19 @@ TEST(TorchTrainer, ReportsWhatStalenessDid) {
   EXPECT_NEAR(m.log_ratio, 0.1, 1e-5);
   EXPECT_NEAR(m.behaviour_weight, std::exp(0.1), 1e-5);
   EXPECT_EQ(m.capped_fraction, 0);
-  EXPECT_EQ(m.clip_fraction, 0) << "the one minibatch is at the proximal policy";
+  EXPECT_EQ(m.clip_fraction, 0) << "the only minibatch is at the proximal policy";
   c.behaviour_weight_cap = 1.05;
   m = engine_of(c)->update(batch).value();
   EXPECT_EQ(m.capped_fraction, 1);
-  EXPECT_EQ(m.behaviour_weight, 0) << "left out";
+  EXPECT_EQ(m.behaviour_weight, 0) << "masked";
 }
 
-/// What is not sampled and at the end changes nothing: every algorithm trains as if it was not
-/// there.
-TEST(LossMask, ATailThatWasNotSampledIsAsGoodAsNone) {
+/// Unsampled tokens at the end have no effect: every algorithm trains as without them.
+TEST(LossMask, AnUnsampledTailHasNoEffect) {
   for (const auto& [name, text] : EnumNames<AlgorithmName>::value) {
     AlgorithmConfig algorithm = config();
     algorithm.name = name;
-    algorithm.overlong_buffer = Tokens(0);  // It looks at whole lengths.
+    algorithm.overlong_buffer = Tokens(0);  // It depends on the total length.
     const std::vector<TrainSample> batch = tests::training_batch(2);
     std::vector<TrainSample> longer = batch;
     for (TrainSample& s : longer) {
@@ -252,7 +252,7 @@ TEST(LossMask, ATailThatWasNotSampledIsAsGoodAsNone) {
   }
 }
 
-TEST(LossMask, WhatIsNotSampledIsSeenByWhatFollows) {
+TEST(LossMask, LaterTokensAttendToUnsampledOnes) {
   std::vector<TrainSample> batch = tests::training_batch(2);
   for (TrainSample& s : batch) {
     s.mask.assign(s.response.size(), 1);
@@ -270,7 +270,7 @@ TEST(LossMask, WhatIsNotSampledIsSeenByWhatFollows) {
   EXPECT_NE(weights_of(*one), weights_of(*two));
 }
 
-TEST(LossMask, OneOfAnotherLengthOrWithoutASampledTokenIsRefused) {
+TEST(LossMask, RejectsAWrongLengthAndAMaskWithoutSampledTokens) {
   std::vector<TrainSample> batch = tests::training_batch(2);
   batch[1].mask.assign(batch[1].response.size() + 1, 1);
   const auto longer = engine_of(config())->update(batch);

@@ -1,4 +1,4 @@
-// Gradients that are computed before their batch is whole: the update is the same.
+// Gradients that are computed before their batch is complete do not change the step.
 #include "core/msgpack.hpp"
 #include "core/temporary_folder.hpp"
 #include "tests/support/tiny_policy.hpp"
@@ -15,7 +15,7 @@ namespace {
 using tests::kVocabulary;
 using tests::training_batch;
 
-constexpr std::size_t kResponses = 4;  // Of a group of training_batch().
+constexpr std::size_t kResponses = 4;  // Per group of training_batch().
 
 TorchEngineOptions prepare_options(AlgorithmName name = AlgorithmName::Grpo) {
   TorchEngineOptions o;
@@ -77,8 +77,8 @@ INSTANTIATE_TEST_SUITE_P(Algorithms,
                          testing::ValuesIn(names(false)),
                          [](const auto& p) { return std::string(name_of(p.param)); });
 
-/// Each group fills a micro-batch, so that the same passes add up in the same order.
-TEST_P(PreparedGradientsOf, MakeTheSameUpdateToTheBitWhereTheirOrderIsKept) {
+/// Each group fills a micro-batch, so that the same passes are summed in the same order.
+TEST_P(PreparedGradientsOf, GiveTheSameStepBitForBitInTheSameOrder) {
   TorchEngineOptions o = prepare_options(GetParam());
   o.algorithm.micro_batch_tokens = Tokens(1);
   const auto plain = prepare_engine(o), prepared = prepare_engine(o);
@@ -93,7 +93,7 @@ TEST_P(PreparedGradientsOf, MakeTheSameUpdateToTheBitWhereTheirOrderIsKept) {
   }
 }
 
-TEST_P(PreparedGradientsOf, MakeTheSameUpdateInAnyOrder) {
+TEST_P(PreparedGradientsOf, GiveTheSameStepInAnyOrder) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     const auto plain = prepare_engine(prepare_options(GetParam())),
                prepared = prepare_engine(prepare_options(GetParam()));
@@ -107,7 +107,7 @@ TEST_P(PreparedGradientsOf, MakeTheSameUpdateInAnyOrder) {
   }
 }
 
-TEST(PreparedGradients, OfAWholeBatchLeaveTheUpdateItsStepAlone) {
+TEST(PreparedGradients, OfTheWholeBatchLeaveOnlyTheOptimizerStep) {
   const auto plain = prepare_engine(), prepared = prepare_engine();
   const auto batch = training_batch(1);
   ASSERT_TRUE(prepared->prepare(batch));
@@ -116,7 +116,7 @@ TEST(PreparedGradients, OfAWholeBatchLeaveTheUpdateItsStepAlone) {
   EXPECT_EQ(prepared->weights().value(), plain->weights().value());
 }
 
-TEST(PreparedGradients, AreRefusedWhereAdvantagesDependOnTheWholeBatch) {
+TEST(PreparedGradients, AreRejectedIfAdvantagesDependOnTheWholeBatch) {
   EXPECT_EQ(names(true), (std::vector{AlgorithmName::Ppo, AlgorithmName::ReinforcePp}));
   const auto batch = training_batch(1);
   for (const AlgorithmName name : names(true))
@@ -127,7 +127,7 @@ TEST(PreparedGradients, AreRefusedWhereAdvantagesDependOnTheWholeBatch) {
   EXPECT_FALSE(prepare_engine(several)->prepare(groups(batch, 0, 1)));
 }
 
-TEST(PreparedGradients, AreThoseOfTheirUpdateAloneWhateverBecomesOfIt) {
+TEST(PreparedGradients, AreDroppedAfterTheirStepInAnyCase) {
   const auto plain = prepare_engine(), prepared = prepare_engine();
   const auto first = training_batch(1), second = training_batch(2);
   ASSERT_TRUE(prepared->prepare(groups(first, 0, 2)));
@@ -141,7 +141,7 @@ TEST(PreparedGradients, AreThoseOfTheirUpdateAloneWhateverBecomesOfIt) {
   EXPECT_EQ(prepared->weights().value(), plain->weights().value());
 }
 
-TEST(PreparedGradients, AreOfAGroupOnce) {
+TEST(PreparedGradients, AreComputedOncePerGroup) {
   const auto prepared = prepare_engine(), plain = prepare_engine();
   const auto batch = training_batch(1);
   ASSERT_TRUE(prepared->prepare(groups(batch, 0, 2)));
@@ -149,12 +149,12 @@ TEST(PreparedGradients, AreOfAGroupOnce) {
   auto broken = training_batch(1);
   broken[2 * kResponses].behaviour_logprobs.pop_back();
   EXPECT_FALSE(prepared->prepare(groups(broken, 2, 1)));
-  ASSERT_TRUE(prepared->update(batch)) << "what was refused left nothing";
+  ASSERT_TRUE(prepared->update(batch)) << "a rejected batch leaves no state";
   ASSERT_TRUE(plain->update(batch));
   EXPECT_LE(difference(*prepared, *plain), 1e-6);
 }
 
-TEST(PreparedGradients, KeepTheOptimizerOnTheCardUntilTheirUpdate) {
+TEST(PreparedGradients, KeepTheOptimizerOnTheDeviceUntilTheirStep) {
   const auto prepared = prepare_engine();
   const auto batch = training_batch(1);
   ASSERT_TRUE(prepared->prepare(groups(batch, 0, 1)));
@@ -164,10 +164,10 @@ TEST(PreparedGradients, KeepTheOptimizerOnTheCardUntilTheirUpdate) {
             "offload: gradients are prepared for the next step (1 groups)");
   ASSERT_TRUE(prepared->update(batch));
   ASSERT_TRUE(prepared->offload());
-  EXPECT_FALSE(prepared->prepare(groups(batch, 0, 1))) << "the optimizer is away";
+  EXPECT_FALSE(prepared->prepare(groups(batch, 0, 1))) << "the optimizer is offloaded";
 }
 
-TEST(PreparedGradients, AreNotOfWhatIsLoadedAfterThem) {
+TEST(PreparedGradients, AreDroppedByALoad) {
   const TemporaryFolder folder = TemporaryFolder::create("temperprepare-").value();
   const auto prepared = prepare_engine(), plain = prepare_engine();
   const auto batch = training_batch(1);
