@@ -123,7 +123,7 @@ class Engine {
   virtual PolicyVersion version() const = 0;
   /// A restarted orchestrator resumes from a checkpoint: drops all responses and what is
   /// staged, keeps the rest; the next commit may be an older version. False: not supported.
-  virtual bool begin_anew() { return false; }
+  virtual bool reset_for_resume() { return false; }
 
   /// Release and allocate memory for a role switch. Both require: load() == 0.
   virtual Status free_kv() = 0;

@@ -48,7 +48,7 @@ bool RolloutRole::rejoin(const actors::Welcome&) {
   chunks_.reset();
   leases_.clear();
   activity_.forget();
-  return engine_->begin_anew();
+  return engine_->reset_for_resume();
 }
 
 void RolloutRole::generate(actors::Generate work) {

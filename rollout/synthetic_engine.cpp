@@ -98,7 +98,7 @@ Status SyntheticEngine::commit(PolicyVersion version) {
   return {};
 }
 
-bool SyntheticEngine::begin_anew() {
+bool SyntheticEngine::reset_for_resume() {
   static_cast<void>(interrupt());
   const MutexLock lock(staging_);
   staged_.reset();

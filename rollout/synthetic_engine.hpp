@@ -38,7 +38,7 @@ class SyntheticEngine final : public Engine {
   Status stage(PolicyVersion version, std::span<const std::byte> weights) override;
   Status commit(PolicyVersion version) override;
   PolicyVersion version() const override { return version_; }
-  bool begin_anew() override;
+  bool reset_for_resume() override;
   Status free_kv() override;
   Status allocate_kv() override;
   Status free_weights() override;

@@ -28,13 +28,13 @@ class FolderScan {
  public:
   explicit FolderScan(const fs::path& root) : best(root), run_dir_(root) {}
 
-  Status all() {
-    look_at_inputs();
-    TEMPER_TRY_STATUS(look_at_log());
-    look_at_checkpoints();
-    look_at_best();
-    look_at_outputs();
-    look_at_rest();
+  Status scan_all() {
+    scan_inputs();
+    TEMPER_TRY_STATUS(scan_log());
+    scan_checkpoints();
+    scan_best();
+    scan_outputs();
+    scan_rest();
     std::ranges::sort(files, {}, &CheckedFile::name);
     return {};
   }
@@ -52,7 +52,7 @@ class FolderScan {
     files.push_back({std::move(name), state, std::move(what)});
   }
   /// Checks one file that a manifest in `folder` names.
-  bool look_at(const fs::path& folder, const FileSum& sum) {
+  bool check_listed_file(const fs::path& folder, const FileSum& sum) {
     const Status whole = check_file(folder, sum);
     const fs::path path = folder / sum.name;
     add(path.lexically_relative(run_dir_.root()).string(),
@@ -66,7 +66,7 @@ class FolderScan {
     return error.code == ErrorCode::NotFound ? FileState::Missing : FileState::Damaged;
   }
 
-  void look_at_inputs() {
+  void scan_inputs() {
     const auto manifest = read_manifest(run_dir_.file(kInputsManifest));
     inputs_whole = manifest.has_value();
     add(std::string(kInputsManifest),
@@ -79,7 +79,7 @@ class FolderScan {
           check_file(run_dir_.root(), {std::string(kNextConfig), sum.bytes, sum.hash}))
         add(sum.name, FileState::Whole);  // The next resume or repair renames it.
       else
-        inputs_whole = look_at(run_dir_.root(), sum) && inputs_whole;
+        inputs_whole = check_listed_file(run_dir_.root(), sum) && inputs_whole;
     }
   }
 
@@ -97,7 +97,7 @@ class FolderScan {
     }
   }
 
-  Status look_at_log() {
+  Status scan_log() {
     HistoryReader reader(run_dir_.checkpoints());
     TEMPER_TRY(log,
                scan_event_log(run_dir_.file("events.log"),
@@ -131,7 +131,7 @@ class FolderScan {
                              : FileState::Whole;
   }
 
-  void look_at_checkpoints() {
+  void scan_checkpoints() {
     for (const FoundCheckpoint& found : run_dir_.checkpoints().find()) {
       const std::string name = "checkpoints/" + found.folder.filename().string();
       const auto manifest = read_manifest(found.folder / kFolderManifest);
@@ -148,13 +148,13 @@ class FolderScan {
               ? ""
               : fmt::format("events.log has no checkpoint at record {}", found.mark->sequence));
       for (const FileSum& sum : manifest->files)
-        look_at(found.folder, sum);
+        check_listed_file(found.folder, sum);
     }
-    look_for_checkpoint();
+    find_missing_checkpoint();
   }
   /// Reports a missing checkpoint if the log has some, but none exists or was moved aside. A
   /// checkpoint that was just being saved may be missing.
-  void look_for_checkpoint() {
+  void find_missing_checkpoint() {
     if (saved_.empty() || (saved_.size() == 1 && saved_.begin()->first + 1 >= log.records))
       return;
     std::error_code error;
@@ -175,7 +175,7 @@ class FolderScan {
                     saved_.size()));
   }
 
-  void look_at_best() {
+  void scan_best() {
     const fs::path folder = run_dir_.file(kBestFolder);
     const std::string own = fmt::format("{}/{}", kBestFolder, kFolderManifest);
     const BestVerdict verdict = best.verify();
@@ -191,13 +191,13 @@ class FolderScan {
         verdict.state == BestState::Void ? verdict.what : "");
     bool whole = true;
     for (const FileSum& sum : manifest->files)
-      whole = look_at(folder, sum) && whole;
+      whole = check_listed_file(folder, sum) && whole;
     if (verdict.state == BestState::Damaged && whole)  // A file that its manifest does not name.
       add(fmt::format("{}/{}", kBestFolder, kBestFile), FileState::Damaged, verdict.what);
   }
 
   /// Compares the certificates with the log, because no manifest covers them yet.
-  void look_at_outputs_of_a_run_that_goes_on() {
+  void check_outputs_of_unfinished_run() {
     const auto wrong =
         audit_certificates(run_dir_.file(kCertificateFile), auditor_.batches(), auditor_.report());
     outputs_whole = wrong.empty() && !finish;
@@ -209,10 +209,10 @@ class FolderScan {
     if (finish)
       add(std::string(kOutputsManifest), FileState::Missing, "a finished run must have it");
   }
-  void look_at_outputs() {
+  void scan_outputs() {
     const auto sealed = read_outputs_manifest(run_dir_.root(), log);
     if (sealed && !*sealed)
-      return look_at_outputs_of_a_run_that_goes_on();
+      return check_outputs_of_unfinished_run();
     const auto wrong = check_outputs(run_dir_.root(), log);
     outputs_whole = wrong.empty();
     add(std::string(kOutputsManifest),
@@ -221,7 +221,7 @@ class FolderScan {
     if (!sealed)
       return;
     for (const FileSum& sum : (*sealed)->files)
-      look_at(run_dir_.root(), sum);
+      check_listed_file(run_dir_.root(), sum);
     // The log of a finished run must end where the run did.
     const std::string last =
         log_file(run_dir_.file("events.log"), log.end.file).filename().string();
@@ -232,7 +232,7 @@ class FolderScan {
   }
 
   /// Lists the files that nothing certifies.
-  void look_at_rest() {
+  void scan_rest() {
     std::error_code error;
     for (fs::recursive_directory_iterator it(run_dir_.root(), error), end; !error && it != end;
          it.increment(error)) {
@@ -286,7 +286,7 @@ Status mend_run(const RunDir& run_dir, std::vector<std::string>& said) {
 }
 
 /// Determines from where the run could be resumed now.
-void say_what_is_next(const RunDir& run_dir, const FolderScan& scan, FsckReport& report) {
+void report_resume_point(const RunDir& run_dir, const FolderScan& scan, FsckReport& report) {
   if (!scan.inputs_whole) {
     report.next =
         "the run cannot be resumed, because its inputs are damaged; restore them from a copy";
@@ -400,12 +400,12 @@ Result<FsckReport> check_run(const fs::path& run, Repair repair) {
     TEMPER_TRY(const RunLock lock, run_dir.lock());
     TEMPER_TRY_STATUS(mend_run(run_dir, report.repaired));
     FolderScan broken(run);
-    TEMPER_TRY_STATUS(broken.all());
+    TEMPER_TRY_STATUS(broken.scan_all());
     TEMPER_TRY_STATUS(repair_run(run_dir, broken, report.repaired));
   }
   FolderScan scan(run);
-  TEMPER_TRY_STATUS(scan.all());
-  say_what_is_next(run_dir, scan, report);
+  TEMPER_TRY_STATUS(scan.scan_all());
+  report_resume_point(run_dir, scan, report);
   report.files = std::move(scan.files);
   return report;
 }

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Size limit: all bits of this many bytes can be tried in seconds.
+/// Size limit: scan_all bits of this many bytes can be tried in seconds.
 constexpr std::size_t kMostBytes = std::size_t{1} << 16;
 
 /// Flips the one bit in the first `among` bytes that makes `is_right` true. If there is none,

@@ -1,6 +1,6 @@
-// Repairs single-bit errors. If a hash says what bytes should be and one bit is wrong, trying all
-// bits finds the one that makes the hash match. The probability of a wrong match is that of a hash
-// collision.
+// Repairs single-bit errors. If a hash says what bytes should be and one bit is wrong, trying
+// scan_all bits finds the one that makes the hash match. The probability of a wrong match is that
+// of a hash collision.
 #pragma once
 
 #include "core/manifest.hpp"

@@ -4,10 +4,11 @@
 
 namespace temper::orchestrator {
 
-/// What it tells of evaluations.
+/// Handles the events and commands of evaluations.
 void RunMetrics::feed_evaluation(const Record& record) {
   if (const auto* resumed = std::get_if<event::Resumed>(&record.event)) {
-    std::erase_if(evaluations_, [&](const EvaluationResult& e) { return e.sequence > resumed->sequence; });
+    std::erase_if(evaluations_,
+                  [&](const EvaluationResult& e) { return e.sequence > resumed->sequence; });
     evaluating_.reset();
   }
   for (const Command& command : record.commands) {

@@ -160,7 +160,8 @@ Result<Chain> chain_of(const std::filesystem::path& first) {
 
 Result<LoadedConfig> read_config(const std::filesystem::path& given,
                                  std::span<const std::string> sets) {
-  const std::string without = "~" + std::string(kExtends);  // they are there, one below the other
+  const std::string without =
+      "~" + std::string(kExtends);  // "~KEY" removes a key: the chain is resolved here.
   std::vector<std::string> layers;
   const auto lay = [&](auto file, auto end) {
     for (; file != end; ++file)

@@ -161,7 +161,7 @@ class Auditor {
 
   /// Voids everything the actor holds, because its process ends.
   void forget(ActorId actor);
-  void forget_leases_of_none();
+  void drop_empty_leases();
   void violation(const std::string& what);
   void note(const EvaluationAudit::Violations& violations);
   /// The largest age that the staleness rule allows; none: any.

@@ -204,12 +204,12 @@ void Auditor::on_command(const command::Release& c) {
                                      : state_.filtered);
   state_.outstanding.erase(it);
   if (c.outcome != Outcome::Filtered)
-    forget_leases_of_none();
+    drop_empty_leases();
 }
 
 /// A lease whose groups were all released has no effect any more, and may never be answered. Other
 /// leases keep their responses, because a judge names them by index.
-void Auditor::forget_leases_of_none() {
+void Auditor::drop_empty_leases() {
   std::erase_if(state_.leases, [&](const auto& l) {
     return l.first != state_.updating && std::ranges::none_of(l.second.responses, [&](auto r) {
              return state_.outstanding.contains(group_of(r));

@@ -33,7 +33,7 @@ bool is_set_aside(const fs::path& run_dir) {
 BestInLog::BestInLog(fs::path run_dir) : run_dir_(std::move(run_dir)) {
   const auto seek = [&](const fs::path& folder) {
     if (const auto mark = mark_in(folder))
-      sought_.insert(mark->sequence);
+      checkpoint_records_.insert(mark->sequence);
   };
   for (const std::string_view folder : {kBestFolder, kBestCandidate, kBestReplaced})
     seek(run_dir_ / folder);
@@ -43,8 +43,8 @@ BestInLog::BestInLog(fs::path run_dir) : run_dir_(std::move(run_dir)) {
 }
 
 void BestInLog::feed(const Record& record, const LogPosition& behind) {
-  if (sought_.contains(record.sequence))
-    told_[record.sequence] = behind;
+  if (checkpoint_records_.contains(record.sequence))
+    positions_[record.sequence] = behind;
   // The request of the previous record was carried out, unless the process was killed or gave up.
   if (due_ && saved_.contains(*due_) && !std::holds_alternative<event::Aborted>(record.event) &&
       !std::holds_alternative<event::Resumed>(record.event))
@@ -71,8 +71,8 @@ void BestInLog::feed(const Record& record, const LogPosition& behind) {
 }
 
 bool BestInLog::tells_of(const CheckpointMark& mark) const {
-  const auto told = told_.find(mark.sequence);
-  return told != told_.end() && told->second == mark.log;
+  const auto told = positions_.find(mark.sequence);
+  return told != positions_.end() && told->second == mark.log;
 }
 
 const command::Evaluated* BestInLog::evaluation_of(PolicyVersion version) const {
@@ -115,7 +115,7 @@ BestVerdict BestInLog::verify(const fs::path& folder) const {
                                mark->version));
   }
   // A checkpoint that did not exist when reading the log began belongs to a run in progress.
-  if (sought_.contains(mark->sequence) && !tells_of(*mark)) {
+  if (checkpoint_records_.contains(mark->sequence) && !tells_of(*mark)) {
     return {
         BestState::Void,
         *mark,

@@ -67,8 +67,9 @@ class BestInLog {
                             PolicyVersion version) const;
 
   std::filesystem::path run_dir_;
-  std::set<std::uint64_t> sought_;  ///< Records at which checkpoints were saved, from manifests.
-  std::map<std::uint64_t, LogPosition> told_;                     ///< Their positions in the log.
+  std::set<std::uint64_t>
+      checkpoint_records_;  ///< Records at which checkpoints were saved, from manifests.
+  std::map<std::uint64_t, LogPosition> positions_;                ///< Their positions in the log.
   std::multimap<PolicyVersion, command::Evaluated> evaluations_;  ///< Those marked as best.
   std::optional<PolicyVersion> last_;
   bool keeps_ = false;                 ///< The run keeps its best version, and is not simulated.

@@ -200,7 +200,7 @@ Status undo_unrecorded_changes(const RunDir& run_dir) {
 }
 
 /// Repairs what can be repaired before a resume, and reports it and the changed settings on stderr.
-Status set_right(const RunDir& run_dir, RunPlan& plan) {
+Status repair_for_resume(const RunDir& run_dir, RunPlan& plan) {
   TEMPER_TRY_STATUS(run_dir.settle_inputs());
   TEMPER_TRY_STATUS(run_dir.check_inputs());
   TEMPER_TRY_STATUS(undo_unrecorded_changes(run_dir));
@@ -221,7 +221,7 @@ Status set_right(const RunDir& run_dir, RunPlan& plan) {
 }
 
 /// Moves a run aside that failed before its first step: there is nothing to resume.
-Status make_room(const RunPlan& plan) {
+Status set_failed_run_aside(const RunPlan& plan) {
   const RunDir run_dir(plan.run_dir);
   const fs::path log = run_dir.file("events.log");
   if (!fs::exists(log) || !is_stillborn(log))
@@ -246,7 +246,7 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signa
   const RunDir run_dir(plan.run_dir);
   const bool from_start = plan.from == RunPlan::From::Start;
   if (from_start) {
-    TEMPER_TRY_STATUS(make_room(plan));
+    TEMPER_TRY_STATUS(set_failed_run_aside(plan));
     TEMPER_TRY_STATUS(run_dir.create());
   }
   TEMPER_TRY(RunLock lock, run_dir.lock());
@@ -260,7 +260,7 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signa
         write_file_atomically(run_dir.file("config.yaml"), to_yaml(plan.pipeline.config)));
   }
   if (!from_start) {
-    TEMPER_TRY_STATUS(set_right(run_dir, plan));
+    TEMPER_TRY_STATUS(repair_for_resume(run_dir, plan));
     return lock;
   }
   if (plan.make_base)

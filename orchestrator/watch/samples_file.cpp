@@ -83,8 +83,7 @@ bool SamplesFile::keeps(GroupId group) const {
   return static_cast<double>(drawn_for(group)) < config_.share * kOne;
 }
 
-bool SamplesFile::stands_for_its_update(const ReleasedGroup& group,
-                                        const RunMetrics& metrics) const {
+bool SamplesFile::represents_its_step(const ReleasedGroup& group, const RunMetrics& metrics) const {
   if (config_.share == 0 || group.release.outcome != Outcome::Trained)
     return false;
   const std::uint64_t drawn = drawn_for(group.release.group);
@@ -94,7 +93,7 @@ bool SamplesFile::stands_for_its_update(const ReleasedGroup& group,
 }
 
 Status SamplesFile::add(const ReleasedGroup& group, const RunMetrics& metrics) {
-  if (!keeps(group.release.group) && !stands_for_its_update(group, metrics))
+  if (!keeps(group.release.group) && !represents_its_step(group, metrics))
     return {};
   Sample s = sample_of(group, metrics);
   std::string lines;

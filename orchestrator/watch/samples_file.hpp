@@ -104,7 +104,7 @@ class SamplesFile {
 
  private:
   /// Whether a step would have no sample without this group, and the group is the one to keep.
-  bool stands_for_its_update(const ReleasedGroup& group, const RunMetrics& metrics) const;
+  bool represents_its_step(const ReleasedGroup& group, const RunMetrics& metrics) const;
   Status append(const std::string& lines);
   Status drop(const std::filesystem::path& path, const std::vector<VoidTime>& times);
 

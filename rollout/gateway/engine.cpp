@@ -96,7 +96,7 @@ class GatewayEngine final : public AgentEngine {
   const AgentFigures& figures() const override { return figures_; }
 
  private:
-  void hand_out();
+  void assign_episodes();
   void answer_calls(Duration patience);
   void answer(const GatewayCall& call);
   Status ask(Episode& episode, GatewayRoute route, const GatewayCall& call);
@@ -107,8 +107,8 @@ class GatewayEngine final : public AgentEngine {
                     episode.row.prompt().size() + row);
   }
   void settle(const Generation& turn);
-  void hear_agents();
-  void hear(std::size_t agent, const std::string& line);
+  void read_agents();
+  void read_line(std::size_t agent, const std::string& line);
   void end(Episode& episode, const json& said);
   void fail(ResponseId id, std::string_view why);
   void forget(ResponseId id, std::string_view why);
@@ -152,7 +152,7 @@ void GatewayEngine::add(GenerationRequest request) {
 }
 
 /// Assigns unassigned episodes, each to the process that has fewest.
-void GatewayEngine::hand_out() {
+void GatewayEngine::assign_episodes() {
   for (auto& [id, episode] : episodes_) {
     if (episode.agent)
       continue;
@@ -175,8 +175,8 @@ void GatewayEngine::hand_out() {
 }
 
 Result<StepResult> GatewayEngine::step() {
-  hand_out();
-  hear_agents();
+  assign_episodes();
+  read_agents();
   answer_calls(engine_->load() > 0 || !settled_.empty() ? Duration(0) : kPatience);
   check_deadlines();
   StepResult result;
@@ -244,7 +244,7 @@ Status GatewayEngine::ask(Episode& episode, GatewayRoute route, const GatewayCal
         "no space for another token: the row has reached the limit of sampling.max_new_tokens and "
         "model.context, tool output included"};
   }
-  TEMPER_TRY_STATUS(episode.row.go_to(context, engine_->version()));
+  TEMPER_TRY_STATUS(episode.row.move_to(context, engine_->version()));
   episode.row.show(text);
   ++episode.turns;
   episode.ticket = call.ticket;
@@ -280,12 +280,12 @@ void GatewayEngine::settle(const Generation& turn) {
 
 // --- Agents
 
-void GatewayEngine::hear_agents() {
+void GatewayEngine::read_agents() {
   const Time now = clock_->now();
   for (std::size_t i = 0; i < agents_.size(); ++i) {
     Agent& agent = agents_[i];
     for (const std::string& line : agent.process.advance())
-      hear(i, line);
+      read_line(i, line);
     if (const auto how = agent.process.ended()) {
       log_.warning("agent ended", {{"how", *how}, {"episodes", agent.episodes}});
       std::vector<ResponseId> lost;
@@ -309,7 +309,7 @@ void GatewayEngine::hear_agents() {
 }
 
 /// {"episode": ..., "reward": ..., "counts": {...}} or {"episode": ..., "error": "..."}
-void GatewayEngine::hear(std::size_t agent, const std::string& line) {
+void GatewayEngine::read_line(std::size_t agent, const std::string& line) {
   const json said = parse_json(line);
   const json session = said.is_object() ? said.value("episode", json()) : json();
   if (!session.is_string()) {

@@ -12,7 +12,7 @@ std::vector<std::int32_t> EpisodeRow::context() const {
   return all;
 }
 
-Status EpisodeRow::go_to(std::span<const std::int32_t> context, PolicyVersion version) {
+Status EpisodeRow::move_to(std::span<const std::int32_t> context, PolicyVersion version) {
   if (context.size() < prompt_.size() ||
       !std::ranges::equal(context.first(prompt_.size()), prompt_)) {
     return invalid_input(

@@ -45,7 +45,7 @@ class EpisodeRow {
 
   /// Makes `context` the row. `version`: current version of the engine. Error: the context does not
   /// begin with the prompt.
-  Status go_to(std::span<const std::int32_t> context, PolicyVersion version);
+  Status move_to(std::span<const std::int32_t> context, PolicyVersion version);
   /// Appends a turn that was sampled after the row.
   void add(const Generation& turn);
   /// Sets the text of prompt and row.

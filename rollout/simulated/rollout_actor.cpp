@@ -85,7 +85,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   begin(Operation::Loading,
         now,
         from_seconds(settings_.colocated ? 0 : actors::load_seconds(fabric, memory)));
-  next_word_ = next_change();
+  next_message_ = next_change();
   return {};
 }
 
@@ -107,7 +107,7 @@ std::optional<Time> SimulatedRollout::next_change() const {
 
 /// Steps end without a message as long as the engine does not become idle; then the next message is
 /// the next report, or that new weights are staged.
-std::optional<Time> SimulatedRollout::compute_next_word() {
+std::optional<Time> SimulatedRollout::compute_next_message() {
   const std::optional<Time> next = next_change();
   if (operation_ != Operation::Prefill && operation_ != Operation::Decode)
     return next;
@@ -131,21 +131,21 @@ std::optional<Time> SimulatedRollout::compute_next_word() {
 }
 
 Status SimulatedRollout::advance(Time now, actors::Outbox& out) {
-  go_through(now, out);
-  next_word_ = compute_next_word();
+  run_until(now, out);
+  next_message_ = compute_next_message();
   return {};
 }
 
-void SimulatedRollout::go_through(Time now, actors::Outbox& out) {
+void SimulatedRollout::run_until(Time now, actors::Outbox& out) {
   while (const auto next = next_change()) {
     if (*next > now)
       break;
     now_ = std::max(now_, *next);
     if (operation_ != Operation::None && ends_ <= now_) {
       finish(now_, out);
-      go_on(now_, out);
+      start_next(now_, out);
     } else if (operation_ == Operation::None && !inbox_.empty()) {
-      go_on(now_, out);
+      start_next(now_, out);
     } else if (staging_until_ && *staging_until_ <= now_) {
       staging_until_.reset();
       staged_ = staging_;
@@ -166,7 +166,7 @@ void SimulatedRollout::go_through(Time now, actors::Outbox& out) {
 Status SimulatedRollout::on_message(const actors::IncomingMessage& message,
                                     Time now,
                                     actors::Outbox& out) {
-  go_through(now, out);
+  run_until(now, out);
   const auto keep = [&](auto work) {
     inbox_.emplace_back(std::move(work));
     cut(now);
@@ -273,7 +273,7 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
 }
 
 /// At the end of a step: handles messages, then starts the next step.
-void SimulatedRollout::go_on(Time now, actors::Outbox& out) {
+void SimulatedRollout::start_next(Time now, actors::Outbox& out) {
   while (!inbox_.empty() && operation_ == Operation::None) {
     Control work = std::move(inbox_.front());
     inbox_.pop_front();

@@ -60,7 +60,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   Status start(Time now, actors::Outbox& out) override;
   Status on_message(const actors::IncomingMessage& message, Time now, actors::Outbox& out) override;
   Status advance(Time now, actors::Outbox& out) override;
-  std::optional<Time> next_event() const override { return next_word_; }
+  std::optional<Time> next_event() const override { return next_message_; }
 
   struct Counters {
     std::int64_t decode_steps = 0;
@@ -87,13 +87,13 @@ class SimulatedRollout final : public actors::SimulatedActor {
 
   /// When its state next changes by itself.
   std::optional<Time> next_change() const;
-  std::optional<Time> compute_next_word();
+  std::optional<Time> compute_next_message();
   /// Applies all changes up to `now`.
-  void go_through(Time now, actors::Outbox& out);
+  void run_until(Time now, actors::Outbox& out);
   void begin(Operation what, Time now, Duration takes);
   void cut(Time now);
   void finish(Time now, actors::Outbox& out);
-  void go_on(Time now, actors::Outbox& out);
+  void start_next(Time now, actors::Outbox& out);
   void handle(actors::CountedGenerate& work);
   void handle(actors::Cancel& work);
   void handle(actors::Withdraw& work, Time now, actors::Outbox& out);
@@ -142,7 +142,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   bool has_kv_ = false;
   std::deque<Control> inbox_;
   Time now_{};
-  std::optional<Time> next_word_;  ///< No message is sent before it; as of the last advance().
+  std::optional<Time> next_message_;  ///< No message is sent before it; as of the last advance().
   Operation operation_ = Operation::None;
   Time began_{};
   Time ends_{};

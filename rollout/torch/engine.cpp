@@ -61,7 +61,7 @@ class TorchEngine final : public Engine {
   Status stage(PolicyVersion version, std::span<const std::byte> weights) override;
   Status commit(PolicyVersion version) override;
   PolicyVersion version() const override { return version_; }
-  bool begin_anew() override;
+  bool reset_for_resume() override;
 
   Status free_kv() override;
   Status allocate_kv() override;
@@ -389,7 +389,7 @@ Status TorchEngine::commit(PolicyVersion version) {
   return {};
 }
 
-bool TorchEngine::begin_anew() {
+bool TorchEngine::reset_for_resume() {
   static_cast<void>(interrupt());
   const std::lock_guard lock(staging_);
   staged_.reset();

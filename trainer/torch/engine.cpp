@@ -226,7 +226,7 @@ Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
   if (auto status = run(update, metrics); !status) {
     std::copy_n(weights_before.values().data(), weights_.values().size(), weights_.values().data());
     optimizer_ = optimizer_before.clone();
-    return std::move(status).error().within(fmt::format("update {}", updates_));
+    return std::move(status).error().within(fmt::format("step {}", updates_));
   }
   ++updates_;
   return metrics;

@@ -184,7 +184,7 @@ std::vector<trainer::TrainSample> train_batch(const Bench& bench) {
   return batch;
 }
 
-Status run_dry(rollout::Engine& engine) {
+Status run_until_idle(rollout::Engine& engine) {
   while (engine.load() > 0) {
     TEMPER_TRY([[maybe_unused]] const auto step, engine.step());
   }

@@ -133,7 +133,7 @@ Result<std::unique_ptr<actors::ReferenceEngine>> make_reference(const Bench& ben
                                                                 const actors::RoleConfig& role);
 /// A batch like that of a step of the run.
 std::vector<trainer::TrainSample> train_batch(const Bench& bench);
-Status run_dry(rollout::Engine& engine);
+Status run_until_idle(rollout::Engine& engine);
 
 /// The parts; each runs in its own process, because earlier allocations affect later times.
 Status measure_rollout(Bench& bench);

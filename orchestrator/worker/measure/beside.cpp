@@ -68,7 +68,7 @@ class Engines {
 
   Status status() const {
     if (failed_)
-      return Error{ErrorCode::Internal, "an engine failed beside another"};
+      return Error{ErrorCode::Internal, "an engine failed while another one ran"};
     return {};
   }
 
@@ -77,7 +77,7 @@ class Engines {
 
   void generate() {
     bench_.add(*engine_, bench_.config().rollout.concurrency, bench_.per_group());
-    note(run_dry(*engine_).has_value());
+    note(run_until_idle(*engine_).has_value());
   }
   void score() { note(reference_->score(asked_).has_value()); }
   void train() { note(trainer_->update(batch_).has_value()); }

@@ -52,7 +52,7 @@ Status measure_weights(Bench& bench) {
     TEMPER_TRY_STATUS(engine->commit(version));
     laps.lap("commit");
     bench.add(*engine, bench.config().rollout.concurrency, bench.per_group());
-    TEMPER_TRY_STATUS(run_dry(*engine));
+    TEMPER_TRY_STATUS(run_until_idle(*engine));
     laps.skip();
     engine->interrupt();
     laps.lap("interrupt");

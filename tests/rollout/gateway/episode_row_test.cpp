@@ -24,9 +24,9 @@ Generation turn(const Ids& tokens, std::uint64_t version) {
 /// Prompt 1 2; sampled 3 4 with version 5; given 6; sampled 7 8 with version 6.
 EpisodeRow two_turns() {
   EpisodeRow row({1, 2}, "ab");
-  EXPECT_TRUE(row.go_to(Ids{1, 2}, PolicyVersion(5)));
+  EXPECT_TRUE(row.move_to(Ids{1, 2}, PolicyVersion(5)));
   row.add(turn({3, 4}, 5));
-  EXPECT_TRUE(row.go_to(Ids{1, 2, 3, 4, 6}, PolicyVersion(6)));
+  EXPECT_TRUE(row.move_to(Ids{1, 2, 3, 4, 6}, PolicyVersion(6)));
   row.add(turn({7, 8}, 6));
   return row;
 }
@@ -52,7 +52,7 @@ TEST(EpisodeRow, CountsTurnsAndTokens) {
 
 TEST(EpisodeRow, ForksWhereTheContextLeavesWhatWasRecorded) {
   EpisodeRow row = two_turns();
-  ASSERT_TRUE(row.go_to(Ids{1, 2, 3, 9, 9}, PolicyVersion(7)));  // 4 6 7 8 are dropped.
+  ASSERT_TRUE(row.move_to(Ids{1, 2, 3, 9, 9}, PolicyVersion(7)));  // 4 6 7 8 are dropped.
   row.add(turn({5}, 7));
   EXPECT_EQ(row.counts().forks, 1U);
   EXPECT_EQ(row.counts().dropped, 3U);
@@ -69,7 +69,7 @@ TEST(EpisodeRow, ForksWhereTheContextLeavesWhatWasRecorded) {
 
 TEST(EpisodeRow, ForksWhereATurnIsAskedForOnceMore) {
   EpisodeRow row = two_turns();
-  ASSERT_TRUE(row.go_to(Ids{1, 2, 3, 4, 6}, PolicyVersion(6)));
+  ASSERT_TRUE(row.move_to(Ids{1, 2, 3, 4, 6}, PolicyVersion(6)));
   EXPECT_EQ(row.counts().forks, 1U);
   EXPECT_EQ(row.tokens(), (Ids{3, 4, 6}));
 }
@@ -77,7 +77,7 @@ TEST(EpisodeRow, ForksWhereATurnIsAskedForOnceMore) {
 TEST(EpisodeRow, RefusesAContextThatDoesNotBeginWithThePrompt) {
   EpisodeRow row = two_turns();
   for (const Ids& context : {Ids{}, Ids{1}, Ids{2, 1, 3}}) {
-    EXPECT_FALSE(row.go_to(context, PolicyVersion(6)));
+    EXPECT_FALSE(row.move_to(context, PolicyVersion(6)));
     EXPECT_EQ(row.tokens().size(), 5U);
   }
 }
