@@ -109,14 +109,15 @@ void describe(V& v, StalenessConfig& c) {
       {.doc = "Staleness rule. `exact` never trains a group older than `bound` and never drops "
               "one. The others reproduce the rules of other systems for comparison: `sync`, "
               "`aggregate`, `count`, `drop`, `wait`, `window`, `in_order` (docs/staleness.md)."});
-  v.field(2,
-          "bound",
-          c.bound,
-          {.doc = "Largest age of a trained group, in steps: the version the trainer steps from "
-                  "minus the version that began the group. 0 is synchronous training. Must be an "
-                  "integer, except for `aggregate` and `count`.",
-           .min = 0.0,
-           .max = 1024.0});
+  v.field(
+      2,
+      "bound",
+      c.bound,
+      {.doc = "Largest age of a trained group, in steps: the version the trainer steps from minus "
+              "the version that began the group. 0 is synchronous training. Must be an integer, "
+              "except for `aggregate` and `count`; 0 for `sync`; at least 1 for `drop`.",
+       .min = 0.0,
+       .max = 1024.0});
   v.field(3,
           "age",
           c.age,
