@@ -12,8 +12,8 @@ struct RolloutSettings {
   Tokens synthetic_tokens{256};
   Duration synthetic_step{0};
   OnNewWeights on_new_weights = OnNewWeights::KeepKv;
-  bool deadline_first =
-      false;  ///< Requests enter the batch in order of their response id, hence group by group.
+  /// Requests enter the batch in order of their response id, hence group by group.
+  bool deadline_first = false;
   AgentConfig agent;
 };
 

@@ -18,8 +18,7 @@ namespace temper::rollout {
 struct SyntheticEngineOptions {
   Tokens tokens{256};            ///< Length of every response.
   std::int32_t concurrency = 1;  ///< Responses finished per step.
-  Duration step_time{
-      0};  ///< Wall time of a step; 0: none. Other processes have the processor meanwhile.
+  Duration step_time{0};         ///< Wall time of a step, spent asleep; 0: none.
 };
 
 class SyntheticEngine final : public Engine {

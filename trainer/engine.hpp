@@ -20,8 +20,8 @@ struct TrainSample {
   GroupId group;
   std::vector<std::int32_t> prompt;
   std::vector<std::int32_t> response;
-  std::vector<float>
-      behaviour_logprobs;  ///< Recorded when sampled, possibly from several versions.
+  /// Recorded when sampled, possibly from several versions.
+  std::vector<float> behaviour_logprobs;
   std::vector<float> reference_logprobs;  ///< Empty if the run has no reference.
   double reward = 0;
   /// For each response token 1 if the policy sampled it, else 0; empty: all 1. Later tokens attend

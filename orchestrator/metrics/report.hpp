@@ -10,8 +10,8 @@ namespace temper::orchestrator {
 struct RecordedRun {
   Summary summary;
   SchedulerConfig config;
-  std::string
-      damage;         ///< How the log is damaged; the figures cover the part before. Empty: intact.
+  /// How the log is damaged; the figures cover the part before. Empty: intact.
+  std::string damage;
   std::string torn;   ///< How the end is torn: the last record is incomplete. Empty: it is whole.
   bool over = false;  ///< Whether the log has the end of the run.
 };

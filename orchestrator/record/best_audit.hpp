@@ -67,8 +67,8 @@ class BestInLog {
                             PolicyVersion version) const;
 
   std::filesystem::path run_dir_;
-  std::set<std::uint64_t>
-      checkpoint_records_;  ///< Records at which checkpoints were saved, from manifests.
+  /// Records at which checkpoints were saved, from their manifests.
+  std::set<std::uint64_t> checkpoint_records_;
   std::map<std::uint64_t, LogPosition> positions_;                ///< Their positions in the log.
   std::multimap<PolicyVersion, command::Evaluated> evaluations_;  ///< Those marked as best.
   std::optional<PolicyVersion> last_;

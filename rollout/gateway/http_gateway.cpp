@@ -243,8 +243,8 @@ class HttpGateway::Io {
   }
 
   const GatewayLimits limits_;
-  UnauthenticatedConnections
-      unauthenticated_;  ///< Oldest first; declared before the owners of connections.
+  /// Oldest first; declared before the owners of connections.
+  UnauthenticatedConnections unauthenticated_;
   const std::unique_ptr<net::io_context> context_;
   net::executor_work_guard<net::io_context::executor_type> guard_;
   tcp::acceptor acceptor_;

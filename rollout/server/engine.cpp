@@ -61,7 +61,7 @@ void HttpEngine::add(GenerationRequest request) {
 Result<StepResult> HttpEngine::step() {
   StepResult result;
   if (state_ != State::Working) {
-    TEMPER_TRY_STATUS(look());
+    TEMPER_TRY_STATUS(probe());
   } else if (!responses_.empty()) {
     if (!current_)
       return Error{ErrorCode::Unavailable, "rollout engine: no weights to generate with"};
@@ -124,7 +124,7 @@ bool HttpEngine::label_is_ours() {
   const auto label = server_->label();
   if (label && current_ && *label == current_->label)
     return true;
-  doubt(label ? "its label is \"" + *label + "\"" : label.error().context);
+  suspect(label ? "its label is \"" + *label + "\"" : label.error().context);
   return false;
 }
 
@@ -141,7 +141,7 @@ void HttpEngine::settle(ServerResponse& response, HttpAnswer answer, bool label_
       return finish(id, FinishReason::Failed, why);
     }
     if (answer.status == 0)
-      doubt(why);
+      suspect(why);
     return again(response, why);
   }
   auto reply = server_->api().read_generated(answer.body);
@@ -204,7 +204,7 @@ Status HttpEngine::accept(const ServerResponse& response,
     certain = std::ranges::all_of(*reply.runs,
                                   [&](const auto& run) { return run.label == current_->label; });
     if (!certain)
-      doubt("it labels tokens \"" + reply.runs->front().label + "\"");
+      suspect("it labels tokens \"" + reply.runs->front().label + "\"");
   }
   if (certain)
     return {};
@@ -253,12 +253,12 @@ bool HttpEngine::stands_comparison(ServerResponse& response) {
     return true;
   const auto distance = actors::sampled_distance(*server_, tokens, response.out.logprobs);
   if (!distance) {
-    doubt(distance.error().context);
+    suspect(distance.error().context);
     return true;
   }
   if (distance->value_or(0) <= server_->options().config.tolerance)
     return true;
-  doubt(fmt::format("sampled log-probs differ by {:.3g} from those it scores", **distance));
+  suspect(fmt::format("sampled log-probs differ by {:.3g} from those it scores", **distance));
   waste_.uncertain_tokens += response.out.tokens.size();
   response.out.tokens.clear();
   response.out.logprobs.clear();
@@ -274,12 +274,12 @@ std::vector<Generation> HttpEngine::withdraw(std::span<const ResponseId> ids) {
     if (responses_.find(id) != nullptr)
       here.push_back(id);
   }
-  return take_out(here);
+  return remove_responses(here);
 }
 
 /// Returns the responses with their tokens: the server aborts requests in flight, and reports the
 /// tokens so far.
-std::vector<Generation> HttpEngine::take_out(const std::vector<ResponseId>& ids) {
+std::vector<Generation> HttpEngine::remove_responses(const std::vector<ResponseId>& ids) {
   std::vector<Generation> out = std::exchange(settled_, {});
   const std::unordered_set<ResponseId> leaving(ids.begin(), ids.end());
   const auto still_under_way = [&] {

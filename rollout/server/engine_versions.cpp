@@ -45,13 +45,13 @@ Status HttpEngine::commit(PolicyVersion version) {
     staged_.reset();
   }
   if (!weights_here_) {
-    TEMPER_TRY_STATUS(bring_released(*next));
+    TEMPER_TRY_STATUS(load_released(*next));
     version_ = version;
     before_ = current_ ? std::exchange(current_->canary, {}) : std::nullopt;
     current_ = std::move(next);
     return {};
   }
-  if (Status brought = bring(*next, current_ ? current_->canary : std::nullopt); !brought) {
+  if (Status brought = load_version(*next, current_ ? current_->canary : std::nullopt); !brought) {
     // The server's weights are unknown now; generation continues after version_ is loaded again.
     state_ = State::Away;
     away_since_ = now();
@@ -84,7 +84,7 @@ Status HttpEngine::find_released() {
 
 /// Loads `next` into a server that released its memory. If it was restarted since, it holds all of
 /// its memory again, and releases it first.
-Status HttpEngine::bring_released(const ServerVersion& next) {
+Status HttpEngine::load_released(const ServerVersion& next) {
   for (int attempt = 1;; ++attempt) {
     actors::CommitReport report;
     Status loaded = find_released();
@@ -105,8 +105,7 @@ Status HttpEngine::bring_released(const ServerVersion& next) {
   }
 }
 
-void HttpEngine::say_committed(const ServerVersion& next,
-                               const actors::CommitReport& report) const {
+void HttpEngine::log_commit(const ServerVersion& next, const actors::CommitReport& report) const {
   const auto text = [](const std::optional<double>& x) {
     return x ? fmt::format("{:.2e}", *x) : std::string("none");
   };
@@ -126,14 +125,15 @@ void HttpEngine::say_committed(const ServerVersion& next,
 }
 
 /// Loads `next` into the server; waits for a server that is away.
-Status HttpEngine::bring(const ServerVersion& next, const std::optional<actors::Canary>& before) {
+Status HttpEngine::load_version(const ServerVersion& next,
+                                const std::optional<actors::Canary>& before) {
   const Time deadline = now() + server_->options().config.patience;
   for (;;) {
     actors::CommitReport report;
     const Status done = actors::commit_version(
         *server_, next, before, [this] { drain(); }, report);
     if (done) {
-      say_committed(next, report);
+      log_commit(next, report);
       return {};
     }
     drain();
@@ -169,10 +169,10 @@ void HttpEngine::drain() {
 
 // --- Recovery from a misbehaving server
 
-void HttpEngine::doubt(std::string_view why) {
+void HttpEngine::suspect(std::string_view why) {
   if (state_ != State::Working)
     return;
-  state_ = State::Doubted;
+  state_ = State::Suspect;
   ++waste_.outages;
   away_since_ = now();
   next_look_ = now();
@@ -180,12 +180,12 @@ void HttpEngine::doubt(std::string_view why) {
 }
 
 /// Probes a server that is suspect or away, once.
-Status HttpEngine::look() {
+Status HttpEngine::probe() {
   if (now() < next_look_) {
     collect(std::min(kAnswerPatience, next_look_ - now()));
     return {};
   }
-  if (state_ == State::Doubted) {
+  if (state_ == State::Suspect) {
     const auto label = server_->label();
     if (label && current_ && *label == current_->label) {
       state_ = State::Working;
@@ -211,7 +211,7 @@ Status HttpEngine::recover() {
   TEMPER_TRY_STATUS(actors::take_over(*server_));
   TEMPER_TRY_STATUS(actors::warm_up(*server_));
   if (current_)
-    TEMPER_TRY_STATUS(bring(*current_, std::nullopt));
+    TEMPER_TRY_STATUS(load_version(*current_, std::nullopt));
   state_ = State::Working;
   server_->log().info("server back",
                       {{"away", fmt::format("{:.1f}s", seconds(now() - away_since_))},
@@ -255,7 +255,7 @@ Status HttpEngine::allocate_kv() {
   TEMPER_TRY_STATUS(actors::wake_released(*server_, *current_, before_, report));
   cache_here_ = true;
   state_ = State::Working;
-  say_committed(*current_, report);
+  log_commit(*current_, report);
   server_->remove_old(current_->label, first_.label);
   return {};
 }

@@ -25,7 +25,7 @@ class HttpEngine final : public ServerEngine {
   Result<StepResult> step() override;
   std::size_t load() const override { return responses_.size() + settled_.size(); }
   std::size_t in_flight() const override { return responses_.under_way(); }
-  std::vector<Generation> interrupt() override { return take_out(responses_.ids()); }
+  std::vector<Generation> interrupt() override { return remove_responses(responses_.ids()); }
   std::vector<Generation> withdraw(std::span<const ResponseId> ids) override;
   void cancel(std::span<const ResponseId> ids) override;
 
@@ -40,7 +40,7 @@ class HttpEngine final : public ServerEngine {
   const ServerWaste& waste() const override { return waste_; }
 
  private:
-  enum class State { Working, Doubted, Away };
+  enum class State { Working, Suspect, Away };
 
   std::size_t limit_of(const GenerationRequest& request) const;
   bool ends(const ServerResponse& response, std::int32_t token) const;
@@ -58,15 +58,16 @@ class HttpEngine final : public ServerEngine {
   void finish(ResponseId id, actors::FinishReason finish, std::string_view failure = {});
   bool stands_comparison(ServerResponse& response);
   void drain();
-  Status bring(const actors::ServerVersion& next, const std::optional<actors::Canary>& before);
-  Status look();
+  Status load_version(const actors::ServerVersion& next,
+                      const std::optional<actors::Canary>& before);
+  Status probe();
   Status recover();
   Status find_released();
-  Status bring_released(const actors::ServerVersion& next);
-  void say_committed(const actors::ServerVersion& next, const actors::CommitReport& report) const;
-  void doubt(std::string_view why);
+  Status load_released(const actors::ServerVersion& next);
+  void log_commit(const actors::ServerVersion& next, const actors::CommitReport& report) const;
+  void suspect(std::string_view why);
   void read_load();
-  std::vector<Generation> take_out(const std::vector<ResponseId>& ids);
+  std::vector<Generation> remove_responses(const std::vector<ResponseId>& ids);
   void abort(const std::vector<ResponseId>& ids);
   Status require_idle(std::string_view what) const;
   const std::filesystem::path& folder() const {
@@ -91,11 +92,11 @@ class HttpEngine final : public ServerEngine {
 
   bool weights_here_ = true, cache_here_ = true;  ///< Present on the server's devices.
   std::string released_label_;  ///< Label of the server's weights when it released its memory.
-  std::optional<actors::Canary>
-      before_;  ///< Of the version before current_, until current_ is verified.
+  /// Canary of the version before current_, until current_ is verified.
+  std::optional<actors::Canary> before_;
   PolicyVersion version_;
-  std::optional<actors::ServerVersion>
-      current_;  ///< Server version of version(); none before the first commit.
+  /// The server version of version(); none before the first commit.
+  std::optional<actors::ServerVersion> current_;
   mutable std::mutex staging_;
   std::optional<std::pair<PolicyVersion, actors::ServerVersion>> staged_;  ///< Under staging_.
 };
