@@ -360,7 +360,7 @@ void describe(V& v, TransportSection& c) {
           "starts_at_once",
           c.starts_at_once,
           {.doc = "Largest number of actors that start at the same time; further ones wait. Limits "
-                  "the load of model loading on this machine.",
+                  "the load on this machine while models are loaded.",
            .min = 1,
            .max = 4096});
   v.field(16,
