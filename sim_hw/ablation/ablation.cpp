@@ -29,12 +29,13 @@ Result<TraceInput> recorded(const MoeSystem& system, const AblationTraces& trace
     TEMPER_TRY(out.samples, read_samples(traces.samples, system.shape.seq));
     const std::int64_t least = system.layout.dp * system.shape.micro_batch;
     if (std::ssize(out.samples) < least) {
-      return invalid_input(fmt::format("{}: {} samples, but {} replicas take {} each; nearest: {}",
-                                       traces.samples,
-                                       out.samples.size(),
-                                       system.layout.dp,
-                                       system.shape.micro_batch,
-                                       least));
+      return invalid_input(fmt::format(
+          "{}: found {} samples, expected {} replicas x {} each or a multiple; nearest: {}",
+          traces.samples,
+          out.samples.size(),
+          system.layout.dp,
+          system.shape.micro_batch,
+          least));
     }
   }
   return out;

@@ -1,7 +1,8 @@
-// What each mechanism of MoE training is worth: predicted with it off and on, beside what its
-// authors published (docs/moe_mechanisms.md, `temper ablation`). Published figures are compared
-// with, never used. A prediction agrees if its effect (a gain; a share; a ratio less one) is within
-// a tenth of the published one; it stays open where an assumed input decides it. No threads.
+// Predicts the effect of each MoE training mechanism by switching it off and on, and compares it
+// with the effect that its authors published (`temper ablation`). Published figures are only
+// compared with; they enter no prediction. A prediction agrees if its effect (a gain, a share, or a
+// ratio minus one) is within a tenth of the published one. It stays open where an assumed input
+// decides it. No threads.
 #pragma once
 
 #include "core/describe.hpp"
@@ -16,19 +17,20 @@
 namespace temper::sim_hw {
 
 enum class Agreement { Agrees, PredictsLess, PredictsMore, Open, NothingPublished };
-/// Whether what decides a row was published or had to be assumed: a trace, a batch.
+/// Whether the inputs that decide a row (a trace, a batch size) were published or had to be
+/// assumed.
 enum class AblationInput { Published, Assumed };
 
 struct AblationRow {
   std::string mechanism;
   std::string conditions;
-  std::string figure;  ///< What off and on are.
+  std::string figure;  ///< The quantity that `off` and `on` report.
   std::string off;
   std::string on;
-  double predicted = 0;             ///< Effect, a fraction: 0.15 is +15 %.
-  std::optional<double> published;  ///< The same.
+  double predicted = 0;             ///< Effect as a fraction: 0.15 is +15 %.
+  std::optional<double> published;  ///< Effect as a fraction.
   AblationInput input = AblationInput::Published;
-  std::string why;  ///< What the prediction rests on, and where it parts.
+  std::string why;  ///< The basis of the prediction, and why it differs from the published figure.
 
   Agreement agreement() const;
 };
@@ -44,18 +46,18 @@ void describe(V& v, AblationRow& r) {
   v.field(8, "why", r.why, {.doc = "What the prediction rests on."});
 }
 
-/// Recorded traces of the 718B model in place of generated ones; see moe_traces.hpp.
+/// Recorded traces of the 718B model, used instead of generated ones; formats: traces.hpp.
 struct AblationTraces {
-  std::string expert_loads;  ///< A file; empty: generated.
-  std::string samples;       ///< The same.
+  std::string expert_loads;  ///< A file; empty: generate the loads.
+  std::string samples;       ///< A file; empty: generate the samples.
 };
 /// One row per mechanism and figure. Takes less than a second.
 Result<std::vector<AblationRow>> moe_ablation(Catalog& catalog, const AblationTraces& traces = {});
 
-/// "+15.0 %".
+/// Formats a fraction as "+15.0 %".
 std::string effect_text(double effect);
 std::string_view agreement_text(Agreement agreement);
-/// A table of the figures and a list of conditions and reasons.
+/// A Markdown table of the figures, then a list of conditions and reasons.
 std::string ablation_markdown(std::span<const AblationRow> rows);
 
 }  // namespace temper::sim_hw

@@ -1,4 +1,5 @@
-// Rows of balance: EDPB on generated traces, alone and with overlap, and everything together.
+// Ablation rows of load balancing: EDPB on generated traces, alone and with overlap, and all
+// mechanisms together.
 #include "sim_hw/ablation/rows.hpp"
 #include "sim_hw/layout/stages.hpp"
 #include "sim_hw/model/numbers.hpp"
@@ -8,7 +9,7 @@
 namespace temper::sim_hw {
 namespace {
 
-/// What EDPB starts from: layers dealt evenly, experts in order, samples as they come.
+/// The baseline of EDPB: layers dealt evenly, experts and samples in their original order.
 MoeSystem unbalanced(const MoeSystem& base, const TraceFigures& t) {
   return with(base, [&](MoeSystem& m) {
     m.layout.layer_balance = LayerBalance::Even;
@@ -27,7 +28,7 @@ void balance(MoeSystem& m, const TraceFigures& t) {
   count_layers(m);
 }
 
-/// With what migrations take, of the layers of a stage.
+/// Throughput including the time of expert migrations in the layers of a stage.
 double with_migrations(const MoeSystem& m, const TraceFigures& t) {
   return m.tokens() /
          (m.time().total() + as_double(stage_layers(*m.model, m.layout, 0)) * t.migration_seconds);
@@ -47,16 +48,16 @@ AblationRow row_of(std::string mechanism, std::string_view conditions, double of
 std::string loads_text(const TraceInput& input, const TraceFigures& t) {
   const std::string source = input.loads.empty()
                                  ? fmt::format(
-                                       "generated loads of experts, log spread {}, {:.0f} % "
-                                       "renewed a step",
+                                       "generated expert loads, log spread {}, {:.0f} % "
+                                       "renewed per step",
                                        input.load_spread,
                                        input.load_drift * 100)
-                                 : "recorded loads of experts";
+                                 : "recorded expert loads";
   const double migration =
       t.migrations == 0 ? 0 : t.migration_seconds * as_double(t.steps) / as_double(t.migrations);
   return fmt::format(
-      "{}, {} steps: busiest device {:.2f} of the mean in order, {:.2f} with {} migrations of "
-      "{:.0f} ms a layer",
+      "{}, {} steps: the busiest device has {:.2f} times the mean load in original order, {:.2f} "
+      "times with {} migrations of {:.0f} ms per layer",
       source,
       t.steps,
       t.experts_in_order,
@@ -68,7 +69,7 @@ std::string loads_text(const TraceInput& input, const TraceFigures& t) {
 std::string samples_text(const TraceInput& input) {
   if (!input.samples.empty())
     return "recorded samples";
-  return fmt::format("documents of {} tokens in the median, log spread {}, packed into samples",
+  return fmt::format("documents with a median of {} tokens, log spread {}, packed into samples",
                      input.document_median,
                      input.document_spread);
 }
@@ -91,8 +92,8 @@ void add_parts(const MoeSystem& off,
   row =
       row_of("EDPB, D: samples rearranged", kPanguConditions, before, samples.tokens_per_second());
   row.why = fmt::format(
-      "With {}: waiting for the slowest replica adds {} of the attention of whole samples as "
-      "they come, {} rearranged.",
+      "With {}: waiting for the slowest replica adds {} to the attention of whole samples in their "
+      "original order, {} after rearranging.",
       samples_text(input),
       percent_text(t.samples_as_they_come - 1),
       percent_text(t.samples_rearranged - 1));
@@ -103,10 +104,10 @@ void add_parts(const MoeSystem& off,
                before,
                layers.tokens_per_second());
   row.why =
-      "Dealt evenly, the last stage has 3 layers beside the MTP module and two heads; counted, "
-      "14 stages have 4 layers, then 3 and a head, then 2, the module and its head. Against a "
-      "last stage with what is left of 4 each, this project's default, counting gains nothing "
-      "here.";
+      "Dealt evenly, the last stage has 3 layers beside the MTP module and two heads. Counted, "
+      "14 stages have 4 layers, then 3 and a head, then 2, the module and its head. Compared with "
+      "this project's default, which leaves the remainder to the last stage, counting gains "
+      "nothing here.";
   rows.push_back(row);
 }
 
@@ -123,8 +124,8 @@ void add_balance_rows(const AblationSystems& systems, AblationRows& rows) {
   row.published = systems.published.load_balance;
   row.input = AblationInput::Assumed;
   row.why =
-      "The loads that the authors had and how they dealt layers are not published, and decide "
-      "this figure; the next row has milder loads.";
+      "The authors publish neither their loads nor their layer split. Both decide this figure; the "
+      "next row has milder loads.";
   rows.push_back(row);
 
   TraceInput mild = systems.recorded;
@@ -152,8 +153,8 @@ void add_balance_rows(const AblationSystems& systems, AblationRows& rows) {
   row.published = systems.published.load_balance_and_overlap;
   row.input = AblationInput::Assumed;
   row.why = fmt::format(
-      "The milder loads, from flat all-to-all and interleaved 1F1B. From hierarchical "
-      "all-to-all it is {}: what the authors started from is not said.",
+      "Milder loads; the baseline is flat all-to-all and interleaved 1F1B. From hierarchical "
+      "all-to-all the gain is {}. The authors do not state their baseline.",
       effect_text(with_migrations(overlapped, u) / mild_off.tokens_per_second() - 1));
   rows.push_back(row);
 }
@@ -193,9 +194,10 @@ void add_total_rows(const AblationSystems& systems, AblationRows& rows) {
   row.published = after.million_tokens_per_second / before.million_tokens_per_second - 1;
   row.input = AblationInput::Assumed;
   row.why = fmt::format(
-      "Published: {:.0f} k -> {:.0f} k tokens/s. Milder loads. The end is predicted {} too fast; "
-      "the start, where the authors surely had some of this, lies between everything off and {}, "
-      "the plain step of this project (by node, fused kernels, balanced) on as many devices.",
+      "Published: {:.0f} k -> {:.0f} k tokens/s. Milder loads. The prediction of the end is {} too "
+      "fast. The start, where the authors certainly had some of these mechanisms, lies between "
+      "all mechanisms off and {}, this project's plain step (by node, fused kernels, balanced) on "
+      "as many devices.",
       before.million_tokens_per_second * 1e3,
       after.million_tokens_per_second * 1e3,
       percent_text(rate / published_rate - 1),
@@ -209,8 +211,8 @@ void add_total_rows(const AblationSystems& systems, AblationRows& rows) {
   row.predicted = mfu / off.mfu() - 1;
   row.published = after.mfu_percent / before.mfu_percent - 1;
   row.why = fmt::format(
-      "Published: {:.1f} % -> {:.1f} %. Their FLOPs per token are {:.0f} G by MFU and tokens/s, "
-      "this project's {:.0f} G, so that tokens/s is the sounder comparison.",
+      "Published: {:.1f} % -> {:.1f} %. Their MFU and tokens/s imply {:.0f} GFLOP per token, this "
+      "project's model {:.0f}, so tokens/s is the sounder comparison.",
       before.mfu_percent,
       after.mfu_percent,
       after.mfu_percent / 100 * 6000 * systems.pangu.device.matrix_peak / published_rate / 1e9,

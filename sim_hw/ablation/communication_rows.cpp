@@ -1,4 +1,4 @@
-// Rows of expert communication: its paths, its copies, and what schedules hide of it.
+// Ablation rows of expert communication: its paths, its copies, and the share that schedules hide.
 #include "sim_hw/ablation/rows.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/model/numbers.hpp"
@@ -39,21 +39,22 @@ AblationRow exchange_row(const AblationSystems& systems, ExpertPath path, std::s
   return row;
 }
 
-/// Of a step on the slowest device, and of chunks with another pass beside them.
-struct Hidden {
+/// Hidden share of expert communication: in a step on the slowest device, and in chunks that
+/// overlap another pass.
+struct HiddenShare {
   double step = 0;
   double beside = 0;
 };
 
-Hidden hidden_share(const MoeSystem& system) {
+HiddenShare hidden_share(const MoeSystem& system) {
   const TrainTime time = system.time();
   const LayerCost layer = system.expert_layer();
   return {time.hidden / (time.hidden + time.stage.expert_parallel),
           layer.hidden / (layer.hidden + layer.time.expert_parallel)};
 }
 
-/// Micro-batches of a step of which that share is hidden, where all is beside another pass: of each
-/// device's ((v - 1) p + 1) / v are alone.
+/// Micro-batches of a step in which `share` of the communication is hidden, if all overlapped
+/// communication is hidden: on each device ((v - 1) p + 1) / v micro-batches run alone.
 double micro_batches_for(const Layout& layout, double share) {
   return as_double((layout.vpp - 1) * layout.pp + 1) / as_double(layout.vpp) / (1 - share);
 }
@@ -61,8 +62,8 @@ double micro_batches_for(const Layout& layout, double share) {
 AblationRow hidden_row(const AblationSystems& systems) {
   const MoeSystem& base = systems.pangu;
   const double published = systems.published.hidden_communication;
-  const Hidden full = hidden_share(scheduled(base, PipelineSchedule::AdaptivePipe));
-  const Hidden chosen =
+  const HiddenShare full = hidden_share(scheduled(base, PipelineSchedule::AdaptivePipe));
+  const HiddenShare chosen =
       hidden_share(with_chosen_activations(scheduled(base, PipelineSchedule::AdaptivePipe)));
   AblationRow row;
   row.mechanism = "Adaptive Pipe: expert communication hidden";
@@ -73,11 +74,10 @@ AblationRow hidden_row(const AblationSystems& systems) {
   row.predicted = chosen.step;
   row.published = published;
   row.why = fmt::format(
-      "Of chunks with another pass beside them {} is hidden, but 17 of 128 chunks of the last "
-      "stage fill and drain the pipeline alone: {:.0f} % of a step takes {:.0f} micro-batches. "
-      "With "
-      "full recompute {} and {}: the backward pass then has dispatch and combine twice, beside "
-      "one forward pass.",
+      "In chunks that overlap another pass {} is hidden, but 17 of the 128 chunks of the last "
+      "stage fill and drain the pipeline alone: hiding {:.0f} % of a step takes {:.0f} "
+      "micro-batches. With full recompute {} and {}: the backward pass then has dispatch and "
+      "combine twice beside one forward pass.",
       percent_text(chosen.beside),
       published * 100,
       micro_batches_for(base.layout, published),
@@ -103,8 +103,8 @@ AblationRow weights_row(const AblationSystems& systems) {
   row.predicted = adaptive / dual - 1;
   row.published = systems.published.weights_against_dualpipe;
   row.why =
-      "DualPipe holds stages i and p - 1 - i: weights and gradients double; optimizer states do "
-      "not, for ZeRO shards them over twice the replicas.";
+      "DualPipe holds stages i and p - 1 - i, so weights and gradients double. Optimizer states do "
+      "not double, because ZeRO shards them over twice the replicas.";
   return row;
 }
 
@@ -116,14 +116,14 @@ void add_exchange_rows(const AblationSystems& systems, AblationRows& rows) {
       systems, ExpertPath::Gathered, "hierarchical all-to-all: blocks gathered between nodes");
   row.why =
       "Each token goes to 3 other nodes once instead of 6 of its 8 copies, which halves the "
-      "bytes between nodes; the exchange inside follows and takes what is missing to twice. "
-      "With the port inside used meanwhile it would be the next row.";
+      "bytes between nodes. The exchange inside a node follows, and takes the rest of the factor "
+      "of two. If the port inside the node worked meanwhile, this would be the next row.";
   rows.push_back(row);
   row = exchange_row(
-      systems, ExpertPath::Hierarchical, "hierarchical all-to-all: a copy per node that wants it");
+      systems, ExpertPath::Hierarchical, "hierarchical all-to-all: one copy per receiving node");
   row.why =
-      "Of 3 other nodes 2.7 want a token; what arrives is passed on inside beside the transfers "
-      "between nodes.";
+      "On average 2.7 of 3 other nodes receive a token. Forwarding inside a node overlaps the "
+      "transfers between nodes.";
   rows.push_back(row);
 
   const MoeSystem flat = by_path(systems.deepseek, ExpertPath::Flat);
@@ -133,9 +133,9 @@ void add_exchange_rows(const AblationSystems& systems, AblationRows& rows) {
                        by_path(systems.deepseek, ExpertPath::Gathered),
                        systems.published.internode_merge);
   row.why = fmt::format(
-      "Two nodes: a token crosses once instead of 4 of its 8 copies. The gain is that of the "
-      "share of expert communication, {} of the step before; the authors' batch and layout are "
-      "not known.",
+      "Two nodes: a token crosses once instead of 4 of its 8 copies. The gain follows from the "
+      "share of expert communication, {} of the baseline step. The authors' batch and layout are "
+      "not published.",
       percent_text(flat.time().stage.expert_parallel / flat.time().total()));
   rows.push_back(row);
 
@@ -147,8 +147,8 @@ void add_exchange_rows(const AblationSystems& systems, AblationRows& rows) {
       "zero-redundancy communication", kDeepSeekConditions, flat, per_device(flat), std::nullopt);
   const MoeSystem merged = by_path(systems.deepseek, ExpertPath::Gathered);
   row.why = fmt::format(
-      "8 of 256 experts lie on {:.2f} of 16 devices. Merged between nodes, only the exchange "
-      "inside has copies to spare: {}.",
+      "8 of 256 experts are on {:.2f} of 16 devices. With copies merged between nodes, only the "
+      "exchange inside a node has redundant copies: {}.",
       distinct_devices(16, 256, 8),
       effect_text(per_device(merged).tokens_per_second() / merged.tokens_per_second() - 1));
   rows.push_back(row);
@@ -162,8 +162,8 @@ void add_exchange_rows(const AblationSystems& systems, AblationRows& rows) {
                        loss(BalanceLoss::ExpertGroup),
                        std::nullopt);
   row.why =
-      "1 KiB of loads per layer is all-reduced over 32 devices instead of 384. That the loss "
-      "lets experts specialise, or balances other loads, is not modelled.";
+      "1 KiB of loads per layer is all-reduced over 32 devices instead of 384. The effect of this "
+      "loss on expert specialization and on other loads is not modeled.";
   rows.push_back(row);
 }
 
@@ -182,8 +182,8 @@ void add_schedule_rows(const AblationSystems& systems, AblationRows& rows) {
                        adaptive,
                        std::nullopt);
   row.why =
-      "Both hide alike. DualPipe's bubble has 7 slots of whole stages, Adaptive Pipe's 15 of "
-      "half stages.";
+      "Both hide the same communication. DualPipe's bubble has 7 slots of whole stages, Adaptive "
+      "Pipe's 15 of half stages.";
   rows.push_back(row);
 }
 

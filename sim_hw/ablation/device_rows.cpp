@@ -1,4 +1,4 @@
-// Rows of what one device and its host do: activations, kernels, dispatch.
+// Ablation rows of one device and its host: activations, kernels, dispatch.
 #include "sim_hw/ablation/rows.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/model/numbers.hpp"
@@ -23,7 +23,7 @@ MoeSystem dispatched(const MoeSystem& base, HostDispatch host, SplitCounts count
   });
 }
 
-/// A host that launches kernel by kernel against one that is always ahead.
+/// A host that launches kernel by kernel, compared with one that is always ahead of the device.
 AblationRow dispatch_row(std::string mechanism,
                          std::string_view conditions,
                          const MoeSystem& base,
@@ -54,7 +54,7 @@ double accelerated_share(const MoeSystem& m) {
   const double sorted = as_double(m.model->moe->top_k) * m.device.k.routing_bytes *
                         as_double(m.model->hidden) * as_double(m.shape.seq * m.shape.micro_batch) /
                         as_double(m.layout.tp) / m.device.bandwidth;
-  return 1 - 3 * sorted / compute;  // Sorting and combining, forward and twice backward.
+  return 1 - 3 * sorted / compute;  // Sort and combine: once forward, twice backward.
 }
 
 }  // namespace
@@ -72,14 +72,14 @@ void add_activation_rows(const AblationSystems& systems, AblationRows& rows) {
   row.predicted = first_stage_activations(chosen) / first_stage_activations(kept) - 1;
   row.published = systems.published.activation_memory;
   row.why = fmt::format(
-      "Tensors are dropped until the ledger fits {:.1f} GiB, so that what weights and states "
-      "leave decides how much: of a layer with experts {} are made again, {} swapped.",
+      "Tensors are dropped until the ledger fits {:.1f} GiB, so the memory that weights and states "
+      "leave decides: in a layer with experts, {} tensors are recomputed and {} swapped.",
       memory_limits(*systems.pangu.hardware).device / kGib,
       std::popcount(chosen.shape.activations.experts.recomputed),
       std::popcount(chosen.shape.activations.experts.swapped));
   rows.push_back(row);
   const MoeSystem single = with(systems.pangu, [](MoeSystem& m) {
-    m.shape.micro_batch = 1;  // Of as many tokens a step.
+    m.shape.micro_batch = 1;  // Keeps the tokens per step.
   });
   row = throughput_row("selective recompute and swap: micro-batch doubled",
                        "as above; off: one sequence per micro-batch, full recompute",
@@ -87,8 +87,8 @@ void add_activation_rows(const AblationSystems& systems, AblationRows& rows) {
                        chosen,
                        systems.published.doubled_micro_batch);
   row.why = fmt::format(
-      "Doubling the micro-batch alone gives {}, for the bubble grows; the rest is recompute "
-      "that is no more. The authors' start had less of it than full recompute.",
+      "Doubling the micro-batch alone gives {}, because the bubble grows; the rest is recompute "
+      "that is saved. The authors' baseline recomputed less than everything.",
       effect_text(systems.pangu.tokens_per_second() / single.tokens_per_second() - 1));
   rows.push_back(row);
 }
@@ -103,10 +103,9 @@ void add_host_rows(const AblationSystems& systems, AblationRows& rows) {
   const double stall =
       systems.deepseek.fabric.host_latency + systems.deepseek.device.k.host_train_kernel;
   row.why = fmt::format(
-      "A stall is a copy to the host and a launch, {:.0f} us (6 with full recompute); a layer "
-      "takes {:.0f} ms. {:.0f} % takes stalls of {:.1f} ms: queues that fill slowly, or devices "
-      "that "
-      "meet late, are not modelled.",
+      "A stall is a copy to the host and a launch, {:.0f} us (6 stalls with full recompute); a "
+      "layer takes {:.0f} ms. Gaining {:.0f} % needs stalls of {:.1f} ms: slowly filling queues "
+      "and devices that arrive late are not modeled.",
       stall * 1e6,
       systems.deepseek.expert_layer().time.total() * 1e3,
       published * 100,
@@ -124,9 +123,8 @@ void add_host_rows(const AblationSystems& systems, AblationRows& rows) {
                    HostDispatch::Eager,
                    published);
   row.input = AblationInput::Assumed;
-  row.why =
-      fmt::format("A layer takes {:.0f} ms, and each stall also ends what the host was ahead by.",
-                  small.expert_layer().time.total() * 1e3);
+  row.why = fmt::format("A layer takes {:.0f} ms, and each stall also ends the host's lead.",
+                        small.expert_layer().time.total() * 1e3);
   rows.push_back(row);
   row = dispatch_row(
       "host-device dispatch", kPanguConditions, systems.pangu, systems.published.host_dispatch);
@@ -134,9 +132,10 @@ void add_host_rows(const AblationSystems& systems, AblationRows& rows) {
   const double kernels =
       kForwardKernels + kBackwardKernels + kRecomputeKernels + 4 * kRoutingKernels;
   row.why = fmt::format(
-      "{:.0f} kernels of a layer, as counted in eager PyTorch, {:.0f} us each, take the host "
-      "{:.1f} ms and the device {:.0f} ms with 16384 tokens: nothing waits. Single kernels that "
-      "are shorter than their launch are not seen by a sum over a layer.",
+      "The {:.0f} kernels of a layer, as counted in eager PyTorch, at {:.0f} us each, take the "
+      "host "
+      "{:.1f} ms and the device {:.0f} ms with 16384 tokens, so nothing waits. A sum over a layer "
+      "does not see single kernels that are shorter than their launch.",
       kernels,
       launch * 1e6,
       kernels * launch * 1e3,
@@ -145,7 +144,8 @@ void add_host_rows(const AblationSystems& systems, AblationRows& rows) {
   row = dispatch_row(
       "host-device dispatch, small batches", kSmall, small, systems.published.host_dispatch);
   row.input = AblationInput::Assumed;
-  row.why = "Bound by dispatch, as the authors say of small batches; their batch is not known.";
+  row.why =
+      "Dispatch-bound, as the authors report for small batches; their batch is not published.";
   rows.push_back(row);
 }
 
@@ -159,8 +159,8 @@ void add_operator_rows(const AblationSystems& systems, AblationRows& rows) {
   const MoeSystem hidden = with(
       pangu, [](MoeSystem& m) { m.shape.mechanisms.schedule = PipelineSchedule::AdaptivePipe; });
   row.why = fmt::format(
-      "From the gains of attention, matrix products and vector operators, each by itself; they "
-      "are {} of compute here (authors: over 75 %). With expert communication hidden {}.",
+      "From the separate gains of attention, matrix products and vector operators, which are {} of "
+      "compute here (authors: over 75 %). With expert communication hidden: {}.",
       percent_text(accelerated_share(plain(pangu))),
       effect_text(hidden.tokens_per_second() / plain(hidden).tokens_per_second() - 1));
   rows.push_back(row);

@@ -1,5 +1,6 @@
-// What the authors of MoE training systems report that their mechanisms are worth:
-// configs/validation/moe_mechanisms.yaml. Compared with, never used in a prediction. Values only.
+// Gains that the authors of MoE training systems report for their mechanisms:
+// configs/validation/moe_mechanisms.yaml. Compared with predictions, never used in them. Values
+// only.
 #pragma once
 
 #include "core/describe.hpp"
@@ -9,7 +10,7 @@
 
 namespace temper::sim_hw {
 
-/// Of a whole system.
+/// Throughput and MFU of a whole system.
 struct PublishedSpeed {
   double million_tokens_per_second = 0;
   double mfu_percent = 0;
@@ -23,7 +24,7 @@ void describe(V& v, PublishedSpeed& c) {
   v.field(2, "mfu_percent", c.mfu_percent, {.doc = "Model FLOPs utilisation, in percent."});
 }
 
-/// Effects as fractions: 0.15 is +15 %.
+/// Published effects as fractions: 0.15 is +15 %.
 struct PublishedGains {
   double hierarchical_exchange = 0;
   double internode_merge = 0;
@@ -74,7 +75,7 @@ void describe(V& v, PublishedGains& c) {
   v.field(13, "after", c.after, {.doc = "The whole, with all."});
 }
 
-/// Errors name file and line.
+/// Errors name the file and line.
 Result<PublishedGains> read_published_gains(const std::filesystem::path& file);
 
 }  // namespace temper::sim_hw

@@ -1,4 +1,4 @@
-// Rows of the ablation by theme, and what they share. Only for the sources of this folder.
+// Functions that add the ablation rows by theme, and their shared helpers. Private to this folder.
 #pragma once
 
 #include "sim_hw/ablation/ablation.hpp"
@@ -22,7 +22,7 @@ inline constexpr std::string_view kDeepSeekConditions =
 struct AblationSystems {
   MoeSystem pangu;
   MoeSystem deepseek;
-  TraceInput recorded;  ///< Of pangu.
+  TraceInput recorded;  ///< Recorded traces, for `pangu`.
   PublishedGains published;
 };
 
@@ -31,12 +31,12 @@ MoeSystem with(MoeSystem system, const F& change) {
   change(system);
   return system;
 }
-/// Full recompute given up for the choice per tensor that fits.
+/// Replaces full recompute with a choice per tensor that fits the memory.
 MoeSystem with_chosen_activations(MoeSystem system);
 
 std::string rate_text(double tokens_per_second);
 std::string percent_text(double share);
-/// Throughput without and with a change.
+/// Compares the throughput without and with a change.
 AblationRow throughput_row(std::string mechanism,
                            std::string_view conditions,
                            const MoeSystem& off,

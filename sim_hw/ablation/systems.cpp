@@ -27,7 +27,7 @@ Result<MoeSystem> system_of(Catalog& catalog,
   return system;
 }
 
-/// Bytes of one expert that move with it: weights, and its share of the optimizer's states.
+/// Bytes that move with one expert: its weights and its shard of the optimizer states.
 double expert_bytes(const MoeSystem& system) {
   const StateBytes& states = system.shape.states;
   const double share =

@@ -1,5 +1,5 @@
-// The training systems whose mechanisms docs/moe_mechanisms.md switches on and off, under the
-// conditions that were published and, where none were, stated assumptions. Values; no threads.
+// The training systems whose mechanisms the ablation switches off and on, under the published
+// conditions. Where none were published, the assumptions are stated. Values; no threads.
 #pragma once
 
 #include "core/result.hpp"
@@ -31,23 +31,24 @@ struct MoeSystem {
 };
 
 /// Pangu Ultra MoE 718B on 6144 Atlas A2 devices in the published layout: TP8 PP16 VPP2 EP32, two
-/// sequences of 8192 per micro-batch. Assumed: 64 micro-batches a step, ZeRO 1, full recompute.
+/// sequences of 8192 tokens per micro-batch. Assumed: 64 micro-batches per step, ZeRO 1, full
+/// recompute.
 Result<MoeSystem> pangu_ultra_moe(Catalog& catalog);
-/// DeepSeek-V3 671B with EP16 on 512 Atlas A2 devices. Assumed: all else, TP4 PP16 VPP2, one
-/// sequence of 4096 per micro-batch, 32 micro-batches, ZeRO 1, full recompute.
+/// DeepSeek-V3 671B with EP16 on 512 Atlas A2 devices. Everything else is assumed: TP4 PP16 VPP2,
+/// one sequence of 4096 tokens per micro-batch, 32 micro-batches, ZeRO 1, full recompute.
 Result<MoeSystem> deepseek_v3_ep16(Catalog& catalog);
-/// Traces that EDPB works on; recorded ones where there are any, else generated.
+/// Input traces of EDPB: recorded ones if there are any, else parameters of generated ones.
 struct TraceInput {
-  std::vector<ExpertLoads> loads;  ///< Recorded, of a layer.
-  std::vector<double> samples;     ///< Recorded: sums of squared document lengths.
-  double load_spread = 0.5;        ///< Of the logarithm of an expert's popularity.
-  double load_drift = 0.02;        ///< Per step.
+  std::vector<ExpertLoads> loads;  ///< Recorded, of one layer; one entry per step.
+  std::vector<double> samples;     ///< Recorded: sum of squared document lengths per sample.
+  double load_spread = 0.5;        ///< Standard deviation of the log of an expert's popularity.
+  double load_drift = 0.02;        ///< Share of the popularity renewed per step.
   std::int64_t steps = 200;
   double document_median = 1000;  ///< Tokens.
-  double document_spread = 1.2;   ///< Of the logarithm.
+  double document_spread = 1.2;   ///< Standard deviation of the log length.
   std::uint64_t seed = 1;
 };
-/// What they decide without and with EDPB (expert_balance.hpp, data_balance.hpp).
+/// Imbalances of these traces without and with EDPB (expert_balance.hpp, data_balance.hpp).
 struct TraceFigures {
   double experts_in_order = 1;
   double experts_migrated = 1;
@@ -57,7 +58,7 @@ struct TraceFigures {
   double samples_as_they_come = 1;
   double samples_rearranged = 1;
 };
-/// Requires: recorded samples, if any, fill a micro-batch of each replica.
+/// Requires: the number of recorded samples, if any, is one micro-batch per replica or a multiple.
 TraceFigures trace_figures(const MoeSystem& system, const TraceInput& input);
 
 }  // namespace temper::sim_hw

@@ -18,7 +18,8 @@ Result<CsvTable> read_table(const std::string& path) {
 Result<double> number_of(const std::string& path, int line, const std::string& text) {
   const auto value = parse_number<double>(text);
   if (!value || !(*value >= 0) || *value > 1e18)
-    return invalid_input(fmt::format("{}:{}: {}: expected a number from 0", path, line, text));
+    return invalid_input(
+        fmt::format("{}:{}: expected a number of 0 or more, found `{}`", path, line, text));
   return *value;
 }
 
@@ -28,11 +29,14 @@ Result<std::vector<ExpertLoads>> read_expert_loads(const std::string& path, std:
   TEMPER_TRY(const CsvTable table, read_table(path));
   const auto columns = static_cast<std::int64_t>(table.header.size());
   if (columns != experts) {
-    return invalid_input(fmt::format(
-        "{}:1: {} columns, but the model has {} experts: a column each", path, columns, experts));
+    return invalid_input(
+        fmt::format("{}:1: found {} columns, expected one per expert of the model: {}",
+                    path,
+                    columns,
+                    experts));
   }
   if (table.rows.empty())
-    return invalid_input(fmt::format("{}: no step: a row each", path));
+    return invalid_input(fmt::format("{}: found no rows, expected one row per step", path));
   std::vector<ExpertLoads> out;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     ExpertLoads loads;
@@ -43,7 +47,8 @@ Result<std::vector<ExpertLoads>> read_expert_loads(const std::string& path, std:
       sum += load;
     }
     if (sum <= 0)
-      return invalid_input(fmt::format("{}:{}: no expert has a load", path, table.lines[i]));
+      return invalid_input(fmt::format(
+          "{}:{}: all loads are 0; expected at least one above 0", path, table.lines[i]));
     for (double& load : loads)
       load /= sum;
     out.push_back(std::move(loads));
@@ -56,7 +61,7 @@ Result<std::vector<double>> read_samples(const std::string& path, std::int64_t s
   const std::size_t sample = table.column("sample");
   const std::size_t length = table.column("length");
   if (!table.has("sample") || !table.has("length"))
-    return invalid_input(fmt::format("{}:1: needs the columns sample and length", path));
+    return invalid_input(fmt::format("{}:1: expected the columns `sample` and `length`", path));
   std::vector<double> out;
   double tokens = 0;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {

@@ -1,5 +1,4 @@
-// Recorded loads of experts and lengths of documents, as CSV with a line of names first. No
-// threads.
+// Reads recorded expert loads and document lengths from CSV files with a header line. No threads.
 #pragma once
 
 #include "core/result.hpp"
@@ -11,13 +10,14 @@
 
 namespace temper::sim_hw {
 
-/// A row per step, a column per expert: tokens, or any share of them; rows are scaled to sum to 1.
-/// Errors name the line: another number of columns than `experts`, a number below 0, nothing
-/// routed.
+/// One row per step, one column per expert: tokens, or any share of them. Each row is scaled to sum
+/// to 1. Errors name the line: a number of columns other than `experts`, a negative number, or a
+/// row of zeros.
 Result<std::vector<ExpertLoads>> read_expert_loads(const std::string& path, std::int64_t experts);
 
-/// A column `sample` and a column `length`: a row per document, in order of samples. Gives the sum
-/// of squared lengths of each sample. Errors name the line: a sample of more than `seq` tokens.
+/// Columns `sample` and `length`: one row per document, in the order of samples. Returns the sum of
+/// squared document lengths of each sample. Errors name the line: a sample of more than `seq`
+/// tokens.
 Result<std::vector<double>> read_samples(const std::string& path, std::int64_t seq);
 
 }  // namespace temper::sim_hw

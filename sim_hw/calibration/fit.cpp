@@ -31,7 +31,7 @@ double weight_of(std::string_view kind) {
   return 1;
 }
 
-/// Signed root of the soft-L1 loss of a residual.
+/// Signed square root of the soft-L1 loss of a residual.
 double softened(double residual, double soft) {
   const double z = residual / soft;
   return std::copysign(soft * std::sqrt(2 * (std::sqrt(1 + z * z) - 1)), residual);
@@ -43,7 +43,7 @@ class Problem {
   Problem(Catalog& catalog, HardwareSpec spec, std::vector<Row> rows, const FitOptions& options)
       : catalog_(catalog), spec_(std::move(spec)), rows_(std::move(rows)), options_(options) {}
 
-  /// Predictions with these constants.
+  /// Predicts every row with these constants.
   std::vector<Comparison> rows_with(const OperatorConstants& constants) {
     spec_.constants.operators = constants;
     catalog_.put(spec_);
@@ -86,7 +86,7 @@ OperatorConstants with(const OperatorConstants& base,
   return out;
 }
 
-/// What Eigen's optimiser asks of a function.
+/// Adapter for Eigen's optimizer.
 struct Functor {
   using Scalar = double;
   using InputType = Eigen::VectorXd;
@@ -112,7 +112,7 @@ struct Functor {
     return 0;
   }
 
-  /// Central differences: the costs have kinks, which one-sided ones sit on.
+  /// Central differences: the costs have kinks, where one-sided differences stall.
   int df(const Eigen::VectorXd& x, Eigen::MatrixXd& jacobian) const {
     constexpr double kStep = 1e-4;
     Eigen::VectorXd above(values());
@@ -166,7 +166,8 @@ Result<std::vector<std::string>> candidates(const FitOptions& options) {
   return all;
 }
 
-/// Without those that exceed the memory, which `fit` names. Error: any other cannot be predicted.
+/// Drops rows that exceed the memory and reports them in `fit`. Error: any other row that cannot be
+/// predicted.
 Result<std::vector<Row>> rows_that_fit(Catalog& catalog, std::vector<Row> rows, Fit& fit) {
   std::vector<Row> kept;
   for (Comparison& row : compare(catalog, rows)) {
@@ -175,7 +176,7 @@ Result<std::vector<Row>> rows_that_fit(Catalog& catalog, std::vector<Row> rows, 
     } else if (row.exceeds_memory) {
       fit.left_out.push_back(std::move(row));
     } else {
-      return invalid_input(fmt::format("row {}: {}", row.row.id, row.failure));
+      return invalid_input(fmt::format("row {}: cannot be predicted: {}", row.row.id, row.failure));
     }
   }
   if (!kept.empty())
@@ -200,10 +201,11 @@ Result<Fit> fit_operators(Catalog& catalog,
       own.push_back(row);
   }
   if (own.empty())
-    return invalid_input(fmt::format("no row is of hardware `{}`", hardware));
+    return invalid_input(fmt::format("no measurement row is of hardware `{}`", hardware));
   TEMPER_TRY(const std::vector<std::string> names, candidates(options));
   Functor functor;
-  // With all free, the fit starts from the priors; else the others keep their present values.
+  // If all constants are free, the fit starts from the priors; otherwise the others keep their
+  // present values.
   functor.base = options.only.empty() ? OperatorConstants{} : spec->constants.operators;
   Fit fit;
   TEMPER_TRY(own, rows_that_fit(catalog, std::move(own), fit));

@@ -3,11 +3,11 @@
 //   minimise  sum over rows w rho(log predicted - log measured) + prior^2 sum (log c - log c0)^2
 //
 // over the logarithms of the constants c, with Levenberg-Marquardt (Eigen). rho is the soft-L1 loss
-// (outliers pull linearly), w the weight of the row's kind: whole steps 1, single operators less,
-// since a step's error is what a user meets. c0 are the priors: the defaults of OperatorConstants,
-// so that a constant that no row tells anything about stays at its prior and is reported as
-// undetermined. Constants that are counts of an engine's reads and writes, not physics, are never
-// fitted (kCountedConstants).
+// (outliers pull linearly). w is the weight of the row's kind: 1 for whole steps, less for single
+// operators, because users see the error of steps. c0 are the priors: the defaults of
+// OperatorConstants. A constant that no row depends on stays at its prior and is reported as
+// undetermined. Constants that count an engine's reads and writes (kCountedConstants) are never
+// fitted.
 #pragma once
 
 #include "sim_hw/catalog/catalog.hpp"
@@ -21,30 +21,31 @@
 namespace temper::sim_hw {
 
 struct FitOptions {
-  std::vector<std::string> only;  ///< Constants to fit; empty: every one that the rows determine.
-  double prior = 0.02;            ///< Weight of a prior: 0.02 a factor e away costs a 2 % error.
-  double soft = 0.08;             ///< Errors above this count linearly.
+  std::vector<std::string> only;  ///< Constants to fit; empty: all that the rows determine.
+  double prior =
+      0.02;  ///< Weight of a prior: with 0.02, a factor e away costs as much as an error of 2 %.
+  double soft = 0.08;  ///< Larger errors count linearly.
 };
 
 struct Fit {
   OperatorConstants constants;
   std::vector<std::string> fitted;
-  std::vector<std::string> undetermined;  ///< Left at their prior: the rows do not depend on them.
-  std::vector<Comparison> rows;           ///< With the fitted constants.
-  std::vector<Comparison> left_out;       ///< They do not fit the memory; the fit is without them.
+  std::vector<std::string> undetermined;  ///< Left at their prior, because no row depends on them.
+  std::vector<Comparison> rows;           ///< Predictions with the fitted constants.
+  std::vector<Comparison> left_out;       ///< Rows that exceed the memory; not part of the fit.
   std::int64_t evaluations = 0;
 };
 
-/// The catalog holds the hardware with the fitted constants afterwards, after an error those it
-/// had. Rows of other hardware are ignored, and rows that do not fit the memory are left out; any
-/// other row that cannot be predicted is an error.
+/// On success the catalog holds the hardware with the fitted constants; after an error, with the
+/// constants it had. Ignores rows of other hardware and drops rows that exceed the memory. Error:
+/// any other row cannot be predicted.
 Result<Fit> fit_operators(Catalog& catalog,
                           std::string_view hardware,
                           std::span<const Row> rows,
                           const FitOptions& options = {});
 
-/// Fit without the step rows of each model in turn, then predict them. Rows of single operators
-/// stay in the fit: they are microbenchmarks, named after a shape.
+/// For each model in turn: fits without its step rows, then predicts them. Rows of single operators
+/// stay in the fit, because they are microbenchmarks that merely share a model's shape.
 struct LeftOut {
   std::string model;
   std::vector<Comparison> rows;

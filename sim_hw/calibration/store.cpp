@@ -10,7 +10,7 @@
 namespace temper::sim_hw {
 namespace {
 
-/// Of "a, b, c".
+/// Splits "a, b, c".
 std::vector<std::string_view> names_of(std::string_view list) {
   constexpr std::string_view kBetween = ", ";
   std::vector<std::string_view> names;

@@ -302,7 +302,7 @@ TEST_F(OwnCard, HasRowsOfItsOwnNameOrNone) {
   options_.files = {std::string(TEMPER_SOURCE_DIR) + "/configs/validation/h200.csv"};
   const Outcome outcome = calibrate();
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.err, "temper calibrate: no row is of hardware `mine`\n");
+  EXPECT_EQ(outcome.err, "temper calibrate: no measurement row is of hardware `mine`\n");
   options_.hardware = "nvidia-h200";
   EXPECT_NE(calibrate().err.find("give one"), std::string::npos);
 }

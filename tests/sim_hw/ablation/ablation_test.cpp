@@ -70,16 +70,18 @@ TEST(RecordedTraces, SayWhatIsWrongAndWhere) {
     ASSERT_FALSE(result);
     EXPECT_NE(result.error().context.find(text), std::string::npos) << result.error().context;
   };
-  refused(read_expert_loads(file("few.csv", "a,b\n1,2\n"), 4), "2 columns, but the model has 4");
-  refused(read_expert_loads(file("none.csv", "a,b\n1,1\n0,0\n"), 2), "none.csv:3: no expert");
-  refused(read_expert_loads(file("less.csv", "a,b\n1,-1\n"), 2), "less.csv:2: -1: expected");
+  refused(read_expert_loads(file("few.csv", "a,b\n1,2\n"), 4),
+          "found 2 columns, expected one per expert of the model: 4");
+  refused(read_expert_loads(file("none.csv", "a,b\n1,1\n0,0\n"), 2), "none.csv:3: all loads are 0");
+  refused(read_expert_loads(file("less.csv", "a,b\n1,-1\n"), 2),
+          "less.csv:2: expected a number of 0 or more, found `-1`");
   refused(read_samples(file("column.csv", "sample\n1\n"), 8),
-          "needs the columns sample and length");
+          "expected the columns `sample` and `length`");
   refused(read_samples(file("long.csv", "sample,length\n7,5\n7,4\n"), 8),
           "long.csv:3: sample 7 has 9 tokens, and a sequence 8");
   Catalog catalog = Catalog::shipped();
   refused(moe_ablation(catalog, {"", file("short.csv", "sample,length\n1,5\n")}),
-          "1 samples, but 48 replicas take 2 each; nearest: 96");
+          "found 1 samples, expected 48 replicas x 2 each or a multiple; nearest: 96");
 }
 
 TEST_F(MoeAblation, TakesRecordedLoads) {

@@ -146,7 +146,7 @@ TEST(Calibration, RefusesUnknownNamesAndLeavesTheCatalogAsItWas) {
   rows[0].hardware = "nvidia-a100";
   const auto other = fit_operators(catalog, kCard, rows);
   ASSERT_FALSE(other);
-  EXPECT_EQ(other.error().context, "no row is of hardware `nvidia-h200`");
+  EXPECT_EQ(other.error().context, "no measurement row is of hardware `nvidia-h200`");
   EXPECT_FALSE(fit_operators(catalog, "nvidia-h2000", rows));
   EXPECT_EQ((*catalog.hardware(kCard))->constants.operators.copy_efficiency,
             before.copy_efficiency);
