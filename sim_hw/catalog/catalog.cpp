@@ -22,14 +22,15 @@ Result<Spec> load(const std::filesystem::path& path, const std::filesystem::path
   return read_yaml_file<Spec>(path);
 }
 
-/// A YAML description, or a config.json of Hugging Face.
+/// Reads a YAML description or a Hugging Face config.json.
 template <>
 Result<ModelSpec> load<ModelSpec>(const std::filesystem::path& path,
                                   const std::filesystem::path& /*configs*/) {
   return path.extension() == ".json" ? model_of_config_file(path) : read_yaml_file<ModelSpec>(path);
 }
 
-/// The operators of another hardware: of the file beside `fitted`, else of the one that ships.
+/// The operator constants of another hardware: from the file beside `fitted` if there is one, else
+/// from the shipped calibration.
 Result<Calibration> taken_over(const std::string& name,
                                const std::filesystem::path& fitted,
                                const std::filesystem::path& configs) {
@@ -42,14 +43,16 @@ Result<Calibration> taken_over(const std::string& name,
   const std::filesystem::path shipped = configs / kCalibration / file;
   if (std::filesystem::exists(shipped, failed))
     return read_yaml_file<Calibration>(shipped);
-  return Error{ErrorCode::NotFound,
-               fmt::format("{}: taken_over_from: no fitted constants of `{}`; looked for {}",
-                           fitted.string(),
-                           name,
-                           shipped.string())};
+  return Error{
+      ErrorCode::NotFound,
+      fmt::format("{}: taken_over_from: no fitted constants of `{}`; expected {}; create them "
+                  "with `temper calibrate`",
+                  fitted.string(),
+                  name,
+                  shipped.string())};
 }
 
-/// Adds the fitted constants, where there are some.
+/// Adds the fitted constants if there are any.
 template <>
 Result<HardwareSpec> load<HardwareSpec>(const std::filesystem::path& path,
                                         const std::filesystem::path& configs) {
@@ -103,7 +106,7 @@ Catalog Catalog::shipped() {
   const char* const chosen = std::getenv("TEMPER_CONFIGS");
   if (chosen != nullptr && *chosen != '\0')
     return Catalog(chosen);
-  // Of an installed program: PREFIX/bin/temper has PREFIX/share/temper/configs.
+  // An installed program: PREFIX/bin/temper uses PREFIX/share/temper/configs.
   std::error_code failed;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
   const auto installed = program.parent_path().parent_path() / "share/temper/configs";
@@ -132,7 +135,7 @@ std::vector<std::string> Catalog::model_names() const {
   return names_in(kModels);
 }
 
-/// A file that cannot be read is known by its file name alone; asking for it gives the error.
+/// An unreadable file is indexed by its file name only; a lookup reports its error.
 template <class Spec>
 void Catalog::index(Section<Spec>& section, std::string_view folder) {
   if (std::exchange(section.indexed, true))
@@ -163,7 +166,7 @@ Result<const Spec*> Catalog::find(Section<Spec>& section,
     }
     return &known->second;
   }
-  // A file's own name goes before any other, so most questions need that file alone.
+  // The file name takes precedence over other names, so most lookups read one file.
   if (!section.indexed && !section.specs.contains(slug(name))) {
     const auto path = configs_ / folder / (slug(name) + ".yaml");
     std::error_code failed;
@@ -191,14 +194,18 @@ Result<const Spec*> Catalog::find(Section<Spec>& section,
   const auto spec = section.specs.find(key->second);
   if (spec != section.specs.end())
     return &spec->second;
-  // Indexed by its file name, so what was wrong with the file is still to be said.
+  // Indexed by file name but unreadable: read it again to report the error.
   for (const std::string& stem : names_in(folder)) {
     if (slug(stem) == key->second) {
       TEMPER_TRY(Spec read, load<Spec>(configs_ / folder / (stem + ".yaml"), configs_));
       return &section.specs.emplace(key->second, std::move(read)).first->second;
     }
   }
-  return Error{ErrorCode::NotFound, fmt::format("the file of `{}` is gone", name)};
+  return Error{ErrorCode::NotFound,
+               fmt::format("{} `{}`: its file was removed from {} while the program ran",
+                           folder == kModels ? "model" : "hardware",
+                           name,
+                           (configs_ / folder).string())};
 }
 
 template <class Spec>

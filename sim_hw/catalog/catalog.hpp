@@ -1,5 +1,4 @@
-// Hardware and model descriptions by name, read once from configs/hardware and configs/models.
-// One owner; not for several threads at once.
+// Finds hardware and model descriptions by name and reads each file once. Not thread-safe.
 #pragma once
 
 #include "core/result.hpp"
@@ -14,28 +13,28 @@
 
 namespace temper::sim_hw {
 
-/// Lower case; letters, digits and dots stay, each run of anything else becomes one dash:
-/// "DeepSeek-R1 671B" -> "deepseek-r1-671b". Names are compared in this form.
+/// Normalizes a name: lower case; letters, digits and dots are kept, each run of other characters
+/// becomes one dash: "DeepSeek-R1 671B" -> "deepseek-r1-671b". Names are compared in this form.
 std::string slug(std::string_view name);
 
-/// Where the constants fitted to a hardware file are kept: for .../hardware/NAME.yaml that is
-/// .../calibration/NAME.yaml, for any other NAME.yaml it is NAME.calibration.yaml beside it.
+/// File of the constants fitted to a hardware file: .../calibration/NAME.yaml for
+/// .../hardware/NAME.yaml, and NAME.calibration.yaml beside any other NAME.yaml.
 std::filesystem::path calibration_file(const std::filesystem::path& hardware);
 
 class Catalog {
  public:
-  /// `configs` holds hardware/ and models/.
+  /// `configs` is the folder that holds hardware/ and models/.
   explicit Catalog(std::filesystem::path configs) : configs_(std::move(configs)) {}
-  /// The descriptions that ship with this build: those of TEMPER_CONFIGS in the environment, else
-  /// of the installation that this program is part of, else of the source tree.
+  /// The shipped descriptions: the folder in TEMPER_CONFIGS if set, else that of the installation,
+  /// else that of the source tree.
   static Catalog shipped();
 
-  /// By file name without .yaml, by `name` or by one of `aliases`, each as slug(); or by the path
-  /// of a YAML file, of a model also of its config.json. Errors name the nearest known name, or
-  /// what is wrong with the file.
+  /// Looks up a file name without .yaml, a `name` or an alias, each compared as slug(); or a path
+  /// to a YAML file (for models also a config.json). Errors name the nearest known name, or the
+  /// problem in the file. The pointer is valid as long as the catalog.
   Result<const HardwareSpec*> hardware(std::string_view name);
   Result<const ModelSpec*> model(std::string_view name);
-  /// Replaces the description of that name, for fits and what-if questions. Pointers stay valid.
+  /// Replaces the description with that name, for fits and what-if questions. Pointers stay valid.
   void put(HardwareSpec spec);
   void put(ModelSpec spec);
 
@@ -66,7 +65,7 @@ class Catalog {
   Section<ModelSpec> models_;
 };
 
-/// The description in a file, whatever its name looks like.
+/// Reads `file` as a path even if its name looks like a catalog name.
 Result<HardwareSpec> hardware_in(const std::filesystem::path& file, Catalog& catalog);
 
 }  // namespace temper::sim_hw

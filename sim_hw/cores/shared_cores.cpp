@@ -9,7 +9,7 @@
 namespace temper::sim_hw {
 namespace {
 
-/// Work that rounding of times to nanoseconds may leave.
+/// Remaining work that rounding times to nanoseconds may leave.
 constexpr double kDone = 1e-9;
 
 }  // namespace
@@ -28,7 +28,7 @@ SharedCores::JobId SharedCores::start(const Work& work) {
   return jobs_.back().id;
 }
 
-/// Fixed jobs first, then those that may choose, each where the fewest are.
+/// Places fixed jobs first, then the others, each on the core with the fewest jobs.
 void SharedCores::place() {
   std::ranges::fill(busy_, 0);
   const auto chooses = [](const Job& job) {
@@ -74,7 +74,7 @@ std::optional<Time> SharedCores::next_end() const {
 }
 
 void SharedCores::advance(Time now) {
-  TEMPER_CHECK(now >= now_, "time does not go back");
+  TEMPER_CHECK(now >= now_, "time does not move backwards");
   const double passed = seconds(now - now_);
   for (Job& job : jobs_)
     job.left -= passed * job.rate;

@@ -1,11 +1,12 @@
-// What acts next: sources, each with at most one pending event, ordered by (time, number of the
-// source), so that what happens at one time happens in one order. A source with several events of
-// its own keeps them itself and is pending at the earliest, hence no sequence number here.
+// The next event among a fixed set of sources, each with at most one pending event. Events are
+// ordered by (time, source number), so simultaneous events have one order. A source with several
+// events of its own keeps them itself and registers only the earliest, so no sequence number is
+// needed.
 //
-// A tournament: a complete binary tree of times over the sources, each node the earlier of its two.
-// set(), clear() and next() walk one path of it, log2(sources) nodes; what times there are and how
-// they spread makes no difference. Sixteen bytes per source, nothing allocated after construction.
-// Deterministic. Values; one owner.
+// A tournament tree: a complete binary tree of times over the sources, each node the earlier of its
+// two children. set(), clear() and next() visit log2(sources) nodes, whatever the distribution of
+// times. Uses 16 bytes per source and does not allocate after construction. Deterministic; not
+// thread-safe.
 #pragma once
 
 #include "core/check.hpp"
@@ -27,19 +28,19 @@ class EventQueue {
   explicit EventQueue(std::size_t sources)
       : leaves_(std::bit_ceil(std::max<std::size_t>(1, sources))), nodes_(2 * leaves_, kNever) {}
 
-  /// The source's next event, in place of the one it had. Requires: at < Time::max().
+  /// Sets or replaces the source's pending event. Requires: at < Time::max().
   void set(Source source, Time at) {
     TEMPER_DCHECK(at < kNever, "an event has a time");
     put(source, at);
   }
-  /// It has none.
+  /// Removes the source's pending event.
   void clear(Source source) { put(source, kNever); }
   void set(Source source, std::optional<Time> at) { put(source, at.value_or(kNever)); }
 
   bool empty() const { return earliest() == kNever; }
   /// Time of the earliest event; none: the queue is empty.
   std::optional<Time> time() const { return empty() ? std::nullopt : std::optional(earliest()); }
-  /// Whose it is: of several at that time, the first. Requires: not empty.
+  /// Source of the earliest event; the lowest number wins a tie. Requires: not empty.
   Source next() const {
     TEMPER_DCHECK(!empty(), "an event is pending");
     std::size_t at = 1;
@@ -47,8 +48,8 @@ class EventQueue {
       at = 2 * at + static_cast<std::size_t>(nodes_[2 * at] != nodes_[1]);
     return static_cast<Source>(at - leaves_);
   }
-  /// Calls `use(source)` for each source whose event is at time(), ascending. `use` leaves the
-  /// queue alone.
+  /// Calls `use(source)` for each source whose event is at time(), in ascending order. Requires:
+  /// `use` does not modify the queue.
   template <class Use>
   void for_each_next(Use&& use) const {
     if (!empty())
@@ -80,8 +81,9 @@ class EventQueue {
     visit(2 * node + 1, use);
   }
 
-  std::size_t leaves_;       ///< A power of two.
-  std::vector<Time> nodes_;  ///< The children of i are 2 i and 2 i + 1; the sources come last.
+  std::size_t leaves_;  ///< A power of two.
+  std::vector<Time>
+      nodes_;  ///< Node i has the children 2 i and 2 i + 1; the sources are the leaves.
 };
 
 }  // namespace temper::sim_hw

@@ -1,18 +1,19 @@
-// What no data sheet states about collectives: start-up costs, the share of a link that a library
-// reaches, and where it changes its protocol. Equations: sim_hw/network/collectives.hpp.
+// Constants of collectives that no data sheet states: start-up costs, the share of a link's
+// bandwidth that a library reaches, and where it changes its protocol. Equations:
+// sim_hw/network/collectives.hpp.
 #pragma once
 
 #include "core/describe.hpp"
 
 namespace temper::sim_hw {
 
-/// Of one operation: t = start_up + per_peer (n - 1) + y + 2 sqrt(segment y), y = bytes /
-/// (efficiency B).
+/// One operation: t = start_up + per_peer (n - 1) + y + 2 sqrt(segment y), y = bytes / (efficiency
+/// B).
 struct CollectiveOperation {
-  Duration start_up{};    ///< Whatever the number of ranks.
-  Duration per_peer{};    ///< For each other rank of the node.
-  double efficiency = 1;  ///< Of the nominal link bandwidth.
-  Duration segment{};     ///< Of a pipelined transfer; 0: not pipelined.
+  Duration start_up{};    ///< Independent of the number of ranks.
+  Duration per_peer{};    ///< Per other rank of the node.
+  double efficiency = 1;  ///< Share of the nominal link bandwidth.
+  Duration segment{};     ///< Cost of a segment of a pipelined transfer; 0: not pipelined.
 };
 template <class V>
 void describe(V& v, CollectiveOperation& c) {
@@ -26,16 +27,17 @@ struct CollectiveConstants {
   CollectiveOperation all_gather;
   CollectiveOperation reduce_scatter;
   CollectiveOperation
-      all_reduce;  ///< Used where switches reduce; else reduce_scatter + all_gather.
+      all_reduce;  ///< Used where switches reduce; otherwise reduce_scatter + all_gather.
   CollectiveOperation all_to_all;
-  CollectiveOperation dispatch;  ///< MoE kernels.
+  CollectiveOperation dispatch;  ///< The MoE dispatch kernel.
   CollectiveOperation combine;
-  CollectiveOperation p2p;  ///< Its start_up is also the step between nodes of a tree.
+  CollectiveOperation p2p;  ///< Its start_up is also the cost of a tree step between nodes.
   bool in_switch_reduction = false;
-  Bytes small_limit{};  ///< Messages per rank up to this use the small protocol; 0: there is none.
+  Bytes small_limit{};  ///< Larger messages per rank use the bulk protocol; 0: there is no small
+                        ///< protocol.
   Duration small_start_up{};
   double small_efficiency = 1;
-  Duration bulk_floor{};  ///< No bulk operation of 8 ranks or more is faster.
+  Duration bulk_floor{};  ///< Least time of a bulk operation with 8 ranks or more.
 };
 template <class V>
 void describe(V& v, CollectiveConstants& c) {

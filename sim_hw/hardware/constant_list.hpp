@@ -1,5 +1,4 @@
-// The constants of operators by name, for whoever fits them, compares them or says what stands
-// behind them.
+// The operator constants by name, for fitting, comparison and provenance reports.
 #pragma once
 
 #include "sim_hw/hardware/constants.hpp"
@@ -11,7 +10,7 @@
 
 namespace temper::sim_hw {
 
-/// Constants that are counts of what an engine reads and writes, not physics: never fitted.
+/// Constants that count an engine's reads and writes rather than physics; never fitted.
 inline constexpr std::array<std::string_view, 7> kCountedConstants{"layer_kernels",
                                                                    "norm_bytes",
                                                                    "activation_bytes",
@@ -37,7 +36,7 @@ struct ConstantVisitor {
 };
 }  // namespace detail
 
-/// In the order of their declaration; borrowed from `constants`.
+/// In declaration order; borrows from `constants`.
 inline std::vector<NamedConstant> constants_of(OperatorConstants& constants) {
   detail::ConstantVisitor visitor;
   describe(visitor, constants);

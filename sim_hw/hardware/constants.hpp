@@ -1,5 +1,5 @@
-// The few physical constants per hardware that no data sheet states. Each is one number with a
-// meaning, fitted by `temper calibrate` or taken from a named source; FitRecord says which.
+// The physical constants of a hardware that no data sheet states. Each is one number with a
+// meaning, fitted by `temper calibrate` or taken from a source; FitRecord names it.
 #pragma once
 
 #include "core/describe.hpp"
@@ -11,7 +11,7 @@
 
 namespace temper::sim_hw {
 
-/// Where a group of constants comes from and how well it describes its data.
+/// Source of a group of constants, and how well they describe its data.
 struct FitRecord {
   std::string constants;  ///< Names, comma-separated.
   std::string source;     ///< File and rows, or publication.
@@ -28,9 +28,10 @@ void describe(V& v, FitRecord& c) {
   v.field(5, "max_error", c.max_error, {.doc = "Largest absolute relative error, a fraction."});
 }
 
-/// Of one device's operators; equations in sim_hw/operators/operators.hpp. Times in seconds, rates
-/// as shares of the data sheet's peak, traffic in bytes. The defaults are priors: counts of what
-/// the measured engine reads and writes, and typical shares; `temper calibrate` starts from them.
+/// Constants of one device's operators; equations: sim_hw/operators/operators.hpp. Times in
+/// seconds, rates as shares of the data sheet's peak, traffic in bytes. The defaults are priors:
+/// counts of the reads and writes of the measured engine, and typical shares. `temper calibrate`
+/// starts from them.
 struct OperatorConstants {
   double matmul_boost = 0.90;
   double matmul_sustained = 0.70;
@@ -243,13 +244,13 @@ void describe(V& v, OperatorConstants& c) {
   detail::describe_host(v, c);
 }
 
-/// What configs/calibration/NAME.yaml adds to configs/hardware/NAME.yaml; written by `temper
-/// calibrate`.
+/// The contents of configs/calibration/NAME.yaml, which extend configs/hardware/NAME.yaml. Written
+/// by `temper calibrate`.
 struct Calibration {
   OperatorConstants operators;
   std::vector<FitRecord> fits;
-  std::string
-      taken_over_from{};  ///< Another hardware, whose operators these are; empty: their own.
+  std::string taken_over_from{};  ///< Another hardware that these operators come from; empty:
+                                  ///< fitted to this one.
 };
 template <class V>
 void describe(V& v, Calibration& c) {

@@ -1,6 +1,6 @@
-// What a cluster is: dies, cards, nodes, supernodes and the links between them, read from
-// configs/hardware/*.yaml, where each number names its source. A **device** here is a die: what has
-// its own memory and rank. On NVIDIA a card has one die, on Ascend 910C two. Values only; no
+// Describes a cluster: dies, cards, nodes, supernodes and the links between them. Read from
+// configs/hardware/*.yaml, where each number names its source. A device is a die: a unit with its
+// own memory and rank. An NVIDIA card has one die, an Ascend 910C card two. Values only; no
 // threads.
 #pragma once
 
@@ -18,10 +18,10 @@ struct DieSpec {
   FlopsPerSecond bf16{};                 ///< Dense matrix peak.
   std::optional<FlopsPerSecond> fp16{};  ///< Where it differs from bf16.
   std::optional<FlopsPerSecond> low{};   ///< FP8 or INT8 matrix peak.
-  FlopsPerSecond vector{};               ///< Elementwise, single precision.
-  std::int64_t cores = 0;                ///< SMs, or cube cores.
-  Bytes memory{};                        ///< HBM.
-  BytesPerSecond memory_bandwidth{};     ///< Of HBM, peak.
+  FlopsPerSecond vector{};               ///< FP32 peak of elementwise kernels.
+  std::int64_t cores = 0;                ///< SMs or cube cores.
+  Bytes memory{};                        ///< HBM capacity.
+  BytesPerSecond memory_bandwidth{};     ///< HBM peak.
   Bytes cache{};                         ///< Last-level cache.
 };
 template <class V>
@@ -39,13 +39,13 @@ void describe(V& v, DieSpec& c) {
   v.field(8, "cache", c.cache, {.doc = "Last-level cache.", .min = Bytes(0)});
 }
 
-/// Host memory and the link between a device and it. Bandwidths per device, one direction.
+/// Host memory and the link between a device and its host. Bandwidths are per device and direction.
 struct HostSpec {
   Bytes memory{};  ///< Per node.
   BytesPerSecond to_device{};
   BytesPerSecond from_device{};
-  Duration latency{};  ///< Of one copy.
-  /// The memory of another node's host, where devices reach it directly.
+  Duration latency{};  ///< Fixed cost of one copy.
+  /// Access to the memory of another node's host, where devices reach it directly.
   std::optional<BytesPerSecond> remote_to_device{};
   std::optional<BytesPerSecond> remote_from_device{};
 };
@@ -61,14 +61,14 @@ void describe(V& v, HostSpec& c) {
       6, "remote_from_device", c.remote_from_device, {.doc = "To another node's host, if direct."});
 }
 
-/// One level of the interconnect, innermost first: package, node, supernode, RDMA between them.
+/// One level of the interconnect, innermost first: package, node, supernode, RDMA.
 struct LinkLevel {
   std::string name;
-  std::int64_t devices = 0;     ///< Devices that this level joins; 0: as many as there are.
+  std::int64_t devices = 0;     ///< Devices that one unit of this level joins; 0: all.
   BytesPerSecond bandwidth{};   ///< Injection of one device into this level, per direction.
   Duration latency{};           ///< One way, empty message, across this level.
-  double oversubscription = 1;  ///< Of the uplinks towards this level.
-  bool shared_port = false;     ///< Devices reach it through their port of the level below.
+  double oversubscription = 1;  ///< Of the uplinks to this level.
+  bool shared_port = false;     ///< Devices reach this level through their port of the level below.
 };
 template <class V>
 void describe(V& v, LinkLevel& c) {
@@ -82,17 +82,17 @@ void describe(V& v, LinkLevel& c) {
 
 struct HardwareSpec {
   std::string name;
-  std::string source;  ///< Where its numbers were read.
+  std::string source;  ///< Source of the numbers.
   std::int64_t dies_per_card = 1;
   std::int64_t cards_per_node = 8;
-  std::int64_t nodes = 1;       ///< Per supernode, or in all where there is none.
+  std::int64_t nodes = 1;       ///< Per supernode; in all if there is only one.
   std::int64_t supernodes = 1;  ///< Joined by the last level.
   DieSpec die;
   HostSpec host;
   std::vector<LinkLevel> levels;
-  HardwareConstants constants;       ///< What no data sheet states: measured or fitted.
-  std::vector<FitRecord> fits;       ///< Where the constants come from.
-  std::vector<std::string> aliases;  ///< Other names, as publications write them.
+  HardwareConstants constants;       ///< Measured or fitted; in no data sheet.
+  std::vector<FitRecord> fits;       ///< Sources of the constants.
+  std::vector<std::string> aliases;  ///< Other names used in publications.
 
   std::int64_t devices_per_node() const { return dies_per_card * cards_per_node; }
   std::int64_t cards() const { return cards_per_node * nodes * supernodes; }
