@@ -25,7 +25,7 @@ double prefill_replica(const Device& d,
   return sum.seconds;
 }
 
-/// Every device receives every weight once, over the port it shares with its neighbours.
+/// Every device receives every weight once, over the port that it shares with its neighbors.
 double gather_whole(const ModelSpec& model, const Fabric& fabric, std::int64_t devices) {
   const double bytes = 2 * as_double(count_parameters(model).total());
   return all_gather_seconds(fabric, {devices, 1}, bytes / as_double(devices));
@@ -97,7 +97,7 @@ ClusterIteration cluster_iteration(const ModelSpec& model,
   trained.mtp_layers = 0;
   const TrainShape shape = rl_train_shape(model, work, layout);
 
-  // On own cards the weights cross from the trainer's devices to the rollout's.
+  // On separate cards the weights cross from the trainer's devices to the rollout's.
   const auto rollout_devices = static_cast<std::int64_t>(rollout.tp * rollout.dp);
   const std::int64_t devices =
       plan.cards == Cards::Shared ? layout.devices() : layout.devices() + rollout_devices;

@@ -22,11 +22,13 @@ Result<std::vector<double>> lognormal_lengths(std::size_t count,
                                               double cap,
                                               double p99_over_median) {
   if (!(mean >= 1))
-    return invalid_input(fmt::format("mean length {}: must be 1 or more", mean));
+    return invalid_input(
+        fmt::format("mean response length: expected 1 token or more, found {}", mean));
   if (mean > cap)
-    return invalid_input(fmt::format("mean length {} is above the longest allowed, {}", mean, cap));
+    return invalid_input(
+        fmt::format("mean response length: found {}, above the cap of {} tokens", mean, cap));
   const double sigma = std::log(std::max(1.0, p99_over_median)) / kNormalQuantile99;
-  std::vector<double> ratio(count);  // To the median.
+  std::vector<double> ratio(count);  // Relative to the median.
   for (std::size_t i = 0; i < count; ++i) {
     const double p = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
     ratio[i] = std::exp(sigma * normal_quantile(p));
@@ -37,7 +39,7 @@ Result<std::vector<double>> lognormal_lengths(std::size_t count,
       out[i] = std::clamp(std::round(median * ratio[i]), 1.0, cap);
     return out;
   };
-  // The median that gives this mean after the cut: the mean rises with it.
+  // Find the median that gives this mean after the cap; the mean rises with the median.
   double low = 0;
   double high = 2 * cap * std::exp(3 * sigma);
   for (int i = 0; i < 60; ++i) {

@@ -11,7 +11,8 @@ double rounded_batch(double live) {
   return multiple * std::ceil(live / multiple);
 }
 
-/// Steps between two changes of the live batch or of the context block cost the same.
+/// Seconds to decode all responses. Steps cost the same until the live batch or the context block
+/// changes.
 double decode_all(const Device& d, const StepModel& m, const IterationWork& work) {
   double seconds = 0;
   double done = 0;
@@ -45,7 +46,7 @@ double prefill_all(const Device& d, const StepModel& m, const IterationWork& wor
 std::vector<MicroBatch> fill_micro_batches(const IterationWork& work, double limit) {
   std::vector<MicroBatch> out;
   for (const double length : work.lengths) {
-    const double seq = work.prompt + length;  // Ascending: the newest is the longest.
+    const double seq = work.prompt + length;  // Ascending: the last one is the longest.
     if (out.empty() || (out.back().sequences + 1) * seq > limit)
       out.push_back({0, 0});
     out.back().sequences += 1;

@@ -1,10 +1,9 @@
-// One synchronous GRPO iteration with all roles on one device, as measured: see `rl_iteration` in
-// docs/validation.md. Phases in order; each is a sum of steps of sim_hw/steps/steps.hpp.
+// One synchronous GRPO iteration with all roles on one device, as it was measured (`rl_iteration`).
+// Phases in order; each is a sum of steps of sim_hw/steps/steps.hpp:
 //
 //   prefill     every response's prompt, 64 sequences at a time (no prefix sharing)
-//   decode      all responses together; at step i the live ones, rounded up (to a multiple of 64
-//   above
-//               32, else of 8), attend over prompt + the next multiple of 256 of i; captured graphs
+//   decode      all responses together; at step i the live ones, rounded up to a multiple of 8
+//               (64 above 32), attend over prompt + the next multiple of 256 of i; captured graphs
 //   reference   log-probs of micro-batches filled in ascending length up to 16384 padded tokens
 //   update      forward + backward with full recompute per micro-batch, then one AdamW step
 //   weight sync a copy of all weights to the inference copy on the same device
@@ -19,7 +18,7 @@ namespace temper::sim_hw {
 
 struct IterationWork {
   double prompt = 0;            ///< Tokens of each prompt.
-  std::vector<double> lengths;  ///< Of every response, ascending, tokens.
+  std::vector<double> lengths;  ///< Tokens of every response, ascending.
 };
 
 inline constexpr double kPrefillSequences = 64;
@@ -31,7 +30,8 @@ struct MicroBatch {
   double sequences = 0;
   double seq = 0;
 };
-/// Ascending fill up to `limit` padded tokens; at least one sequence each.
+/// Fills micro-batches in ascending length, up to `limit` padded tokens; at least one sequence
+/// each.
 std::vector<MicroBatch> fill_micro_batches(const IterationWork& work, double limit);
 
 struct OneCardIteration {
@@ -40,7 +40,7 @@ struct OneCardIteration {
   double decode_steps = 0;
   double micro_batches = 0;
   double padded_tokens = 0;
-  double prefill = 0;  ///< Seconds, as the rest.
+  double prefill = 0;  ///< Seconds, like all members below.
   double decode = 0;
   double reference = 0;
   double update = 0;

@@ -1,11 +1,11 @@
-// How a model's training is laid out over devices, and what one step of it processes: plain values
-// that memory, cost and search share. stages.hpp says which layers a stage has,
+// The layout of a model's training over devices, and the shape of one training step. Memory, cost
+// and search share these values. stages.hpp says which layers a stage has,
 // sim_hw/parallel/layout_check.hpp whether a layout can run.
 //
-// With `vpp` > 1 a stage is cut into as many chunks. The experts of one replica live on ep *
-// expert_tp devices taken from the tp * cp * dp devices of a stage ("folding"), so that tp = 8,
-// ep = 32, expert_tp = 1 keeps attention tensor-parallel and experts whole on 32 devices. Values
-// only; no threads.
+// With `vpp` > 1 a stage is split into that many chunks. The experts of one replica are placed on
+// ep * expert_tp devices taken from the tp * cp * dp devices of a stage ("folding"): tp = 8, ep =
+// 32, expert_tp = 1 keeps attention tensor-parallel and experts whole on 32 devices. Values only;
+// no threads.
 #pragma once
 
 #include "sim_hw/layout/mechanisms.hpp"
@@ -20,36 +20,37 @@ namespace temper::sim_hw {
 
 /// A layer with a dense MLP, or one with routed experts.
 enum class LayerKind { Dense, Experts };
-/// What ZeRO shards over the data-parallel devices: each includes the one before it.
+/// State that ZeRO shards over the data-parallel devices; each level includes the one before it.
 enum class Zero { None, Optimizer, Gradients, Weights };
 enum class Recompute { None, Selective, Full };
-/// Unfused attention keeps and moves the seq x seq matrices; fused recomputes them on chip.
+/// Unfused attention stores and moves the seq x seq matrices; fused attention recomputes them on
+/// chip.
 enum class AttentionKernel { Fused, Unfused };
 enum class SequenceParallel { Off, On };
-/// Whether dispatch and combine of one micro-batch run beside the compute of another.
+/// Whether dispatch and combine of one micro-batch overlap the compute of another.
 enum class ExpertOverlap { Off, On };
-/// FP16 needs its loss scaled, and its gradients unscaled before the update.
+/// FP16 needs loss scaling, and unscaling of gradients before the optimizer step.
 enum class NumberFormat { Bf16, Fp16 };
 
-/// How layers are dealt out to pipeline stages.
+/// Assignment of layers to pipeline stages.
 enum class LayerBalance {
-  LastShort,  ///< As many each; the last stage, with MTP modules and heads, what is left.
-  Even,       ///< As even as whole layers allow, whatever else a stage has.
-  /// So that layers, MTP modules and heads together are as even as whole layers allow, by their
-  /// matrix products. On a virtual pipeline the output's head ends the stage before the last, and
-  /// the MTP modules have the last chunk of the last stage; stage 0 embeds for both.
+  LastShort,  ///< Equal counts; the last stage, with MTP modules and heads, has the remainder.
+  Even,       ///< As even as whole layers allow, whatever else a stage holds.
+  /// Layers, MTP modules and heads together as even as whole layers allow, weighted by their matrix
+  /// products. On a virtual pipeline the output head ends the stage before the last, and the MTP
+  /// modules are the last chunk of the last stage; stage 0 embeds for both.
   Counted,
 };
 
-/// What becomes of the saved tensors of a layer: one bit for each, in the order of
-/// saved_tensors(). Tensors with neither bit are kept.
+/// Treatment of the saved tensors of a layer: one bit per tensor, in the order of saved_tensors().
+/// Tensors with neither bit set are kept.
 struct TensorFates {
   std::uint32_t recomputed = 0;
   std::uint32_t swapped = 0;  ///< Moved to host memory and back.
 
   bool operator==(const TensorFates&) const = default;
 };
-/// Of every layer of a kind; the choice is choose_activations()'s.
+/// Treatment of every layer of a kind, as choose_activations() decides it.
 struct ActivationPlan {
   TensorFates dense{};
   TensorFates experts{};
@@ -61,8 +62,9 @@ struct ActivationPlan {
 struct StateBytes {
   double weight = 2;
   double gradient = 4;
-  double master = 4;   ///< FP32 copy of the weights; 0 where the optimizer updates them directly.
-  double moments = 8;  ///< Both.
+  double master =
+      4;  ///< FP32 copy of the weights; 0 if the optimizer updates the weights themselves.
+  double moments = 8;  ///< Both moments.
 
   double optimizer() const { return master + moments; }
   /// 16-bit weights, FP32 gradients, master weights and moments: 18 bytes (2205.05198).
@@ -72,12 +74,12 @@ struct StateBytes {
 };
 
 struct Layout {
-  std::int64_t tp = 1;         ///< Tensor parallel: attention, dense MLP, embedding, head.
+  std::int64_t tp = 1;         ///< Tensor parallelism: attention, dense MLP, embedding, head.
   std::int64_t pp = 1;         ///< Pipeline stages.
-  std::int64_t vpp = 1;        ///< Chunks of each stage.
-  std::int64_t ep = 1;         ///< Devices over which the experts are spread.
-  std::int64_t expert_tp = 1;  ///< Tensor parallel of one expert.
-  std::int64_t cp = 1;         ///< Context parallel: the sequence is cut.
+  std::int64_t vpp = 1;        ///< Chunks per stage.
+  std::int64_t ep = 1;         ///< Expert parallelism: devices that share the experts.
+  std::int64_t expert_tp = 1;  ///< Tensor parallelism of one expert.
+  std::int64_t cp = 1;         ///< Context parallelism: splits the sequence.
   std::int64_t dp = 1;
   Zero zero = Zero::None;
   SequenceParallel sequence_parallel = SequenceParallel::Off;
@@ -86,36 +88,36 @@ struct Layout {
   std::int64_t devices() const { return tp * pp * cp * dp; }
   /// Devices of one stage.
   std::int64_t stage_devices() const { return tp * cp * dp; }
-  /// Replicas of each expert: what its gradients are reduced over.
+  /// Replicas of each expert, over which its gradients are reduced.
   std::int64_t expert_dp() const { return stage_devices() / (ep * expert_tp); }
 };
 
 struct TrainShape {
-  std::int64_t micro_batch = 1;   ///< Sequences of one micro-batch.
-  std::int64_t global_batch = 1;  ///< Sequences of one step.
+  std::int64_t micro_batch = 1;   ///< Sequences per micro-batch.
+  std::int64_t global_batch = 1;  ///< Sequences per step.
   std::int64_t seq = 0;
   Recompute recompute = Recompute::None;
-  std::int64_t recompute_every = 1;  ///< Layers of one checkpoint with full recompute.
+  std::int64_t recompute_every = 1;  ///< Layers per checkpoint with full recompute.
   AttentionKernel attention = AttentionKernel::Fused;
   NumberFormat format = NumberFormat::Bf16;
-  double dropout = 0;           ///< 0 keeps no masks.
+  double dropout = 0;           ///< 0 stores no masks.
   double expert_imbalance = 1;  ///< Tokens of the busiest expert device over the mean.
-  /// 1 + what the replicas wait for the one with the longest sequences, in attentions of whole
-  /// ones.
+  /// 1 + the time that replicas wait for the one with the longest sequences, in units of the
+  /// attention of whole sequences.
   double attention_imbalance = 1;
   ExpertOverlap expert_overlap = ExpertOverlap::Off;
   Mechanisms mechanisms{};
-  ActivationPlan activations{};  ///< Of what `recompute` does not drop already.
+  ActivationPlan activations{};  ///< Applies to the tensors that `recompute` keeps.
   StateBytes states = StateBytes::mixed();
 
-  /// Of each data-parallel replica.
+  /// Micro-batches of each data-parallel replica.
   std::int64_t micro_batches(const Layout& layout) const {
     return global_batch / (layout.dp * micro_batch);
   }
 };
 
-/// Dropout and unfused attention for GPT-era models (layer norm and GELU, 2205.05198), else
-/// neither.
+/// Dropout and unfused attention for GPT-era models (layer norm and GELU, 2205.05198); neither for
+/// others.
 TrainShape default_shape(const ModelSpec& model);
 
 }  // namespace temper::sim_hw

@@ -1,8 +1,8 @@
-// Switches of how a training step is run: each turns one mechanism of MoE training systems on or
-// off, so that its worth can be told by an ablation. What each does to time, bytes and memory is
-// modelled where those are (layer_cost.hpp, train_iteration.hpp, sim_hw/memory/ledger.hpp); no
-// switch is a factor taken from a published gain. The defaults are the plain step. What traces of
-// loads and lengths decide enters TrainShape as numbers. Values only; no threads.
+// Switches of a training step. Each turns one mechanism of MoE training systems on or off, so that
+// an ablation can measure its effect. Effects on time, bytes and memory are modeled where these are
+// computed (layer_cost.hpp, train_iteration.hpp, sim_hw/memory/ledger.hpp); no switch is a factor
+// taken from a published gain. The defaults are the plain step. Effects of load and length traces
+// enter TrainShape as numbers. Values only; no threads.
 #pragma once
 
 #include "core/describe.hpp"
@@ -11,49 +11,50 @@
 
 namespace temper::sim_hw {
 
-/// How tokens reach their experts and come back.
+/// Path of tokens to their experts and back.
 enum class ExpertPath {
-  Fastest,       ///< Flat or hierarchical, whichever takes less time.
-  Flat,          ///< One copy per chosen expert, straight to its device.
-  Hierarchical,  ///< One copy per node that needs the token, passed on inside.
-  Gathered,      ///< Every token to every node in one all-gather; then an exchange inside.
+  Fastest,       ///< Flat or hierarchical, whichever is faster.
+  Flat,          ///< One copy per chosen expert, directly to its device.
+  Hierarchical,  ///< One copy per node that needs the token, forwarded inside the node.
+  Gathered,  ///< Every token to every node in one all-gather, then an exchange inside each node.
 };
 
-/// Copies of a token that several experts of one device want.
+/// Copies sent for a token that several experts of one device need.
 enum class TokenCopies { PerExpert, PerDevice };
 
 /// Order of the forward and backward passes of micro-batches.
 enum class PipelineSchedule {
   OneForwardOneBackward,  ///< Interleaved with more than one chunk per stage.
   DualPipe,      ///< From both ends at once on two copies of the weights; passes overlap in pairs.
-  AdaptivePipe,  ///< Interleaved, a forward beside the backward of another micro-batch; one copy.
+  AdaptivePipe,  ///< Interleaved, one copy; a forward pass overlaps the backward of another
+                 ///< micro-batch.
 };
 
 /// Kernels of attention, matrix products and vector operators (sim_hw/operators/device.hpp).
 enum class OperatorKernels {
   Fused,  ///< As the hardware's constants describe them.
-  Plain,  ///< As they were before they were fused and pipelined.
+  Plain,  ///< Before fusion and pipelining.
 };
 
-/// Whether the time in which the host launches kernels counts.
+/// Whether the host's kernel launch time counts.
 enum class HostDispatch {
   Ahead,  ///< The host is always ahead of the device.
-  Eager,  ///< Between two waits of the host, no less than it takes to launch the kernels.
+  Eager,  ///< Between two host waits, no less than the time to launch the kernels.
 };
 
-/// How the host learns how many tokens an uneven all-to-all sends and receives: each time it asks,
-/// the device has run dry by when it can launch again.
+/// How the host learns the sizes of an uneven all-to-all. Each fetch drains the device before the
+/// host can launch again.
 enum class SplitCounts {
-  Known,        ///< It never asks: fixed capacities.
-  FetchedOnce,  ///< At dispatch; combine and the backward pass use them again.
-  FetchedEach,  ///< For every all-to-all.
+  Known,        ///< No fetch: fixed capacities.
+  FetchedOnce,  ///< Fetched at dispatch; combine and the backward pass reuse them.
+  FetchedEach,  ///< Fetched for every all-to-all.
 };
 
-/// Over which tokens the load-balance loss counts the load of experts.
+/// Tokens over which the load-balance loss counts the load of experts.
 enum class BalanceLoss {
-  MicroBatch,  ///< Those of one device: nothing is exchanged.
+  MicroBatch,  ///< Tokens of one device: no exchange.
   ExpertGroup,
-  Everywhere,  ///< All replicas.
+  Everywhere,  ///< Tokens of all replicas.
 };
 
 struct Mechanisms {

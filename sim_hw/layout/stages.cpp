@@ -10,23 +10,24 @@
 namespace temper::sim_hw {
 namespace {
 
-/// Layers of the last two stages where modules count as layers; the others share the rest evenly.
+/// Layers of the last two stages if modules count as layers; the other stages share the rest
+/// evenly.
 struct CountedSplit {
-  std::int64_t before_last = 0;  ///< 0 where the last stage alone has modules.
+  std::int64_t before_last = 0;  ///< 0: only the last stage has modules.
   std::int64_t last = 0;
-  std::int64_t others = 0;  ///< Stages that share the rest.
+  std::int64_t others = 0;  ///< Number of stages that share the rest.
 };
 
 bool modules_apart(const ModelSpec& model, const Layout& layout) {
   return layout.vpp > 1 && layout.pp > 2 && model.mtp_layers > 0;
 }
 
-/// Whole layers that fit beside `modules` layers' worth under `limit`.
+/// Whole layers that fit beside `modules` layers' worth of work under `limit`.
 std::int64_t room(double limit, double modules) {
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(limit - modules + 1e-9)));
 }
 
-/// What modules cost, in layers of the model.
+/// Cost of modules in units of one layer.
 struct ModuleWeights {
   double before_last = 0;
   double last = 0;
@@ -42,8 +43,8 @@ ModuleWeights module_weights(const ModelSpec& model, const Layout& layout) {
   return {0, mtp + head, false};
 }
 
-/// The least limit for layers and modules of a stage under which all layers find room. Some stage
-/// is full at it: it is a whole number of layers, alone or beside a stage's modules.
+/// The smallest limit for layers and modules of a stage under which all layers fit. Some stage is
+/// full at this limit, so it is a whole number of layers, alone or beside a stage's modules.
 CountedSplit split_counted(const ModelSpec& model, const Layout& layout) {
   const ModuleWeights modules = module_weights(model, layout);
   const std::int64_t others = layout.pp - (modules.apart ? 2 : 1);
@@ -61,7 +62,7 @@ CountedSplit split_counted(const ModelSpec& model, const Layout& layout) {
         continue;
       found.before_last = std::min(found.before_last, model.layers - others);
       found.last = std::min(found.last, model.layers - others - found.before_last);
-      return found;  // Each other stage keeps a layer.
+      return found;  // Every other stage keeps at least one layer.
     }
   }
 }

@@ -12,13 +12,13 @@
 namespace temper::sim_hw {
 namespace {
 
-/// One line of a table, with errors that say where.
+/// One line of a table; errors name the file, line and column.
 class Line {
  public:
   Line(const CsvTable& table, const std::filesystem::path& file, std::size_t index)
       : table_(table), file_(file), index_(index) {}
 
-  /// Empty if there is no such column.
+  /// Empty if the column does not exist.
   std::string_view text(std::string_view column) const {
     const std::size_t at = table_.column(column);
     return at < table_.header.size() ? std::string_view(table_.rows[index_][at])
@@ -94,7 +94,7 @@ Result<Row> flat_row(const Line& line, const std::filesystem::path& file) {
   return row;
 }
 
-/// Up to three rows: the whole, and the end of each group that exists.
+/// Up to three rows: the whole scenario, and the end of each group that exists.
 Status add_contended_rows(const Line& line,
                           const std::filesystem::path& file,
                           std::vector<Row>& out) {

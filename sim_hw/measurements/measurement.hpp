@@ -1,10 +1,10 @@
-// Rows of measurements, from the files that hold them.
+// Reads rows of measurements.
 //
-// A file of rows is CSV with the columns hardware, cards, kind, params, metric, unit, value, and
-// optionally id and source, in any order:
+// A measurement file is CSV with the columns hardware, cards, kind, params, metric, unit, value,
+// and optionally id and source, in any order:
 //   hardware,cards,kind,params,metric,unit,value
 //   nvidia-h200,1,gemm,m=8192;n=8192;k=8192,throughput,TFLOP/s,755.176
-// Outputs of SimGrid are recognised by their header (algorithm,npus,size_bytes,... and
+// SimGrid outputs are recognized by their header (algorithm,npus,size_bytes,... and
 // scenario,npus,...) and become rows of hardware `simgrid`. Values only; no threads.
 #pragma once
 
@@ -20,7 +20,7 @@
 namespace temper::sim_hw {
 
 struct Row {
-  std::string id;  ///< As the file has it, or `file:line`.
+  std::string id;  ///< From the file, or `file:line`.
   std::string hardware;
   std::int64_t cards = 1;
   std::string kind;
@@ -29,14 +29,14 @@ struct Row {
   std::string unit;
   double value = 0;  ///< In `unit`.
   std::string source;
-  std::filesystem::path folder;  ///< Of the file, for side files such as `lengths=`.
+  std::filesystem::path folder;  ///< Folder of the file, for side files such as `lengths=`.
 };
 
-/// Errors name file and line; a file of another kind, the columns that were expected.
+/// Errors name the file and line; a file of another kind, the expected columns.
 Result<std::vector<Row>> read_measurements(const std::filesystem::path& file);
 Result<std::vector<Row>> to_rows(const CsvTable& table, const std::filesystem::path& file);
 
-/// In the format above, with id and source.
+/// Writes the format above, with id and source.
 std::string to_csv(std::span<const Row> rows);
 
 }  // namespace temper::sim_hw

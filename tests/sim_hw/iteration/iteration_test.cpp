@@ -167,9 +167,9 @@ TEST(Lengths, WithoutSpreadAreAllTheMean) {
 
 TEST(Lengths, RefuseAMeanThatNoListHas) {
   EXPECT_EQ(lognormal_lengths(4, 300, 200, 2).error().context,
-            "mean length 300 is above the longest allowed, 200");
+            "mean response length: found 300, above the cap of 200 tokens");
   EXPECT_EQ(lognormal_lengths(4, 0.5, 200, 2).error().context,
-            "mean length 0.5: must be 1 or more");
+            "mean response length: expected 1 token or more, found 0.5");
   EXPECT_FALSE(lognormal_lengths(4, std::nan(""), 200, 2));
 }
 
