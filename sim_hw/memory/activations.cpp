@@ -27,7 +27,8 @@ void add_latent_projections(SavedTensors& saved, const ModelSpec& model) {
   saved.add(projection("key-value latent before its norm", latent, Cut::Sequence, hidden));
   saved.add(elementwise("key-value latent", latent, Cut::Sequence));
   saved.add(projection("queries", query, Cut::Tensor, query_latent));
-  saved.add(projection("keys", query, Cut::Tensor, latent));  // Of every head, for training.
+  saved.add(projection(
+      "keys", query, Cut::Tensor, latent));  // Of every head, because training expands them.
   saved.add(projection("values", value, Cut::Tensor, latent));
 }
 
@@ -75,7 +76,7 @@ void add_attention(SavedTensors& saved, const ModelSpec& model, const TrainShape
     saved.add(projection("norm after attention, input", hidden, Cut::Sequence, value));
 }
 
-/// Of an MLP of intermediate size `ffn`, after its norm; `in` and `out` cut as given.
+/// Tensors of an MLP of intermediate size `ffn`, after its norm; `in` and `out` give their cuts.
 void add_inner(SavedTensors& saved, const ModelSpec& model, double ffn, Cut cut, Gating gating) {
   const double hidden = as_double(model.hidden);
   if (model.activation == Activation::Gelu) {

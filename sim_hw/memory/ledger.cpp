@@ -10,7 +10,7 @@ namespace temper::sim_hw {
 
 namespace {
 
-/// What a state's parameters weigh when ZeRO shards it or not, over `copies` times the replicas.
+/// Bytes of a state's parameters, sharded by ZeRO or not, over `copies` times the replicas.
 double sharded(const StageParameters& weights,
                const Layout& layout,
                bool sharding,
@@ -28,7 +28,7 @@ struct LayerBytes {
   double experts = 0;
 };
 
-/// Kept per layer and micro-batch, without the tensors dropped of each kind.
+/// Kept per layer and micro-batch, without the dropped tensors of each kind.
 LayerBytes layer_bytes(const ModelSpec& model,
                        const Layout& layout,
                        const TrainShape& shape,
@@ -47,7 +47,7 @@ LayerBytes layer_bytes(const ModelSpec& model,
   return bytes;
 }
 
-/// Under the shape's plan.
+/// Bytes kept under the shape's activation plan.
 LayerBytes planned_bytes(const ModelSpec& model, const Layout& layout, const TrainShape& shape) {
   const auto& [dense, experts] = shape.activations;
   return layer_bytes(model,
@@ -58,8 +58,8 @@ LayerBytes planned_bytes(const ModelSpec& model, const Layout& layout, const Tra
                      experts.recomputed | experts.swapped);
 }
 
-/// What the plan dropped, of the layer that is being worked on, and of swapped tensors also the
-/// layer that is on its way.
+/// Bytes of the dropped tensors of the layer in progress, and for swapped tensors also of the layer
+/// in transit.
 double planned_working_set(const ModelSpec& model,
                            const Layout& layout,
                            const TrainShape& shape,
@@ -75,10 +75,10 @@ double planned_working_set(const ModelSpec& model,
   return bytes;
 }
 
-/// What a layer keeps and what is needed while it is worked on, the same for every stage.
+/// Bytes that a layer keeps, and its working set; the same for every stage.
 struct ActivationBytes {
-  LayerBytes kept;   ///< Per micro-batch; nothing of it with full recompute.
-  LayerBytes whole;  ///< Of a checkpoint's layers, with full recompute.
+  LayerBytes kept;   ///< Per micro-batch; 0 with full recompute.
+  LayerBytes whole;  ///< Layers of one checkpoint, with full recompute.
   double working_set = 0;
 };
 
@@ -101,7 +101,7 @@ ActivationBytes activation_bytes(const ModelSpec& model,
   return out;
 }
 
-/// Of the layer mix of `stage`, per layer.
+/// Mean over the layer mix of `stage`, per layer.
 double mean_layer_bytes(const LayerBytes& bytes, double dense, double layers) {
   return layers == 0 ? 0 : (dense * bytes.dense + (layers - dense) * bytes.experts) / layers;
 }
@@ -116,7 +116,7 @@ double communication_bytes(const ModelSpec& model, const Layout& layout, const T
   if (model.moe && layout.ep > 1)  // Dispatched and combined copies.
     bytes += 2 * plane * as_double(model.moe->top_k) * shape.expert_imbalance / tp;
   if (layout.pp > 1)
-    bytes += 4 * plane / tp;  // Send and receive, forward and backward.
+    bytes += 4 * plane / tp;  // Send and receive buffers, forward and backward.
   if (layout.cp > 1)          // Double-buffered key and value blocks and their gradients.
     bytes += 4 * 2 * tokens * 2 * as_double(model.kv_heads * model.head_dim) / tp;
   return bytes;
@@ -214,8 +214,8 @@ Ledger train_ledger(const ModelSpec& model,
 }
 
 Ledger worst_train_ledger(const ModelSpec& model, const Layout& layout, const TrainShape& shape) {
-  // Stage 0 has the embedding and the most micro-batches, the last the head; where the first layers
-  // are dense, the first stage without them may hold the most.
+  // Stage 0 has the embedding and the most micro-batches, the last stage the head. If the first
+  // layers are dense, the first stage without dense layers may hold the most.
   const ActivationBytes bytes = activation_bytes(model, layout, shape);
   Ledger worst = stage_ledger(model, layout, shape, bytes, 0);
   const auto consider = [&](std::int64_t stage) {

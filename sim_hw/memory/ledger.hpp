@@ -1,4 +1,4 @@
-// Where the bytes of a device go, for each role and what state it is in.
+// Memory of a device by purpose, for each role and state.
 //
 // Equations (per device, on a stage with L/p layers, s tokens per sequence, b sequences):
 //   weights    = parameters * bytes, / dp with ZeRO "weights"; gradients and optimizer alike
@@ -37,8 +37,8 @@ struct Ledger {
   double weights = 0;
   double gradients = 0;
   double optimizer = 0;
-  double activations = 0;            ///< Kept from forward to backward.
-  double recompute_working_set = 0;  ///< Of the checkpoint being computed again.
+  double activations = 0;            ///< Kept from the forward to the backward pass.
+  double recompute_working_set = 0;  ///< Of the checkpoint being recomputed.
   double head = 0;                   ///< Logits and their gradient.
   double kv_cache = 0;
   double communication = 0;  ///< Gathered inputs, dispatched tokens, stage boundaries.
@@ -48,18 +48,19 @@ struct Ledger {
   double total() const;
 };
 
-/// Of stage `stage` of a trainer between forward and backward, at its fullest.
+/// Peak of stage `stage` of a trainer, between forward and backward.
 Ledger train_ledger(const ModelSpec& model,
                     const Layout& layout,
                     const TrainShape& shape,
                     std::int64_t stage);
-/// Of the stage that holds the most.
+/// The ledger of the stage that holds the most.
 Ledger worst_train_ledger(const ModelSpec& model, const Layout& layout, const TrainShape& shape);
 
-/// Layers' parameters and optimizer of stage 0, without embedding and head: what 2205.05198 counts.
+/// Layer parameters and optimizer of stage 0, without embedding and head, as 2205.05198 counts
+/// them.
 double layer_state_bytes(const ModelSpec& model, const Layout& layout, const TrainShape& shape);
 
-/// Layers whose activations stage `stage` holds at once; fractional for chunks.
+/// Layers whose activations stage `stage` holds at once; fractional with chunks.
 double layers_in_flight(const ModelSpec& model,
                         const Layout& layout,
                         const TrainShape& shape,
@@ -69,26 +70,26 @@ double layers_in_flight(const ModelSpec& model,
 double kv_bytes_per_token(const ModelSpec& model, const Layout& layout, double bytes = 2);
 
 struct InferenceShape {
-  double cached_tokens = 0;  ///< Of one model replica, KV cache.
-  double batch_tokens = 0;   ///< Of the largest forward.
-  double logit_rows = 0;     ///< FP32 rows over the vocabulary at once.
+  double cached_tokens = 0;  ///< KV cache of one model replica.
+  double batch_tokens = 0;   ///< In the largest forward pass.
+  double logit_rows = 0;     ///< FP32 rows over the vocabulary held at once.
   double weight_bytes = 2;
   double kv_bytes = 2;
 };
-/// Of a rollout engine or a reference policy: weights, cache, one layer's working set, logits.
+/// A rollout engine or a reference: weights, cache, one layer's working set, logits.
 Ledger inference_ledger(const ModelSpec& model, const Layout& layout, const InferenceShape& shape);
 
 enum class TrainerState {
   Active,
   OptimizerOnHost,  ///< Steps with its optimizer states in host memory.
-  Asleep,           ///< Weights and optimizer in host memory, gradients and activations dropped.
+  Asleep,           ///< Weights and optimizer in host memory; gradients and activations dropped.
 };
 enum class EngineState {
   Active,
-  Asleep,     ///< Weights in host memory, cache dropped.
-  Discarded,  ///< Both dropped: the weights come from the trainer again.
+  Asleep,     ///< Weights in host memory; cache dropped.
+  Discarded,  ///< Weights and cache dropped; the trainer sends the weights again.
 };
-/// A role's bytes on the device and in host memory, per device.
+/// Bytes of a role on the device and in host memory, per device.
 struct PlacedLedger {
   Ledger device;
   Ledger host;

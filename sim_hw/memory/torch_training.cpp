@@ -14,7 +14,7 @@ namespace {
 constexpr double kMebibyte = 1048576;
 constexpr double kWorkspace = 64 * kMebibyte;  ///< 32 MiB per handle, cuBLAS and cuBLASLt.
 
-/// What the caching allocator adds to a tensor of `bytes`.
+/// Bytes that the caching allocator adds to a tensor of `bytes`.
 double rounding(double bytes) {
   if (bytes < 10 * kMebibyte)
     return 0;
@@ -22,7 +22,7 @@ double rounding(double bytes) {
   return excess > kMebibyte ? 0 : excess;
 }
 
-/// Of the weights of all layers, in one copy of two bytes per parameter.
+/// Rounding of the weights of all layers, in one copy of two bytes per parameter.
 double weight_rounding(const ModelSpec& model) {
   const auto matrix = [&](std::int64_t rows, std::int64_t columns) {
     return rounding(2 * as_double(rows) * as_double(columns));
@@ -107,16 +107,16 @@ TorchTrainingMemory torch_training_memory(const ModelSpec& model,
         dense_layers * dense.bytes + (layers - dense_layers) * experts.bytes + ends;
     memory.rounding += dense_layers * dense.rounding + (layers - dense_layers) * experts.rounding;
   }
-  // Gradients of the product, of silu(gate) and of up, while the three are turned into gate's.
+  // Gradients of the product, of silu(gate) and of up, before they become the gradient of gate.
   const double width =
       model.moe ? as_double(model.moe->top_k * model.moe->expert_ffn) : as_double(model.ffn);
   layer_backward += 3 * 2 * tokens * width;
 
   const double chunk = std::min(tokens, kHeadChunk);
-  // The hidden states' gradient, and the summed gradient of the head's weight between chunks.
+  // The hidden states' gradient, and the head's weight gradient summed over chunks.
   const double head =
       3 * 4 * chunk * as_double(model.vocabulary) + plane + (tokens > kHeadChunk ? table : 0);
-  // By then every layer has freed what it kept.
+  // At this point every layer has freed its saved tensors.
   const double embedding = table + plane - memory.activations;
   memory.transient = std::max({head, layer_backward, embedding});
   memory.moment = memory.transient == head             ? "head"

@@ -1,9 +1,9 @@
-// How many parameters one device holds: what tensor, expert and pipeline parallelism leave of a
-// model, before ZeRO. With everything on one device the sum is the model's parameter count.
+// Parameters held by one device: the model's share after tensor, expert and pipeline parallelism,
+// before ZeRO. On one device the sum is the model's parameter count.
 //
-// Assumptions: projections are cut by tensor parallelism; norms, routers and the down projections
-// of latent attention are whole on every device; key and value heads fewer than tp are replicated;
-// a tied head is held twice once it is on another stage than the embedding. Values only.
+// Assumptions: tensor parallelism splits projections; norms, routers and the down projections of
+// latent attention are whole on every device; key and value heads are replicated if there are fewer
+// than tp; a tied head is held twice if its stage differs from the embedding's. Values only.
 #pragma once
 
 #include "sim_hw/layout/layout.hpp"
@@ -13,8 +13,8 @@ namespace temper::sim_hw {
 
 /// Parameters of one layer on one device.
 struct LayerParameters {
-  double attention = 0;  ///< With its norms.
-  double dense = 0;      ///< MLP of a dense layer, with its norms.
+  double attention = 0;  ///< Including its norms.
+  double dense = 0;      ///< MLP of a dense layer, including its norms.
   double shared = 0;     ///< Norms, router and shared experts of an expert layer.
   double experts = 0;    ///< Routed experts.
 };
@@ -24,7 +24,7 @@ LayerParameters layer_parameters(const ModelSpec& model, const Layout& layout);
 struct StageParameters {
   double layers = 0;              ///< Without routed experts.
   double experts = 0;             ///< Routed experts.
-  double embedding_and_head = 0;  ///< With positions and the last norm.
+  double embedding_and_head = 0;  ///< Including positions and the last norm.
 
   double dense() const { return layers + embedding_and_head; }
   double total() const { return layers + experts + embedding_and_head; }
@@ -38,15 +38,15 @@ inline std::int64_t weight_copies(const TrainShape& shape) {
 inline std::int64_t mirrored_stage(const Layout& layout, std::int64_t stage) {
   return layout.pp - 1 - stage;
 }
-/// Parameters of the device of stage `stage`: of that stage, and of its mirror image in DualPipe.
+/// Parameters of the device of stage `stage`; with DualPipe also those of the mirrored stage.
 StageParameters device_parameters(const ModelSpec& model,
                                   const Layout& layout,
                                   const TrainShape& shape,
                                   std::int64_t stage);
 
-/// The first stage whose layers all have experts, or are all dense in a dense model.
+/// The first stage whose layers are all of one kind: experts, or dense in a dense model.
 std::int64_t first_uniform_stage(const ModelSpec& model, const Layout& layout);
-/// Dense layers of stage `stage`: the model's first ones.
+/// Dense layers of stage `stage`; dense layers are the model's first ones.
 std::int64_t dense_stage_layers(const ModelSpec& model, const Layout& layout, std::int64_t stage);
 
 }  // namespace temper::sim_hw

@@ -1,17 +1,16 @@
-// Floating-point operations that a model's arithmetic asks for, whatever a kernel really does:
-// the numerator of the MFU (model FLOPs utilisation, PaLM, arXiv 2204.02311, appendix B).
+// Floating-point operations of a model's arithmetic, independent of the kernels that run it: the
+// numerator of the MFU (model FLOPs utilization, PaLM, arXiv 2204.02311, appendix B).
 //
-// Equation, of a forward pass over t tokens that make p pairs of a query with a key it attends to:
+// Equation of a forward pass over t tokens with p (query, key) pairs:
 //   F = 2 (A t + L H (d + v) p) + 2 V h r
-//   A: parameters that a token meets (top_k experts), without embedding and head; L layers, H heads
-//   of d (query, key) and v (value) dimensions; r: tokens whose next token is asked for, by a head
-//   of V x h.
-// Training is 3 F: the backward pass computes two gradients. What is computed again (recompute,
-// prefill of what was cached before) does not count.
-// Pairs. A whole sequence of s tokens in training or scoring: s^2, without discount for causality,
-// as Megatron-LM (2205.05198) and most published figures count. An engine: what its tokens really
-// attend to, s (s + 1) / 2.
-// Range: matrix products alone; norms, softmax, rotary and sampling are left out.
+//   A: active parameters per token (top_k experts), without embedding and head; L layers, H heads
+//   with d (query, key) and v (value) dimensions; r: tokens that pass a head of V x h.
+// Training is 3 F: the backward pass computes two gradients. Recomputed work (activation recompute,
+// prefill of evicted caches) does not count.
+// Pairs. A whole sequence of s tokens in training or scoring counts s^2, without discount for
+// causality, like Megatron-LM (2205.05198) and most published figures. An engine counts the tokens
+// that it attends to, s (s + 1) / 2.
+// Range: matrix products only; norms, softmax, rotary embedding and sampling are left out.
 #pragma once
 
 #include "sim_hw/model/model_spec.hpp"
@@ -20,7 +19,7 @@ namespace temper::sim_hw {
 
 struct ForwardWork {
   double tokens = 0;
-  double pairs = 0;   ///< Of a query and a key that it attends to, in each head of each layer.
+  double pairs = 0;   ///< (query, key) pairs per head and layer.
   double logits = 0;  ///< Tokens that pass the head.
 
   ForwardWork& operator+=(const ForwardWork& o) {
@@ -31,16 +30,16 @@ struct ForwardWork {
   }
 };
 
-/// A sequence as trained or scored.
+/// A sequence in training or scoring.
 inline ForwardWork whole_sequence(double tokens) {
   return {tokens, tokens * tokens, tokens};
 }
-/// `tokens` more of a sequence that has `before` cached, their logits left out.
+/// `tokens` more of a sequence that has `before` cached, without logits.
 inline ForwardWork continued(double before, double tokens) {
   return {tokens, tokens * before + tokens * (tokens + 1) / 2, 0};
 }
 
-/// The factors of the equation, made once.
+/// The factors of the equation, computed once.
 struct ModelFlops {
   explicit ModelFlops(const ModelSpec& model);
 

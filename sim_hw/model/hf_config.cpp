@@ -32,7 +32,7 @@ constexpr std::array<Family, 10> kFamilies{{{"llama"},
                                             {"deepseek_v3", true, true},
                                             {"kimi_k2", true, true}}};
 
-/// Reads keys, and keeps the first thing that is wrong.
+/// Reads keys and keeps the first error.
 class Reader {
  public:
   explicit Reader(const json& object) : object_(object) {}
@@ -41,7 +41,7 @@ class Reader {
     const auto at = object_.find(key);
     return at != object_.end() && !at->is_null();
   }
-  /// Of the first of these keys that is there; `otherwise`, or an error, if none is.
+  /// The first of these keys that exists; if none does, `otherwise` or an error.
   std::int64_t count(std::initializer_list<const char*> keys,
                      std::optional<std::int64_t> otherwise = {}) {
     for (const char* key : keys) {
@@ -54,7 +54,7 @@ class Reader {
       return 1;
     }
     if (!otherwise)
-      wrong(fmt::format("`{}` is missing", *keys.begin()));
+      wrong(fmt::format("`{}` is missing; expected a count", *keys.begin()));
     return otherwise.value_or(1);
   }
   bool flag(const char* key) {
@@ -88,11 +88,12 @@ Result<Family> family_of(const Reader& in) {
   known.reserve(kFamilies.size());
   for (const Family& family : kFamilies)
     known.emplace_back(family.type);
-  return Error{ErrorCode::Unsupported,
-               fmt::format("`model_type` is `{}`; known are {}. Describe other models by hand, as "
-                           "the files of configs/models do",
-                           type,
-                           quoted_list(known))};
+  return Error{
+      ErrorCode::Unsupported,
+      fmt::format("`model_type` is `{}`; supported: {}. Describe other models in YAML, like "
+                  "the files in configs/models",
+                  type,
+                  quoted_list(known))};
 }
 
 LatentAttention latent_of(Reader& in, ModelSpec& model) {
@@ -121,7 +122,7 @@ MixtureOfExperts experts_of(Reader& in, ModelSpec& model) {
   }
   moe.dense_layers = in.count({"first_k_dense_replace"}, 0);
   if (in.count({"decoder_sparse_step", "moe_layer_freq"}, 1) != 1)
-    in.wrong("only some layers have experts (`decoder_sparse_step`); that is not modelled");
+    in.wrong("`decoder_sparse_step`: only some layers have experts, which is not modeled");
   model.mtp_layers = in.count({"num_nextn_predict_layers"}, 0);
   return moe;
 }
@@ -131,7 +132,7 @@ MixtureOfExperts experts_of(Reader& in, ModelSpec& model) {
 Result<ModelSpec> model_of_config(std::string_view text, const std::string& name) {
   const json document = parse_json(text);
   if (document.is_discarded() || !document.is_object())
-    return invalid_input("is no JSON object");
+    return invalid_input("expected a JSON object");
   Reader in(document);
   TEMPER_TRY(const Family family, family_of(in));
   ModelSpec model;
@@ -153,9 +154,9 @@ Result<ModelSpec> model_of_config(std::string_view text, const std::string& name
   if (family.experts)
     model.moe = experts_of(in, model);
   if (in.flag("use_sliding_window") || (family.type == "mistral" && in.has("sliding_window")))
-    in.wrong("it has a `sliding_window`; attention with a window is not modelled");
+    in.wrong("`sliding_window`: windowed attention is not modeled");
   if (in.has("mlp_only_layers") && !document["mlp_only_layers"].empty())
-    in.wrong("only some layers have experts (`mlp_only_layers`); that is not modelled");
+    in.wrong("`mlp_only_layers`: only some layers have experts, which is not modeled");
   if (!in.first_wrong().empty())
     return invalid_input(in.first_wrong());
   return model;

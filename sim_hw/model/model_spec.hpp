@@ -1,6 +1,5 @@
-// What a model is: its dimensions, as its `config.json` states them, read from
-// configs/models/*.yaml. Counts of parameters are computed from the dimensions, never stated.
-// Values only; no threads.
+// The dimensions of a model, as its `config.json` states them, read from configs/models/*.yaml.
+// Parameter counts are computed from the dimensions. Values only; no threads.
 #pragma once
 
 #include "core/describe.hpp"
@@ -27,14 +26,14 @@ void describe(V& v, LatentAttention& c) {
   v.field(4, "qk_rope_dim", c.qk_rope_dim, {.doc = "Rotary head size.", .min = 0});
 }
 
-/// Routed experts; the layers before `dense_layers` keep the dense MLP.
+/// Routed experts; the first `dense_layers` layers keep the dense MLP.
 struct MixtureOfExperts {
   std::int64_t experts = 0;
   std::int64_t top_k = 0;
   std::int64_t expert_ffn = 0;         ///< Intermediate size of one expert.
   std::int64_t shared_experts = 0;     ///< Applied to every token.
   std::int64_t shared_expert_ffn = 0;  ///< Intermediate size of one shared expert.
-  std::int64_t dense_layers = 0;       ///< First layers, with the dense MLP instead.
+  std::int64_t dense_layers = 0;       ///< First layers, which have the dense MLP instead.
 };
 template <class V>
 void describe(V& v, MixtureOfExperts& c) {
@@ -63,28 +62,28 @@ namespace temper::sim_hw {
 
 struct ModelSpec {
   std::string name;
-  std::string source;  ///< Where the dimensions were read.
+  std::string source;  ///< Source of the dimensions.
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;  ///< Of queries and keys; with latent attention nope + rope.
-  std::optional<std::int64_t> v_head_dim;      ///< Of values where it differs from head_dim.
+  std::optional<std::int64_t> v_head_dim;      ///< Of values, if it differs from head_dim.
   std::int64_t ffn = 0;                        ///< Intermediate size of the dense MLP.
   Activation activation = Activation::SwiGlu;  ///< SwiGlu has three matrices, Gelu two.
   std::int64_t vocabulary = 0;  ///< 0: a model without embeddings, as some papers count.
   bool tie_embeddings = false;
   bool qkv_bias = false;
   bool linear_bias = false;            ///< Bias on every projection, as GPT has.
-  bool qk_norm = false;                ///< RMS norm on every query and key head.
-  bool sandwich_norm = false;          ///< Norms after attention and MLP as well as before.
-  bool layer_norm = false;             ///< With a bias and a mean; else RMS norm.
-  std::int64_t learned_positions = 0;  ///< Rows of a learned position table; 0 with rotary.
+  bool qk_norm = false;                ///< RMS norm of every query and key head.
+  bool sandwich_norm = false;          ///< Norms before and after both attention and MLP.
+  bool layer_norm = false;             ///< Layer norm with mean and bias; else RMS norm.
+  std::int64_t learned_positions = 0;  ///< Rows of a learned position table; 0: rotary.
   std::int64_t max_position = 0;
   std::int64_t mtp_layers = 0;  ///< Multi-token-prediction modules after the last layer.
   std::optional<LatentAttention> latent;
   std::optional<MixtureOfExperts> moe;
-  std::vector<std::string> aliases;  ///< Other names of the same dimensions.
+  std::vector<std::string> aliases;  ///< Other names of a model with these dimensions.
 
   std::int64_t value_dim() const { return v_head_dim.value_or(head_dim); }
   std::int64_t dense_layers() const { return moe ? moe->dense_layers : layers; }

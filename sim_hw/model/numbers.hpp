@@ -1,4 +1,4 @@
-// Counts, and the doubles that costs are made of: exact below 2^53, which no count here reaches.
+// Conversions of counts to the doubles that costs use: exact below 2^53, which no count reaches.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ constexpr double as_double(std::int64_t count) {
   return static_cast<double>(count);
 }
 
-/// Whether `whole` is a multiple of `divisor`; nothing is one of 0 or less.
+/// Whether `whole` is a multiple of `divisor`; false for divisors of 0 or less.
 constexpr bool divides(std::int64_t divisor, std::int64_t whole) {
   return divisor > 0 && whole % divisor == 0;
 }

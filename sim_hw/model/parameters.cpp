@@ -8,7 +8,7 @@ std::int64_t mlp_matrices(const ModelSpec& model, std::int64_t intermediate) {
   return count * model.hidden * intermediate;
 }
 
-/// Bias of one layer's projections.
+/// Bias parameters of one layer's projections.
 std::int64_t layer_biases(const ModelSpec& model) {
   const std::int64_t qkv =
       model.heads * model.head_dim + model.kv_heads * (model.head_dim + model.value_dim());
@@ -18,7 +18,7 @@ std::int64_t layer_biases(const ModelSpec& model) {
   return qkv + model.hidden + up + model.hidden;
 }
 
-/// One norm over the residual stream.
+/// Parameters of one norm over the residual stream.
 std::int64_t norm_size(const ModelSpec& model) {
   return (model.layer_norm ? 2 : 1) * model.hidden;
 }
@@ -44,7 +44,7 @@ std::int64_t mtp_parameters(const ModelSpec& model, std::int64_t experts) {
   return model.mtp_layers * module;
 }
 
-/// With `experts` of the routed experts of each layer.
+/// Counts `experts` of the routed experts of each layer.
 ParameterCount count(const ModelSpec& model, std::int64_t experts) {
   ParameterCount out;
   out.embedding = (model.vocabulary + model.learned_positions) * model.hidden;

@@ -66,10 +66,11 @@ TEST(HfConfig, IsAModelByItsPathAndNamedAfterItsFolder) {
 }
 
 TEST(HfConfig, SaysWhatItCannotRead) {
-  EXPECT_NE(refusal(R"({"model_type": "bert"})").find("`model_type` is `bert`; known are `llama`"),
+  EXPECT_NE(refusal(R"({"model_type": "bert"})").find("`model_type` is `bert`; supported: `llama`"),
             std::string::npos);
-  EXPECT_EQ(refusal(R"({"model_type": "llama"})"), "`num_hidden_layers` is missing");
-  EXPECT_EQ(refusal("[]"), "is no JSON object");
+  EXPECT_EQ(refusal(R"({"model_type": "llama"})"),
+            "`num_hidden_layers` is missing; expected a count");
+  EXPECT_EQ(refusal("[]"), "expected a JSON object");
   std::string windowed = kQwen3Moe;
   windowed.replace(
       windowed.find("\"use_sliding_window\": false"), 27, "\"use_sliding_window\": true ");
