@@ -30,7 +30,7 @@ Result<TraceInput> recorded(const MoeSystem& system, const AblationTraces& trace
     const std::int64_t least = system.layout.dp * system.shape.micro_batch;
     if (std::ssize(out.samples) < least) {
       return invalid_input(fmt::format(
-          "{}: found {} samples, expected {} replicas x {} each or a multiple; nearest: {}",
+          "{}: found {} samples, expected at least {} replicas x {} each; nearest: {}",
           traces.samples,
           out.samples.size(),
           system.layout.dp,

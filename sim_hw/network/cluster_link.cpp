@@ -10,9 +10,9 @@
 namespace temper::sim_hw {
 namespace {
 
-constexpr double kMessageChunk = 1 << 20;  ///< Bytes of a piece of a message, docs/protocol.md.
+constexpr double kMessageChunk = 1 << 20;  ///< Bytes per piece of a message (docs/protocol.md).
 
-/// The first id, at or above `devices`, that shares no unit of an inner level with an id below.
+/// The lowest id at or above `devices` that shares no unit of an inner level with a lower id.
 std::int64_t first_outside(const Fabric& fabric, std::int64_t devices) {
   std::int64_t first = devices;
   for (std::size_t l = 0; l + 1 < fabric.level_count; ++l) {
@@ -22,10 +22,10 @@ std::int64_t first_outside(const Fabric& fabric, std::int64_t devices) {
   return first;
 }
 
-/// The fabric with the link as one level more, around its first `devices`.
+/// The fabric with the link as one more level around its first `devices`.
 Fabric with_link(Fabric fabric, const OutsidePort& port, std::int64_t devices) {
   TEMPER_CHECK(fabric.level_count > 0 && fabric.level_count < Fabric::kMaxLevels,
-               "room for one level more");
+               "the fabric has room for one more level");
   fabric.levels[fabric.level_count - 1].devices = static_cast<double>(devices);
   fabric.levels[fabric.level_count] = {.devices = 2 * static_cast<double>(devices),
                                        .seconds_per_byte = port.seconds_per_byte,

@@ -1,22 +1,22 @@
-// What crosses from one cluster to another of other devices, over a link that all of it shares: the
-// weights of a model, from the trainer's layout to that of the engines, and payloads.
+// Traffic between two clusters of different devices over one shared link: the weights of a model,
+// from the trainer's layout to the engines' layout, and payloads.
 //
-// Assumptions. Each device has one port towards other clusters, each way for itself: that of its
-// outermost level, or one of its own. The link carries its bandwidth each way, whatever crosses;
-// only what is counted here is on it. Weights go from device to device as inside a cluster
-// (reshard.hpp): with FanOut::Tree the first replica of the engines receives from the other
-// cluster, every other from the replica before it, inside; with FanOut::Direct every replica
-// receives over the link. Payloads are messages over TCP (hosts.hpp) in chunks of 1 MiB, from hosts
-// whose own links are together no narrower.
+// Assumptions. Each device has one full-duplex port to other clusters: that of its outermost level,
+// or a separate one. The link carries its bandwidth in each direction; nothing else uses it.
+// Weights move between devices as inside a cluster (reshard.hpp): with FanOut::Tree the first
+// engine replica receives from the other cluster and every other one from the replica before it;
+// with FanOut::Direct every replica receives over the link. Payloads are TCP messages (hosts.hpp)
+// in chunks of 1 MiB, from hosts whose links together are at least as wide as the shared one.
 //
-// Equation. Weights, in n buckets of b bytes (of the busiest receiver):
+// Equation. Weights in n buckets of b bytes (of the busiest receiver):
 //   transfer = max over   each receiver's ports     bytes / (its p2p efficiency x bandwidth)
-//                         each sender's ports       the same, of its own cluster
+//                         each sender's ports       the same, in its own cluster
 //                         the link                  all bytes that cross / its bandwidth
 //   t = transfer + n (p2p start-up of the receivers + latency of the link)
 //   payloads: t = latency + wire_bytes(bytes) / bandwidth of the link
-// Constants: those of either cluster's hardware; the link's own numbers are the user's.
-// Range: a link that only this run uses; no loss, no windows smaller than bandwidth x latency.
+// Constants: those of both clusters' hardware; the user gives the link's numbers.
+// Range: a link without other traffic, without losses, and with windows of at least bandwidth x
+// latency.
 #pragma once
 
 #include "sim_hw/hardware/hardware_spec.hpp"
@@ -26,35 +26,35 @@
 
 namespace temper::sim_hw {
 
-/// Towards other clusters, of one device.
+/// The port of one device to other clusters.
 struct OutsidePort {
   double seconds_per_byte = 0;
-  bool outermost = true;  ///< The port of its outermost level, which what is inside shares.
+  bool outermost = true;  ///< It is the port of the outermost level, shared with traffic inside.
 };
-/// Of the hardware where nothing else is said: its outermost level, if that joins all there is;
-/// else none leads outside.
+/// The default port: that of the outermost level, if this level joins all devices; otherwise none.
 std::optional<BytesPerSecond> outermost_port(const HardwareSpec& hardware);
 
-/// One of the clusters.
+/// One of the two clusters.
 struct ClusterSide {
   const Fabric& fabric;
   OutsidePort port;
-  ShardLayout layout;  ///< Of what it trains or serves; its first_device is of no account.
+  ShardLayout layout;  ///< Layout that it trains or serves; first_device is ignored.
 };
-/// Between two clusters, per direction.
+/// The link between two clusters, per direction.
 struct ClusterLink {
   double seconds_per_byte = 0;
   double latency = 0;
 };
 
 struct CrossPublication {
-  ReshardTraffic traffic;  ///< By device: receivers first; by level of their fabric, the link last.
-  std::size_t link = 0;    ///< The level that is the link.
-  double crossing = 0;     ///< Bytes over the link.
+  ReshardTraffic
+      traffic;  ///< By device, receivers first; by level of the receivers' fabric, the link last.
+  std::size_t link = 0;  ///< Index of the link's level.
+  double crossing = 0;   ///< Bytes over the link.
   double seconds = 0;
 };
-/// From the layout of the sender to that of the receiver. Requires: what reshard_traffic()
-/// requires; fewer than Fabric::kMaxLevels levels on the receiving side.
+/// Publishes from the sender's layout to the receiver's. Requires: the preconditions of
+/// reshard_traffic(); fewer than Fabric::kMaxLevels levels on the receiving side.
 CrossPublication publish_across(const ClusterLink& link,
                                 const ClusterSide& sender,
                                 const ClusterSide& receiver,
@@ -62,7 +62,7 @@ CrossPublication publish_across(const ClusterLink& link,
                                 FanOut replicas,
                                 double bucket_bytes);
 
-/// Of `bytes` of messages from hosts of one cluster to hosts of the other.
+/// Seconds for `bytes` of messages from hosts of one cluster to hosts of the other.
 double payload_seconds(const ClusterLink& link, double bytes);
 
 }  // namespace temper::sim_hw

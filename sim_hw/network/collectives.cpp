@@ -25,14 +25,15 @@ double steps_of_tree(double units) {
   return whole <= 1 ? 0 : static_cast<double>(std::bit_width(whole - 1));
 }
 
-/// How many ranks of a group lie inside one unit of each level, up to the one that holds them all.
+/// The number of ranks of a group inside one unit of each level, up to the level that holds them
+/// all.
 struct Reach {
   Reach(const Fabric& fabric, Group group)
       : n(static_cast<double>(std::max<std::int64_t>(1, group.ranks))), node(n) {
     const double per_device = 1 / static_cast<double>(std::max<std::int64_t>(1, group.stride));
     double inner = 1;
     while (levels < fabric.level_count && inner < n) {
-      const bool last = levels + 1 == fabric.level_count;  // It joins whatever there is.
+      const bool last = levels + 1 == fabric.level_count;  // It joins all devices.
       const double held = std::floor(fabric.levels[levels].devices * per_device + 1e-9);
       inner = last ? n : std::min(std::max(held, inner), n);
       ranks[levels++] = inner;
@@ -50,7 +51,7 @@ struct Reach {
   std::array<double, Fabric::kMaxLevels> ranks{};
 };
 
-/// The busiest port, when each level carries `bytes(level)` per device.
+/// Seconds of the busiest port if each level carries `bytes(level)` per device.
 template <class BytesOfLevel>
 double busiest_port(const Fabric& fabric, const Reach& reach, const BytesOfLevel& bytes) {
   double worst = 0;
@@ -63,7 +64,7 @@ double busiest_port(const Fabric& fabric, const Reach& reach, const BytesOfLevel
   return worst;
 }
 
-/// The same bytes, kept apart.
+/// The same bytes, by level.
 template <class BytesOfLevel>
 LevelBytes bytes_of_levels(const Reach& reach, const BytesOfLevel& bytes) {
   LevelBytes out;
@@ -72,7 +73,7 @@ LevelBytes bytes_of_levels(const Reach& reach, const BytesOfLevel& bytes) {
   return out;
 }
 
-/// Tree steps between nodes.
+/// Latency of tree steps between nodes.
 double start_between_nodes(const Fabric& fabric, const Reach& reach) {
   double start = 0;
   for (std::size_t l = fabric.node_levels; l < reach.levels; ++l) {
@@ -86,7 +87,7 @@ double with_pipeline(double transfer, double segment) {
   return segment > 0 ? transfer + 2 * std::sqrt(segment * transfer) : transfer;
 }
 
-/// Of an all-gather of `bytes` per rank, or of a reduce-scatter, its mirror image.
+/// Bytes of an all-gather of `bytes` per rank, or of its mirror image, a reduce-scatter.
 struct GatherBytes {
   const Fabric& fabric;
   const Reach& reach;
@@ -118,7 +119,7 @@ double bulk(const Fabric& fabric,
   return std::max(time, least_bulk(fabric, reach));
 }
 
-/// Of one operation, or of two that follow each other.
+/// Cost of one operation, or of two in sequence.
 template <class... Costs>
 double gather(const Fabric& fabric, Group group, double bytes, const Costs&... costs) {
   if (group.ranks <= 1 || fabric.level_count == 0)
@@ -135,7 +136,7 @@ double gather(const Fabric& fabric, Group group, double bytes, const Costs&... c
   return (std::min(small, bulk(fabric, costs, reach, between, port_at_limit)) + ...);
 }
 
-/// One device's port sends to (or receives from) each of the others, `bytes` each.
+/// The port of one device sends to (or receives from) each other device, `bytes` each.
 double one_to_each(const Fabric& fabric, Group group, double bytes) {
   if (group.ranks <= 1 || fabric.level_count == 0)
     return 0;
@@ -146,8 +147,8 @@ double one_to_each(const Fabric& fabric, Group group, double bytes) {
   return fabric.p2p.start_up + latency + port * fabric.p2p.slowdown;
 }
 
-/// `copies` of `bytes` leave each rank for ranks drawn evenly; between nodes `node_copies` do.
-/// Passed on inside: what comes from other nodes crosses the port of another rank there.
+/// Each rank sends `copies` of `bytes` to evenly drawn ranks; `node_copies` of them cross nodes.
+/// Forwarding inside a node: data from other nodes crosses the port of another rank there.
 struct Spread {
   double copies = 0;
   double node_copies = 0;
@@ -169,7 +170,7 @@ struct SpreadBytes {
   }
 };
 
-/// Between nodes, then inside, each with the cost of an operation.
+/// First between nodes, then inside, each with the cost of an operation.
 double exchange_in_two_steps(const Fabric& fabric,
                              const OperationCost& cost,
                              const Reach& reach,
@@ -212,7 +213,7 @@ Spread spread_of(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll
     return {copies, copies, traffic.bytes_per_token, how};
   const Reach reach(fabric, group);
   const double nodes = std::max(1.0, reach.n / reach.node);
-  if (how == AllToAll::Gathered)  // A share of 1 / nodes is where it was.
+  if (how == AllToAll::Gathered)  // A share of 1 / nodes is already in place.
     return {copies, traffic.tokens_per_rank * nodes, traffic.bytes_per_token, how};
   // Distinct nodes among top_k even draws.
   const double distinct = nodes * (1 - std::pow(1 - 1 / nodes, traffic.top_k));
@@ -220,7 +221,7 @@ Spread spread_of(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll
       copies, std::min(copies, traffic.tokens_per_rank * distinct), traffic.bytes_per_token, how};
 }
 
-/// The level that joins two devices whose ids are that far apart.
+/// The level that joins two devices whose ids differ by `distance`.
 std::size_t level_across(const Fabric& fabric, std::int64_t distance) {
   const auto apart = static_cast<double>(distance < 0 ? -distance : distance);
   std::size_t l = 0;
@@ -352,7 +353,8 @@ double incast_seconds(const Fabric& fabric, Group group, double bytes_per_rank) 
 
 double distinct_devices(double ranks, double experts, double top_k) {
   const double here = experts / ranks;
-  double none = 1;  // Of the experts of one device among top_k drawn without replacement.
+  double none =
+      1;  // Probability that no expert of one device is among top_k drawn without replacement.
   for (double drawn = 0; drawn < top_k && none > 0; ++drawn)
     none *= std::max(0.0, experts - here - drawn) / (experts - drawn);
   return ranks * (1 - none);

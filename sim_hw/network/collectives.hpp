@@ -1,10 +1,10 @@
-// Closed-form costs of collectives and transfers. Pure functions of plain doubles in SI units
-// (seconds, bytes), without allocation: tens of nanoseconds each. Any thread.
+// Closed-form costs of collectives and transfers. Pure functions of doubles in SI units (seconds,
+// bytes), without allocation; tens of nanoseconds each. Safe on any thread.
 //
-// Assumptions. Ranks are devices 0, stride, 2 stride, ...; those inside a node exchange directly
-// with each other, over each level's own port; above the node one copy crosses each level per unit,
-// spread over the ports of its ranks, and is passed on inside (outermost level first). Ports work
-// at the same time, except where a level shares the port of the one below. No other traffic: for
+// Assumptions. Ranks are devices 0, stride, 2 stride, ... Ranks inside a node exchange directly
+// with each other, over each level's own port. Above the node one copy crosses each level per unit,
+// spread over the ports of its ranks, and is forwarded inside (outermost level first). Ports work
+// at the same time unless a level shares the port of the one below. There is no other traffic; for
 // shared links use sim_hw/network/fluid.hpp.
 //
 // Equation. g_l: ranks inside one unit of level l; k_l = g_l / g_(l-1); B_l: bandwidth of a device
@@ -14,23 +14,23 @@
 //   y = max over ports of sum b_l / (efficiency B_l)
 //   t = start_up + per_peer (G - 1) + sum above the node of ceil(log2 k_l) (step + latency_l)
 //       + y + 2 sqrt(segment y)
-// The last term is the cost of filling a pipeline cut into the best number of segments. Messages of
-// at most small_limit bytes per rank: t = small_start_up + y', with its own efficiency; larger ones
-// take at least bulk_floor (at 8 ranks and more; in proportion to the peers below).
-// All-reduce = reduce-scatter + all-gather of bytes / n each; inside a node whose switches reduce,
+// The last term is the cost of filling a pipeline with the best number of segments. Messages of at
+// most small_limit bytes per rank take t = small_start_up + y', with their own efficiency. Larger
+// ones take at least bulk_floor (with 8 ranks or more; in proportion to the peers with fewer).
+// All-reduce = reduce-scatter + all-gather of bytes / n each. Inside a node whose switches reduce,
 // every port carries (1 + 1/n) bytes once.
 //
-// MoE dispatch and combine: b_l is what crosses level l. Of T tokens that each want k experts, C
-// copies leave a rank (k, or fewer where one copy serves several experts of a device):
+// MoE dispatch and combine: b_l is the traffic that crosses level l. With T tokens of k experts
+// each, C copies leave a rank (k, or fewer if one copy serves several experts of a device):
 //   flat          (g_l - g_(l-1)) / n x C T at each level
-//   hierarchical  above the node one copy per node that wants the token, D = N (1 - (1 - 1/N)^k) of
-//     N nodes, passed on inside while others arrive
+//   hierarchical  above the node one copy per node that needs the token, D = N (1 - (1 - 1/N)^k)
+//     of N nodes, forwarded inside while others arrive
 //   gathered      above the node every token to every node, (N - 1) T; then, after it, C T inside:
 //     an all-gather and an all-to-all with a start-up each
 //
 // Constants: configs/hardware/*.yaml `constants.collectives`, with their fits. HCCL: one Atlas A3
-// node, 8 and 16 ranks, 1 KiB to 40 MiB per rank; NCCL: one H100 node, 8 ranks, 2 MB to 512 MB.
-// Valid for those; elsewhere (other rank counts, between nodes) an extrapolation by the equation.
+// node, 8 and 16 ranks, 1 KiB to 40 MiB per rank. NCCL: one H100 node, 8 ranks, 2 MB to 512 MB.
+// Valid in these ranges; other rank counts and traffic between nodes are extrapolations.
 #pragma once
 
 #include "sim_hw/hardware/hardware_spec.hpp"
@@ -47,13 +47,13 @@ struct OperationCost {
   double segment = 0;
 };
 
-/// What the functions below need of a HardwareSpec, as doubles. Made once.
+/// The doubles of a HardwareSpec that the functions below use. Computed once.
 struct Fabric {
   struct Level {
     double devices = 1;           ///< Devices that one unit of this level joins.
-    double seconds_per_byte = 0;  ///< Of one device's port, oversubscription included.
+    double seconds_per_byte = 0;  ///< Of one device's port, including oversubscription.
     double latency = 0;
-    bool shared_port = false;  ///< With the level below.
+    bool shared_port = false;  ///< Shares the port of the level below.
   };
   static constexpr std::size_t kMaxLevels = 6;
   std::array<Level, kMaxLevels> levels{};
@@ -72,7 +72,7 @@ struct Fabric {
 };
 Fabric make_fabric(const HardwareSpec& spec);
 
-/// Bytes by the level of a fabric that they cross.
+/// Bytes by the fabric level that they cross.
 struct LevelBytes {
   std::array<double, Fabric::kMaxLevels> at{};
 
@@ -89,7 +89,7 @@ struct LevelBytes {
   }
 };
 
-/// `stride`: device ids between neighbours, e.g. TP size for the data-parallel group.
+/// `stride`: distance of neighboring device ids, e.g. the TP size for a data-parallel group.
 struct Group {
   std::int64_t ranks = 1;
   std::int64_t stride = 1;
@@ -107,38 +107,38 @@ double all_reduce_seconds(const Fabric& fabric,
                           double bytes,
                           AllReduce how = AllReduce::Auto);
 
-/// Gathered: between nodes first, then inside; tokens for experts go to every node.
+/// Gathered: every token to every node first, then an exchange inside each node.
 enum class AllToAll { Flat, Hierarchical, Gathered };
-/// Every rank sends `bytes_per_rank` in all, a share of 1 / ranks to each rank, itself included.
+/// Every rank sends `bytes_per_rank` in total, 1 / ranks of it to each rank including itself.
 double all_to_all_seconds(const Fabric& fabric,
                           Group group,
                           double bytes_per_rank,
                           AllToAll how = AllToAll::Flat);
 
-/// `bytes` from one device to another whose id is `distance` away; 0 is the same device (free).
+/// `bytes` between two devices whose ids differ by `distance`; 0: same device, no cost.
 double p2p_seconds(const Fabric& fabric, std::int64_t distance, double bytes);
-/// One rank's `bytes` to all others, in a pipelined tree.
+/// One rank sends `bytes` to all others in a pipelined tree.
 double broadcast_seconds(const Fabric& fabric, Group group, double bytes);
 
 enum class FanOut { Direct, Tree };
 /// A source sends `bytes` to each of group.ranks - 1 receivers. Direct: its port carries every
 /// copy.
 double weight_fan_out_seconds(const Fabric& fabric, Group group, double bytes, FanOut how);
-/// group.ranks - 1 senders, `bytes_per_rank` each, to one receiver.
+/// group.ranks - 1 senders send `bytes_per_rank` each to one receiver.
 double incast_seconds(const Fabric& fabric, Group group, double bytes_per_rank);
 
-/// Tokens of one rank on their way to experts, which are spread evenly and chosen evenly.
+/// Tokens of one rank on their way to experts. Experts are placed evenly and chosen evenly.
 struct MoeTraffic {
   double tokens_per_rank = 0;
   double top_k = 1;
-  double bytes_per_token = 0;  ///< Of one copy.
-  double sent = 1;  ///< Of top_k copies, the share that is: one may serve several experts.
+  double bytes_per_token = 0;  ///< Bytes of one copy.
+  double sent = 1;  ///< Share of the top_k copies that is sent; one copy may serve several experts.
 };
-/// Devices of `ranks` among which a token finds the top_k of its `experts`: as many copies do, when
-/// those for one device are sent once. Requires: ranks divides experts.
+/// Mean number of distinct devices, out of `ranks`, that hold the top_k of `experts`: the copies
+/// that remain when those for one device are sent once. Requires: ranks divides experts.
 double distinct_devices(double ranks, double experts, double top_k);
-/// Flat: the copies straight away. Hierarchical: between nodes one copy per node, then inside.
-/// Gathered: between nodes every token, then inside.
+/// Flat: direct copies. Hierarchical: one copy per node, then forwarding inside. Gathered: every
+/// token to every node, then an exchange inside.
 double moe_dispatch_seconds(const Fabric& fabric,
                             Group group,
                             MoeTraffic traffic,
@@ -147,19 +147,19 @@ double moe_combine_seconds(const Fabric& fabric,
                            Group group,
                            MoeTraffic traffic,
                            AllToAll how = AllToAll::Flat);
-/// What each rank sends in the operations above (and receives: they are symmetric), by level: the
-/// bytes that their equation prices. What is passed on inside a node counts there as well.
+/// Bytes that each rank sends (and receives, by symmetry) in the operations above, by level: the
+/// bytes that their equations price, including forwarding inside a node.
 LevelBytes all_gather_traffic(const Fabric& fabric, Group group, double bytes_per_rank);
 LevelBytes reduce_scatter_traffic(const Fabric& fabric, Group group, double bytes_per_rank);
 LevelBytes all_reduce_traffic(const Fabric& fabric, Group group, double bytes);
 LevelBytes p2p_traffic(const Fabric& fabric, std::int64_t distance, double bytes);
-/// Bytes that a dispatch, or a combine, sends over each level.
+/// Bytes that a dispatch or a combine sends over each level.
 LevelBytes moe_traffic(const Fabric& fabric,
                        Group group,
                        MoeTraffic traffic,
                        AllToAll how = AllToAll::Flat);
 
-/// The other way to experts: all-gather every token, then each rank picks its own from HBM.
+/// The alternative to dispatch: all-gather every token, then each rank picks its own from HBM.
 double moe_all_gather_seconds(const Fabric& fabric, Group group, MoeTraffic traffic);
 
 /// One copy between a device and the memory of its host.

@@ -27,10 +27,10 @@ std::uint64_t bits(double x) {
   return std::bit_cast<std::uint64_t>(x);
 }
 
-/// Class of each element, numbered in the order of first appearance.
+/// The class of each element, numbered in order of first appearance.
 struct Classes {
   std::vector<std::uint32_t> of;
-  std::vector<std::uint32_t> first;  ///< An element of each class.
+  std::vector<std::uint32_t> first;  ///< One element of each class.
   std::vector<std::uint32_t> size;
 
   explicit Classes(const std::vector<std::uint64_t>& colours) : of(colours.size()) {
@@ -60,7 +60,7 @@ struct Colours {
   std::vector<std::uint64_t> links;
 };
 
-/// The coarsest colouring in which equal flows meet equal links, as often, and the reverse.
+/// The coarsest coloring in which equal flows use equal links equally often, and vice versa.
 Colours refine(const FluidNetwork& network,
                const FlowSet& flows,
                const std::vector<double>& begin) {
@@ -77,7 +77,7 @@ Colours refine(const FluidNetwork& network,
     for (std::size_t f = 0; f < flows.size(); ++f) {
       const std::uint64_t seen = mix(colours.flows[f]);
       for (const LinkId l : flows.route(f))
-        sums[l] += seen;  // Commutative: the order of flows does not matter.
+        sums[l] += seen;  // Commutative, so the order of flows does not matter.
     }
     for (LinkId l = 0; l < network.links(); ++l)
       colours.links[l] = mix(colours.links[l], sums[l]);
@@ -133,14 +133,14 @@ class Quotient {
     users_.resize(bandwidth_.size());
   }
 
-  /// Max-min fair rates of the flows that are `active`; 0 for the others.
+  /// Max-min fair rates of the `active` flows; 0 for the others.
   void fill(const std::vector<char>& active, std::vector<double>& rates) {
     open_ = active;
     left_ = bandwidth_;
     std::fill(load_.begin(), load_.end(), 0);
     std::fill(users_.begin(), users_.end(), 0);
     for (std::size_t f = 0; f < links_of_.size(); ++f) {
-      rates[f] = open_[f] == 0 ? 0 : kNever;  // Without a link: at once.
+      rates[f] = open_[f] == 0 ? 0 : kNever;  // A flow without links finishes at once.
       if (open_[f] != 0) {
         for (const Use& use : links_of_[f]) {
           load_[use.other] += use.count * weight_[f];
@@ -180,15 +180,15 @@ class Quotient {
   std::vector<std::vector<Use>> links_of_;
   std::vector<std::vector<Use>> flows_of_;
   std::vector<double> bandwidth_;
-  std::vector<double> weight_;  ///< Of flows.
-  // Of the filling that goes on.
+  std::vector<double> weight_;  ///< By flow.
+  // State of the filling in progress.
   std::vector<double> left_;
-  std::vector<double> load_;          ///< Weights of the open flows.
-  std::vector<std::uint32_t> users_;  ///< Classes of open flows.
+  std::vector<double> load_;          ///< Total weight of the open flows.
+  std::vector<std::uint32_t> users_;  ///< Number of classes of open flows.
   std::vector<char> open_;
 };
 
-/// From the first start to the last end, class by class.
+/// Simulates from the first start to the last end, class by class.
 class Timeline {
  public:
   Timeline(Quotient& quotient, std::vector<double> begin, std::vector<double> bytes)
@@ -222,7 +222,7 @@ class Timeline {
         if (active_[f] != 0)
           step = std::min(step, time_left(f));
       }
-      TEMPER_CHECK(step < kNever, "a flow without end");
+      TEMPER_CHECK(step < kNever, "every flow has an end");
       const bool starts = next < order_.size() && now + step >= begin_[order_[next]];
       now = starts ? begin_[order_[next]] : now + step;
       running -= advance(now, step);
@@ -239,7 +239,7 @@ class Timeline {
     return left_[f] <= 0 || rates_[f] == kNever ? 0 : left_[f] / rates_[f];
   }
 
-  /// How many ended.
+  /// Number of flows that ended.
   std::size_t advance(double now, double step) {
     std::size_t ended = 0;
     for (std::size_t f = 0; f < left_.size(); ++f) {
@@ -267,7 +267,7 @@ class Timeline {
   std::size_t events_ = 0;
 };
 
-/// When each flow has waited for its latencies.
+/// Times at which each flow has waited for its latencies.
 std::vector<double> begins(const FluidNetwork& network, const FlowSet& flows) {
   std::vector<double> out(flows.size());
   for (std::size_t f = 0; f < flows.size(); ++f) {
@@ -290,7 +290,8 @@ std::vector<double> to_flows(const Classes& classes, const PerClass& values) {
 }  // namespace
 
 LinkId FluidNetwork::add_link(double bandwidth, double latency) {
-  TEMPER_CHECK(bandwidth > 0 && latency >= 0, "a link needs a bandwidth");
+  TEMPER_CHECK(bandwidth > 0 && latency >= 0,
+               "a link has a bandwidth above 0 and a latency of 0 or more");
   bandwidth_.push_back(bandwidth);
   latency_.push_back(latency);
   return static_cast<LinkId>(bandwidth_.size() - 1);
@@ -305,7 +306,7 @@ void FlowSet::reserve(std::size_t flows, std::size_t links_per_flow) {
 }
 
 void FlowSet::add(std::span<const LinkId> route, double bytes, double start, double weight) {
-  TEMPER_CHECK(bytes >= 0 && weight > 0, "a flow needs bytes and a weight");
+  TEMPER_CHECK(bytes >= 0 && weight > 0, "a flow has bytes of 0 or more and a weight above 0");
   links_.insert(links_.end(), route.begin(), route.end());
   offsets_.push_back(static_cast<std::uint32_t>(links_.size()));
   bytes_.push_back(bytes);

@@ -1,19 +1,19 @@
-// Fluid flows over shared links: the time that many transfers take when they compete.
+// Fluid flows over shared links: the time of many competing transfers.
 //
-// Assumptions. A flow waits for the sum of the latencies of its route, then moves as a fluid whose
-// rate is at every moment the max-min fair one: no rate can grow without taking from a flow that is
-// not faster. No packets, windows or protocol overhead (SimGrid's CM02 with factors of 1).
+// Assumptions. A flow waits for the sum of the latencies of its route, then moves as a fluid at the
+// max-min fair rate: no rate can grow without reducing that of a flow that is not faster. No
+// packets, windows or protocol overhead (SimGrid's CM02 with factors of 1).
 //
 // Equation. Progressive filling: the link with the least capacity left per flow fixes the rate of
-// its flows, is taken out, and so on. Rates change only when a flow starts or ends.
+// its flows and is removed; repeat. Rates change only when a flow starts or ends.
 //
-// Symmetry. Flows that no relabelling could tell apart (equal bytes and start, over links that
-// carry the same kinds of flows) have equal rates throughout, so they are found first, by colour
-// refinement of the graph of flows and links, and one of each class is simulated. Colours are
-// 64-bit hashes. Exact, and what makes all-to-all of hundreds of devices cheap; without any
+// Symmetry. Flows that no relabeling can distinguish (equal bytes and start, over links that carry
+// the same kinds of flows) have equal rates throughout. Color refinement of the graph of flows and
+// links finds these classes first (64-bit hashes as colors), and one flow of each class is
+// simulated. The result is exact, and makes an all-to-all of hundreds of devices cheap. Without any
 // symmetry each flow is a class, and an event costs links x flows in the worst case.
 //
-// Deterministic. Values; one owner.
+// Deterministic; not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ using LinkId = std::uint32_t;
 
 class FluidNetwork {
  public:
-  /// Bytes per second, one direction; seconds. Requires: bandwidth > 0, latency >= 0.
+  /// `bandwidth`: bytes per second in one direction; `latency`: seconds. Requires: bandwidth > 0,
+  /// latency >= 0.
   LinkId add_link(double bandwidth, double latency = 0);
 
   std::size_t links() const { return bandwidth_.size(); }
@@ -62,15 +63,15 @@ class FlowSet {
 };
 
 struct FluidResult {
-  double end = 0;            ///< Of the last flow.
+  double end = 0;            ///< Seconds; end of the last flow.
   std::vector<double> ends;  ///< Per flow.
-  std::size_t classes = 0;   ///< Flows that differ.
-  std::size_t events = 0;    ///< How often rates were computed.
+  std::size_t classes = 0;   ///< Number of distinct flow classes.
+  std::size_t events = 0;    ///< Number of rate computations.
 };
 
 FluidResult simulate(const FluidNetwork& network, const FlowSet& flows);
 
-/// Rates of all flows at once, whatever their starts; infinite where a route has no link.
+/// Bytes per second of all flows when all are active; infinite for a route without links.
 std::vector<double> fair_rates(const FluidNetwork& network, const FlowSet& flows);
 
 }  // namespace temper::sim_hw

@@ -10,7 +10,7 @@
 namespace temper::sim_hw {
 namespace {
 
-/// First layer of a stage; of the stage after the last, the number of layers.
+/// First layer of a stage; for the stage after the last, the number of layers.
 std::int64_t first_layer(std::int64_t layers, std::int64_t stages, std::int64_t stage) {
   return layers / stages * stage + std::min(stage, layers % stages);
 }
@@ -43,7 +43,7 @@ Common common_layers(const WeightVolume& weights,
   return out;
 }
 
-/// How a kind of tensor is cut among the devices of a stage: device i holds interval i mod parts.
+/// The split of a kind of tensor among the devices of a stage: device i holds interval i mod parts.
 struct Cut {
   std::int64_t parts = 1;
   std::int64_t stage_devices = 1;
@@ -68,7 +68,7 @@ class Mover {
  public:
   Mover(const Fabric& fabric, ReshardTraffic& out) : fabric_(fabric), out_(out) {}
 
-  /// Everything that the devices of a stage need of `bytes`, which is cut the two ways.
+  /// Adds the transfer of everything that the devices of a stage need of `bytes`, with both splits.
   void move(const Cut& from, const Cut& to, double bytes, FanOut replicas) {
     if (bytes <= 0)
       return;
@@ -128,7 +128,7 @@ WeightVolume weight_volume(const ModelSpec& model, double bytes_per_parameter) {
   const ParameterCount count = count_parameters(model);
   WeightVolume out;
   const auto layers = static_cast<double>(std::max<std::int64_t>(1, model.layers));
-  // Norms and biases: as if every layer had the same.
+  // Norms and biases are spread evenly over the layers.
   const double every = static_cast<double>(attention_parameters(model)) +
                        static_cast<double>(count.norms + count.biases) / layers;
   const auto moe_layers = static_cast<double>(std::max<std::int64_t>(1, model.moe_layers()));

@@ -1,20 +1,19 @@
-// Moving the weights of a model from one parallel layout to another: from the trainer's to that of
-// the rollout engines, in the same devices or in others.
+// Moves the weights of a model from one parallel layout to another: from the trainer's layout to
+// the rollout engines', on the same or on other devices.
 //
-// Assumptions. A stage holds its share of the layers, the first stages one more where they do not
-// divide; its devices are numbered tensor-parallel rank first, then replica. Whatever is not an
-// expert is cut into tp equal intervals of one flattened dimension; the experts of a layer are cut
-// into ep intervals over the devices of a stage in order. Embedding and head belong to the first
-// and last stage. A device receives what its new intervals have beyond what it holds: from the
-// replica of the source with its own replica's number (mod replicas), or, with FanOut::Tree, from
-// the replica before it, which passes on what it gets. All transfers at once, none delays another
-// but in a port.
+// Assumptions. A stage holds its share of the layers; the first stages hold one more if layers do
+// not divide. Its devices are numbered by tensor-parallel rank, then by replica. Everything except
+// experts is split into tp equal intervals of one flattened dimension; the experts of a layer are
+// split into ep intervals over the devices of a stage in order. Embedding and head belong to the
+// first and the last stage. A device receives the part of its new intervals that it does not hold:
+// from the source replica with its own replica's number (mod replicas), or, with FanOut::Tree, from
+// the previous replica, which forwards. All transfers run at once and compete only at ports.
 //
 // Equation. transfer = max over ports of bytes / (p2p efficiency x bandwidth). In n buckets of b
 // bytes (of the busiest receiver), each stage of a pipeline (copy out, transfer, copy in) takes s_i
 // / n per bucket: t = sum s_i / n + (n - 1) / n max s_i + n (p2p start-up + bucket latency).
-// Constants: those of collectives.hpp. None is fitted to a measured resharding, whose engines also
-// rename, cast and load tensors: this is what the links alone take.
+// Constants: those of collectives.hpp. None is fitted to a measured reshard: real engines also
+// rename, cast and load tensors. This is link time only.
 #pragma once
 
 #include "sim_hw/model/model_spec.hpp"
@@ -27,10 +26,10 @@
 namespace temper::sim_hw {
 
 struct WeightVolume {
-  std::vector<double> layers;   ///< Bytes of each layer, without its routed experts.
+  std::vector<double> layers;   ///< Bytes of each layer without its routed experts.
   std::vector<double> experts;  ///< Bytes of the routed experts of each layer.
-  double first = 0;             ///< Embedding.
-  double last = 0;              ///< Head, if it is not the embedding.
+  double first = 0;             ///< Bytes of the embedding.
+  double last = 0;              ///< Bytes of the head, if it is not the embedding.
 };
 WeightVolume weight_volume(const ModelSpec& model, double bytes_per_parameter);
 
@@ -46,18 +45,18 @@ struct ShardLayout {
 };
 
 struct ReshardTraffic {
-  /// Bytes of a device by the level they cross.
+  /// Bytes of a device by the level that they cross.
   using PerLevel = std::array<double, Fabric::kMaxLevels>;
   std::vector<PerLevel> sent;      ///< By device id.
   std::vector<PerLevel> received;  ///< By device id.
-  double moved = 0;                ///< Between devices, all together.
-  double local = 0;                ///< Already where they are needed.
+  double moved = 0;                ///< Between devices, in total.
+  double local = 0;                ///< Already on the right device.
 
   double most_sent() const;
   double most_received() const;
 };
 
-/// Of the busiest port of any of these devices, each level at its own bandwidth.
+/// Seconds of the busiest port of these devices, each level at its own bandwidth.
 double busiest_port_seconds(const Fabric& fabric,
                             std::span<const ReshardTraffic::PerLevel> devices);
 
@@ -71,7 +70,7 @@ ReshardTraffic reshard_traffic(const Fabric& fabric,
 enum class Staging { Direct, ThroughHost };
 struct Publication {
   double bucket_bytes = 0;    ///< 0: one bucket.
-  double bucket_latency = 0;  ///< Seconds for each, beyond the start-up of a transfer.
+  double bucket_latency = 0;  ///< Seconds per bucket, beyond the start-up of a transfer.
   Staging staging = Staging::Direct;
 };
 double reshard_seconds(const Fabric& fabric, const ReshardTraffic& traffic, const Publication& how);

@@ -10,7 +10,7 @@ namespace {
 constexpr BytesPerSecond kPort(392e9);
 constexpr std::int64_t kNode = 8;
 constexpr std::int64_t kBlock = 32;
-constexpr std::int64_t kCopies = 5;  ///< Of each trainer's weights.
+constexpr std::int64_t kCopies = 5;  ///< Copies of each trainer's weights.
 
 LinkLevel level(std::string name, std::int64_t devices, Duration latency) {
   LinkLevel out;
@@ -32,7 +32,7 @@ Topology nodes_of_8(std::int64_t devices, double oversubscription) {
   return Topology({level("node", kNode, Duration(1200)), upper}, devices, Sharing::ByLatency);
 }
 
-/// Device i sends to i + shift, of all devices.
+/// Device i sends to i + shift, for all devices.
 double round_seconds(Topology& topology, std::int64_t shift, double bytes) {
   const std::int64_t n = topology.devices();
   FlowSet flows;
@@ -63,7 +63,7 @@ void add_weights(Topology& topology, FlowSet& flows, double bytes) {
   }
 }
 
-/// Fisher-Yates on the raw output of a generator with seed 7, as in the reference.
+/// Fisher-Yates on the raw output of a generator with seed 7, like the reference.
 void add_permutation(Topology& topology, FlowSet& flows, double bytes) {
   std::vector<std::int64_t> target(static_cast<std::size_t>(topology.devices()));
   std::iota(target.begin(), target.end(), 0);
@@ -81,7 +81,7 @@ double flat_ring_all_reduce_seconds(std::int64_t devices, double bytes) {
     return 0;
   Topology topology = flat(devices);
   const auto n = static_cast<double>(devices);
-  return 2 * (n - 1) * round_seconds(topology, 1, bytes / n);  // Every round is alike.
+  return 2 * (n - 1) * round_seconds(topology, 1, bytes / n);  // All rounds are equal.
 }
 
 double flat_pairwise_all_to_all_seconds(std::int64_t devices, double bytes) {

@@ -1,7 +1,7 @@
 // Traffic patterns on the fluid model. Two machines: *flat*, one switch, 392 GB/s per device and
-// direction and 1900 ns from device to device (four hops of 475 ns); *contended*, nodes of 8
-// devices whose uplinks may be oversubscribed, 1200 ns inside a node and 1900 ns between nodes. The
-// same were simulated with SimGrid 3.32, which is what the tests compare with. Pure functions.
+// direction and 1900 ns between devices (four hops of 475 ns); *contended*, nodes of 8 devices
+// whose uplinks may be oversubscribed, 1200 ns inside a node and 1900 ns between nodes. SimGrid
+// 3.32 simulated the same patterns; the tests compare with its results. Pure functions.
 #pragma once
 
 #include "core/describe.hpp"
@@ -11,11 +11,11 @@
 
 namespace temper::sim_hw {
 
-/// 2 (n - 1) rounds, in each of which device i sends bytes / n to i + 1.
+/// 2 (n - 1) rounds; in each round device i sends bytes / n to i + 1.
 double flat_ring_all_reduce_seconds(std::int64_t devices, double bytes);
-/// n - 1 rounds, in round r device i sends bytes / n to i + r.
+/// n - 1 rounds; in round r device i sends bytes / n to i + r.
 double flat_pairwise_all_to_all_seconds(std::int64_t devices, double bytes);
-/// Every device sends bytes / n to each other, all at once.
+/// Every device sends bytes / n to each other device at once.
 double flat_direct_all_to_all_seconds(std::int64_t devices, double bytes);
 
 enum class Contention {
@@ -29,7 +29,8 @@ enum class Contention {
 
 struct ContentionResult {
   double end = 0;
-  std::array<double, 2> group_end{};  ///< Blocks and all else; weights. 0: no such flow.
+  std::array<double, 2>
+      group_end{};  ///< End of blocks and all other flows; end of weights. 0: no such flow.
   std::size_t flows = 0;
 };
 ContentionResult contended_seconds(Contention scenario,

@@ -40,7 +40,7 @@ Topology::Topology(const std::vector<LinkLevel>& levels, std::int64_t devices, S
 }
 
 void Topology::add(FlowSet& flows, std::int64_t from, std::int64_t to, double bytes, double start) {
-  TEMPER_CHECK(from >= 0 && from < devices_ && to >= 0 && to < devices_, "no such device");
+  TEMPER_CHECK(from >= 0 && from < devices_ && to >= 0 && to < devices_, "both devices exist");
   if (from == to)
     return;
   std::size_t top = 0;

@@ -1,11 +1,11 @@
-// The links of a machine for the fluid model: what flows between its devices share.
+// The links of a machine for the fluid model: links that flows between its devices share.
 //
 // Assumptions. Devices 0, 1, 2, ... fill the innermost level first. A device has one port per
 // direction for each level, or shares the port of the level below. The switches of a level do not
-// block, except by the uplinks into an oversubscribed level: those of one unit of the level below
-// are one link, of (devices of the unit) x bandwidth / oversubscription. A flow uses the innermost
+// block, except for the uplinks into an oversubscribed level: those of one unit of the level below
+// are one link of (devices of the unit) x bandwidth / oversubscription. A flow uses the innermost
 // level that joins its ends, and waits for that level's latency once. Efficiencies are not applied.
-// Values; one owner.
+// Not thread-safe.
 #pragma once
 
 #include "sim_hw/hardware/hardware_spec.hpp"
@@ -13,13 +13,13 @@
 
 namespace temper::sim_hw {
 
-/// How flows of different latency share a link: alike, or in inverse proportion to it, as SimGrid's
-/// CM02 and TCP with long windows do.
+/// How flows with different latencies share a link: equally, or in inverse proportion to latency,
+/// like SimGrid's CM02 and TCP with long windows.
 enum class Sharing { Equal, ByLatency };
 
 class Topology {
  public:
-  /// Of the first `devices` devices. Requires: levels, each with a bandwidth.
+  /// Builds the first `devices` devices. Requires: at least one level; each level has a bandwidth.
   Topology(const std::vector<LinkLevel>& levels,
            std::int64_t devices,
            Sharing sharing = Sharing::Equal);
@@ -32,19 +32,19 @@ class Topology {
 
  private:
   struct Level {
-    std::int64_t devices = 1;     ///< Of one unit.
-    std::int64_t unit_below = 1;  ///< Devices of a unit of the level below.
+    std::int64_t devices = 1;     ///< Per unit.
+    std::int64_t unit_below = 1;  ///< Devices per unit of the level below.
     double latency = 0;
-    LinkId ports = 0;            ///< Of device 0, out; then in; then device 1.
-    std::size_t port_level = 0;  ///< Innermost level that uses these ports.
+    LinkId ports = 0;            ///< Outgoing port of device 0, then incoming, then device 1.
+    std::size_t port_level = 0;  ///< Innermost level with these ports.
     bool has_uplinks = false;
-    LinkId uplinks = 0;  ///< Of unit 0, out; then in; then unit 1.
+    LinkId uplinks = 0;  ///< Outgoing uplink of unit 0, then incoming, then unit 1.
   };
   FluidNetwork network_;
   std::vector<Level> levels_;
   std::int64_t devices_;
   Sharing sharing_;
-  std::vector<LinkId> route_;  ///< Of the flow that is being added.
+  std::vector<LinkId> route_;  ///< Route of the flow being added.
 };
 
 }  // namespace temper::sim_hw

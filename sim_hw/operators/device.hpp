@@ -1,6 +1,5 @@
-// One device (a die) as the cost functions see it: data-sheet peaks times fitted shares, all
-// doubles in SI units, so that a cost is a handful of multiplications. Made once from a
-// HardwareSpec.
+// One device (a die) for the cost functions: data-sheet peaks times fitted shares, as doubles in SI
+// units, so that a cost is a few multiplications. Computed once from a HardwareSpec.
 #pragma once
 
 #include "sim_hw/hardware/hardware_spec.hpp"
@@ -18,9 +17,10 @@ struct Device {
   double attention_cost = 0;  ///< s/FLOP of attention's products.
   double decode_bandwidth = 0;
   double grouped_bandwidth = 0;
-  double grouped_cost = 0;   ///< s/FLOP.
-  double memory = 0;         ///< Bytes of HBM.
-  double vector_passes = 1;  ///< Times that elementwise kernels launch and move their data.
+  double grouped_cost = 0;  ///< s/FLOP.
+  double memory = 0;        ///< Bytes of HBM.
+  double vector_passes =
+      1;  ///< Launches and memory passes of elementwise kernels, relative to fused ones.
 };
 
 inline Device make_device(const HardwareSpec& spec) {
@@ -40,11 +40,11 @@ inline Device make_device(const HardwareSpec& spec) {
   return d;
 }
 
-/// The device with its kernels as they were before their acceleration, of which Huawei reports, of
-/// each kind by itself: attention +50 % forward and +30 % backward (redundant work and movement
-/// removed, cube and vector units pipelined), matrix products +10 % of the cube (two-level
-/// movement), vector operators 3 times as fast (small ones fused, which saves their launches and
-/// their passes over memory). Sorting and combining of routed tokens stay as they are.
+/// The device before kernel acceleration. Huawei reports each gain separately: attention +50 %
+/// forward and +30 % backward (redundant work and data movement removed, cube and vector units
+/// pipelined), matrix products +10 % of the cube (two-level data movement), vector operators 3
+/// times as fast (small ones fused, which saves launches and memory passes). Sort and combine of
+/// routed tokens are unchanged.
 inline Device plain_kernels(Device d) {
   constexpr double kAttentionForward = 1.5;
   constexpr double kAttentionBackward = 1.3;

@@ -5,8 +5,8 @@
 namespace temper::sim_hw {
 namespace {
 
-/// Inclusion probability of each expert: 1 - exp(-lambda p) with the lambda that makes them sum to
-/// top_k, the usual approximation of drawing top_k without replacement.
+/// Inclusion probability of each expert: 1 - exp(-lambda p), with lambda such that they sum to
+/// top_k: the usual approximation of drawing top_k without replacement.
 std::vector<double> inclusion(std::size_t experts, double top_k, double zipf) {
   std::vector<double> popularity(experts);
   double sum = 0;

@@ -1,4 +1,4 @@
-// What one operator costs on one device, in seconds. Two bytes per element unless said otherwise.
+// Cost of one operator on one device, in seconds. Two bytes per element unless stated otherwise.
 //
 // GEMM y[m,n] = x[m,k] W[n,k]^T:
 //   t = latency(k) + (compute^4 + traffic^4)^(1/4) + 2mn / bandwidth
@@ -7,25 +7,25 @@
 //   traffic = 2 (mk + nk) / bandwidth
 //   cost = boost + (sustained - boost) F / (F + matmul_boost_flops),  F = 2mnk: it rises from the
 //     boost rate to the sustained one with the work of the kernel (power limit)
-//   inside a step the device is hot: cost = sustained. The written output does not overlap.
+//   inside a step the device is hot: cost = sustained. Writing the output does not overlap.
 // Attention over many queries, causal: scores = batch heads seq^2 / 2
 //   t = latency + scores ((2 dk + 2 dv) cost + softmax) + traffic + (seq / 128) block latency
 // Attention of one query per sequence: t = latency + depth head_dim + KV bytes / decode bandwidth;
 //   with latent attention the products matter too: t = latency + max(bytes, FLOP) terms.
-// Grouped GEMM of E experts over T tokens, top k of a popularity that falls with rank^-zipf:
+// Grouped GEMM of E experts over T tokens, top k with popularity proportional to rank^-zipf:
 //   touched experts A = sum 1 - (1 - pi)^T, tiles of 128 rows = sum max(P, T pi / 128 + P / 2)
 //   t = routing_latency + (weights^2 + compute^2)^(1/2)
 //     + T k (routing_bytes hidden + activation) / bandwidth
-//   pi: inclusion of an expert for one token, 1 - exp(-lambda p) with sum pi = k (without
-//   replacement). Tiles are smoothed over loads: where every expert has, for sure, just less than
-//   whole tiles, up to 28 % fewer are filled.
+//   pi: inclusion probability of an expert for one token, 1 - exp(-lambda p) with sum pi = k
+//   (without replacement). Tile counts are smoothed over loads: up to 28 % fewer tiles are filled
+//   if every expert has just less than a whole number of tiles.
 // Elementwise: t = passes (kernels kernel_latency + bytes / bandwidth); passes = 1 where fused.
 //
-// Assumed: bf16, kernels of a vendor library, no overlap between kernels of one stream. Valid for
-// m, n, k >= 1; fitted for m <= 16384, contexts <= 32768, head sizes 64 to 128. Tiles of 64 rows
-// are assumed (libraries choose among 64 to 256): the measured row counts are powers of two.
-// Constants: sim_hw/hardware/constants.hpp, with their provenance beside the values. Pure
-// functions; no allocation.
+// Assumed: bf16, vendor library kernels, no overlap between kernels of one stream. Valid for m, n,
+// k >= 1; fitted for m <= 16384, contexts <= 32768, head sizes 64 to 128. Tiles of 64 rows are
+// assumed (libraries choose among 64 to 256), because the measured row counts are powers of two.
+// Constants: sim_hw/hardware/constants.hpp, with their sources beside the values. Pure functions;
+// no allocation.
 #pragma once
 
 #include "sim_hw/operators/device.hpp"
@@ -35,7 +35,7 @@
 
 namespace temper::sim_hw {
 
-/// Alone after a pause, or as one of thousands in a step that keeps the device at its power limit.
+/// Isolated: one kernel after a pause. Sustained: one of thousands in a step at the power limit.
 enum class Heat { Isolated, Sustained };
 
 inline double smooth_max4(double a, double b) {
@@ -44,7 +44,7 @@ inline double smooth_max4(double a, double b) {
   return std::sqrt(std::sqrt(a2 * a2 + b2 * b2));
 }
 
-/// Rows that a tile rounds up to.
+/// Rows after rounding up to whole tiles.
 inline double padded_rows(double m) {
   return 64 * std::ceil(m / 64);
 }
@@ -69,7 +69,7 @@ inline double gemm_seconds(const Device& d, Heat heat, double m, double n, doubl
   return gemm_latency(d, k) + smooth_max4(compute, traffic) + 2 * m * n / d.bandwidth;
 }
 
-/// Both GEMMs of y = x W^T backwards: dx[m,k] = dy W and dW[n,k] = dy^T x.
+/// Both GEMMs of the backward pass of y = x W^T: dx[m,k] = dy W and dW[n,k] = dy^T x.
 inline double gemm_backward_seconds(const Device& d, Heat heat, double m, double n, double k) {
   return d.k.matmul_backward * (gemm_seconds(d, heat, m, k, n) + gemm_seconds(d, heat, n, k, m));
 }
@@ -110,7 +110,7 @@ inline double attention_decode_seconds(const Device& d,
          bytes / d.decode_bandwidth;
 }
 
-/// The same with latent attention, absorbed: all `heads` read one latent of `latent` + `rope`.
+/// The same with absorbed latent attention: all `heads` read one latent of `latent` + `rope`.
 inline double latent_decode_seconds(
     const Device& d, double heads, double latent, double rope, double batch, double context) {
   const double bytes = 2 * batch * context * (latent + rope);
@@ -124,13 +124,13 @@ inline double elementwise_seconds(const Device& d, double kernels, double bytes)
   return d.vector_passes * (kernels * d.k.kernel_latency + bytes / d.bandwidth);
 }
 
-/// How T tokens spread over E experts: the experts touched and the 128-row tiles they fill.
+/// Spread of T tokens over E experts: the experts touched and the 128-row tiles that they fill.
 struct Routing {
   double experts = 0;
   double tiles = 0;
 };
 
-/// With every expert as likely.
+/// Routing with equally popular experts.
 inline Routing balanced_routing(double experts, double top_k, double tokens) {
   const double reached = std::max(experts, top_k);
   const double pi = top_k / reached;
@@ -138,7 +138,7 @@ inline Routing balanced_routing(double experts, double top_k, double tokens) {
   return {reached * hit, reached * std::max(hit, tokens * pi / 128 + hit / 2)};
 }
 
-/// With popularity rank^-zipf. Solves for the inclusion probabilities: not for hot loops.
+/// Routing with popularity rank^-zipf. Solves for the inclusion probabilities: not for hot loops.
 Routing skewed_routing(double experts, double top_k, double tokens, double zipf);
 
 struct ExpertShape {
@@ -146,7 +146,7 @@ struct ExpertShape {
   double ffn = 0;  ///< Intermediate size of one expert.
 };
 
-/// Sort, two grouped GEMMs, activation and combine of `copies` routed tokens; router not included.
+/// Sort, two grouped GEMMs, activation and combine of `copies` routed tokens, without the router.
 inline double grouped_seconds(const Device& d,
                               const ExpertShape& e,
                               const Routing& routing,

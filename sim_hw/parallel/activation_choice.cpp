@@ -40,7 +40,7 @@ double seconds_of(const StepInputs& in, const SavedTensor& tensor) {
   return 0;
 }
 
-/// Calls f(tensor) for those of `which`.
+/// Calls f(tensor) for each tensor in the bit set `which`.
 template <class F>
 void for_each(const StepInputs& in, LayerKind kind, std::uint32_t which, const F& f) {
   const SavedTensors saved = saved_tensors(in.model, in.shape, kind);
@@ -55,7 +55,7 @@ TensorFates& fates_of(TrainShape& shape, LayerKind kind) {
   return kind == LayerKind::Experts ? shape.activations.experts : shape.activations.dense;
 }
 
-/// One more tensor dropped, and what it is worth.
+/// One more dropped tensor, with its gain and cost.
 struct Candidate {
   TrainShape shape;
   double bytes = 0;    ///< Freed per layer.

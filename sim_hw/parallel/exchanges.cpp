@@ -1,4 +1,4 @@
-// What a layer's devices send each other (sim_hw/parallel/layer_cost.hpp).
+// Exchanges between the devices of a layer (sim_hw/parallel/layer_cost.hpp).
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/parallel/layer_cost.hpp"
 
@@ -7,7 +7,7 @@
 namespace temper::sim_hw {
 namespace {
 
-/// The first way to try.
+/// The path to try first.
 AllToAll way_of(ExpertPath path) {
   switch (path) {
     case ExpertPath::Hierarchical:

@@ -14,7 +14,7 @@ struct Bin {
   std::int64_t experts = 0;
 };
 
-/// Of bins [from, to), the least loaded with less than `most` experts.
+/// The least loaded of bins [from, to) with fewer than `most` experts.
 std::size_t least_loaded(const std::vector<Bin>& bins,
                          std::size_t from,
                          std::size_t to,
@@ -27,7 +27,7 @@ std::size_t least_loaded(const std::vector<Bin>& bins,
   return best;
 }
 
-/// Most experts that one device receives on the way from one placement to the other.
+/// Largest number of experts that one device receives between two placements.
 std::int64_t most_received(const ExpertPlacement& from,
                            const ExpertPlacement& to,
                            std::int64_t devices) {

@@ -1,18 +1,18 @@
-// Which device holds which expert while their loads drift: load prediction and migration.
+// Placement of experts under drifting loads: load prediction and migration.
 //
-// A trace has the share of routed copies of every expert of a layer, step by step; generated ones
-// let the logarithm of each expert's popularity wander (a stationary first-order process of the
-// given spread, so that loads are lognormal and keep their skew):
+// A trace holds, step by step, the share of routed copies of every expert of a layer. In generated
+// traces the logarithm of each expert's popularity wanders (a stationary first-order process of the
+// given spread, so loads are lognormal and keep their skew):
 //   x(t + 1) = r x(t) + sqrt(1 - r^2) spread z,  load = exp(x) / sum exp(x),  r = 1 - drift
-// Cost: the exponential average of the loads seen, weight `memory` on the past.
-// Placement, greedy on two levels: experts by falling predicted load, each to the node of least
-// load that has room, then to the device of least load that has room inside it.
-// Migration: with s seconds per step of the layer's experts and their exchange at balance, a new
-// placement is taken if (imbalance now - imbalance then, both predicted) s horizon exceeds the time
-// in which the device that receives most gets its experts through its port.
+// Prediction: the exponential average of past loads, with weight `memory` on the past.
+// Placement, greedy on two levels: experts in descending predicted load, each to the node with the
+// least load that has room, then to the device with the least load that has room inside it.
+// Migration: with s seconds per step for the layer's experts and their exchange at balance, a new
+// placement is adopted if (imbalance now - imbalance then, both predicted) s horizon exceeds the
+// time in which the device that receives most gets its experts through its port.
 // Imbalance of a step: load of the busiest device over the mean; it is
-// TrainShape::expert_imbalance. Assumed: all layers alike and independent; loads of a step's
-// micro-batches alike. Constants: none. Threads: pure functions.
+// TrainShape::expert_imbalance. Assumed: all layers are alike and independent; the micro-batches of
+// a step have equal loads. Constants: none. Threads: pure functions.
 #pragma once
 
 #include "core/random.hpp"
@@ -27,19 +27,19 @@ using ExpertLoads = std::vector<double>;  ///< Sum to 1.
 struct LoadTraceShape {
   std::int64_t experts = 0;
   std::int64_t steps = 0;
-  double spread = 0;    ///< Standard deviation of the logarithm of popularity.
-  double drift = 0.05;  ///< Of it, what a step renews.
+  double spread = 0;    ///< Standard deviation of the log of popularity.
+  double drift = 0.05;  ///< Share of it that a step renews.
 };
 std::vector<ExpertLoads> generate_loads(const LoadTraceShape& shape, Random& random);
 
-/// Devices of an expert group. Requires: nodes divides devices, which divides the experts.
+/// The devices of an expert group. Requires: nodes divides devices, which divides the experts.
 struct ExpertGroup {
   std::int64_t devices = 1;
   std::int64_t nodes = 1;
 };
 using ExpertPlacement = std::vector<std::int64_t>;  ///< Device of each expert.
 
-/// Experts in their order, as many on each device.
+/// Experts in their original order, the same number on each device.
 ExpertPlacement in_order(std::int64_t experts, const ExpertGroup& group);
 ExpertPlacement place_greedily(const ExpertLoads& predicted, const ExpertGroup& group);
 /// Load of the busiest device over the mean.
@@ -48,18 +48,20 @@ double imbalance_of(const ExpertLoads& loads,
                     const ExpertGroup& group);
 
 struct MigrationRule {
-  double memory = 0.7;          ///< Weight of the past in the prediction.
-  double balanced_seconds = 0;  ///< Of a layer's experts and their exchange in a step, at balance.
-  double expert_seconds = 0;    ///< To receive one expert, of every micro-batch's layer.
-  double horizon = 10;          ///< Steps that a placement is expected to last.
+  double memory = 0.7;  ///< Weight of the past in the prediction.
+  double balanced_seconds =
+      0;  ///< Seconds of a layer's experts and their exchange in a step, at balance.
+  double expert_seconds =
+      0;                ///< Seconds to receive one expert with the layers of all micro-batches.
+  double horizon = 10;  ///< Steps that a placement is expected to last.
 };
 struct MigrationOutcome {
   double in_order = 1;   ///< Mean imbalance without migration.
-  double imbalance = 1;  ///< With it.
+  double imbalance = 1;  ///< Mean imbalance with migration.
   std::int64_t migrations = 0;
-  double seconds = 0;  ///< Of migrations, per step.
+  double seconds = 0;  ///< Migration time per step.
 };
-/// A step's placement is decided before it, from the steps before. Requires: a step.
+/// The placement of a step is decided before it, from earlier steps. Requires: at least one step.
 MigrationOutcome migrate(const std::vector<ExpertLoads>& trace,
                          const ExpertGroup& group,
                          const MigrationRule& rule);

@@ -11,7 +11,7 @@ namespace temper::sim_hw {
 
 namespace {
 
-/// Forward, both gradients, and the weight gradient alone, beside which communication runs.
+/// Forward pass, both gradients, and the weight gradient alone, which communication may overlap.
 struct Matmul {
   double forward = 0;
   double backward = 0;
@@ -43,7 +43,7 @@ Matmul projections(const StepInputs& in) {
     const double rank = as_double(model.latent->kv_lora_rank);
     const double rope = as_double(model.latent->qk_rope_dim);
     const double nope = as_double(model.latent->qk_nope_dim);
-    const double rows = m / in.sequence_cut();  // The down projections are not cut by columns.
+    const double rows = m / in.sequence_cut();  // Columns do not split the down projections.
     sum.add(in.device, rows, query_rank, in.hidden());
     sum.add(in.device, m, heads * key, query_rank);
     sum.add(in.device, rows, rank + rope, in.hidden());
@@ -90,11 +90,11 @@ BothWays attention(const StepInputs& in) {
           2 * products + elementwise_seconds(in.device, kernels + 2, scores * bytes.backward)};
 }
 
-/// Norms read 2 and write 2 bytes per element, backwards read 4, write 2 and add 6 for the
-/// residual's gradient; the residual reads 4 and writes 2; dropout in the same kernel writes a mask
-/// of 1, backwards reads 3 and writes 2. Rotary reads and writes queries and keys both ways. GELU
-/// reads 2 and writes 2, backwards reads 4 and writes 2; SwiGLU reads 4 and writes 2, backwards 6
-/// and 4.
+/// Norms read 2 and write 2 bytes per element; backward they read 4, write 2 and add 6 for the
+/// residual's gradient. The residual reads 4 and writes 2. Dropout in the same kernel writes a mask
+/// of 1; backward it reads 3 and writes 2. Rotary embedding reads and writes queries and keys in
+/// both passes. GELU reads 2 and writes 2; backward it reads 4 and writes 2. SwiGLU reads 4 and
+/// writes 2; backward 6 and 4.
 BothWays elementwise(const StepInputs& in, double ffn) {
   const ModelSpec& model = in.model;
   const double rows = in.tokens() / in.sequence_cut();
@@ -118,7 +118,7 @@ BothWays elementwise(const StepInputs& in, double ffn) {
           elementwise_seconds(in.device, 1.5 * kernels, backward)};
 }
 
-/// Copies of tokens that the busiest expert device computes.
+/// Token copies that the busiest expert device computes.
 double routed_copies(const StepInputs& in) {
   return in.tokens() * as_double(in.layout.expert_tp) / in.tp() * as_double(in.model.moe->top_k) *
          in.shape.expert_imbalance;
@@ -140,7 +140,7 @@ double excess(double communication, double compute) {
   return std::max(0.0, communication - compute);
 }
 
-/// Of the attention block and the MLP, each with a region cut by tensor parallelism.
+/// GEMMs of the attention block and the MLP, each with a region split by tensor parallelism.
 BothWays tensor_wait(const StepInputs& in,
                      double weight_gradients,
                      double input_gradients,
@@ -167,7 +167,7 @@ BothWays expert_wait(const StepInputs& in) {
   return {once, once};
 }
 
-/// Rings of keys and values, forward, and of them and their gradients, backward.
+/// Ring exchange of keys and values (forward), and of them with their gradients (backward).
 BothWays context_wait(const StepInputs& in, const BothWays& attention) {
   const std::int64_t cp = in.layout.cp;
   if (cp == 1)
@@ -178,7 +178,7 @@ BothWays context_wait(const StepInputs& in, const BothWays& attention) {
           steps * excess(2 * block, attention.backward / as_double(cp))};
 }
 
-/// A layer's compute, and what shows of its tensor and context parallelism.
+/// Compute of a layer, with the exposed part of its tensor and context parallelism.
 struct LayerParts {
   Matmul matmul;
   BothWays core, vector, routed, tensor, context;
@@ -211,7 +211,7 @@ LayerParts layer_parts(const StepInputs& in, LayerKind kind) {
   return parts;
 }
 
-/// What shows of dispatch and combine.
+/// Exposed part of dispatch and combine.
 struct ExpertShow {
   BothWays pass;
   double recompute = 0;
@@ -224,7 +224,7 @@ ExpertShow expert_show(const StepInputs& in, const LayerParts& parts) {
   ExpertShow show;
   show.pass = raw;
   if (in.shape.mechanisms.schedule != PipelineSchedule::OneForwardOneBackward) {
-    // Each beside the compute of the other direction, to which a recomputation belongs.
+    // Each overlaps the compute of the other direction, which includes recomputation.
     const double back = raw.backward + (full ? raw.forward : 0);
     show.pass.forward = excess(raw.forward, parts.backward() + (full ? parts.forward() : 0));
     show.pass.backward = excess(back, parts.forward());
@@ -248,7 +248,7 @@ void add_recompute(const StepInputs& in, const LayerParts& parts, LayerKind kind
   }
   if (in.shape.recompute == Recompute::Selective &&
       in.shape.attention == AttentionKernel::Unfused) {
-    time.recompute = parts.core.forward;  // Fused attention does this inside its backward.
+    time.recompute = parts.core.forward;  // Fused attention recomputes inside its backward kernel.
   }
   const ActivationPlan& plan = in.shape.activations;
   const TensorFates& fates = kind == LayerKind::Experts ? plan.experts : plan.dense;
@@ -261,7 +261,7 @@ void add_recompute(const StepInputs& in, const LayerParts& parts, LayerKind kind
   }
 }
 
-/// A pass of a layer, cut where the host may have to wait for sizes.
+/// A pass of a layer, split where the host may have to wait for sizes.
 struct Segments {
   double attention = 0;
   double experts = 0;
@@ -269,8 +269,8 @@ struct Segments {
   double total() const { return attention + experts; }
 };
 
-/// What a layer waits for the host. Where that waits for sizes, the device runs dry for a copy and
-/// a launch; an eager host has launched nothing beyond that point.
+/// Time that a layer waits for the host. When the host waits for sizes, the device idles for a copy
+/// and a launch; an eager host has launched nothing beyond that point.
 double host_wait(const StepInputs& in, const Segments& forward, const Segments& backward) {
   const Mechanisms& m = in.shape.mechanisms;
   const bool full = in.shape.recompute == Recompute::Full;
@@ -349,7 +349,7 @@ LayerCost layer_cost(const StepInputs& in, LayerKind kind) {
   const double again = in.shape.recompute == Recompute::Full ? 1 : 0;
   time.data_wait =
       (in.shape.attention_imbalance - 1) * (parts.core.total() + again * parts.core.forward);
-  BothWays routed;  // Experts and what shows of the way to them.
+  BothWays routed;  // Experts and the exposed part of their exchange.
   double way_forward = 0;
   if (kind == LayerKind::Experts) {
     const ExpertShow show = expert_show(in, parts);

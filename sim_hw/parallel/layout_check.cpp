@@ -13,7 +13,7 @@ namespace temper::sim_hw {
 
 namespace {
 
-/// The value nearest to `wanted` in [1, most] that `works`; 1 where none does.
+/// The value nearest to `wanted` in [1, most] for which `works` is true; 1 if there is none.
 template <class F>
 std::int64_t nearest(std::int64_t wanted, std::int64_t most, const F& works) {
   wanted = std::clamp<std::int64_t>(wanted, 1, most);
@@ -30,7 +30,7 @@ Status positive(std::string_view name, std::int64_t value) {
   if (value >= 1)
     return {};
   return invalid_input(
-      fmt::format("{} = {}: must be at least 1; nearest: {} = 1", name, value, name));
+      fmt::format("{} = {}: expected at least 1; nearest: {} = 1", name, value, name));
 }
 
 Status check_tensor(const ModelSpec& model, const Layout& layout, const TrainShape& shape) {
@@ -55,19 +55,19 @@ Status check_tensor(const ModelSpec& model, const Layout& layout, const TrainSha
                                      nearest(tp, model.heads, works)));
   }
   if (layout.sequence_parallel == SequenceParallel::On && !divides(tp * layout.cp, shape.seq)) {
-    return invalid_input(
-        fmt::format("sequence parallelism cuts seq = {} by tp * cp = {}, which does not divide it; "
-                    "nearest: seq = {}",
-                    shape.seq,
-                    tp * layout.cp,
-                    std::max<std::int64_t>(1, shape.seq / (tp * layout.cp)) * tp * layout.cp));
+    return invalid_input(fmt::format(
+        "seq = {} is not a multiple of tp * cp = {}, by which sequence parallelism splits "
+        "it; nearest: seq = {}",
+        shape.seq,
+        tp * layout.cp,
+        std::max<std::int64_t>(1, shape.seq / (tp * layout.cp)) * tp * layout.cp));
   }
   return {};
 }
 
 Status check_chunks(const ModelSpec& model, const Layout& layout) {
   const std::int64_t most = stage_layers(model, layout, 0);
-  // Otherwise chunks of a stage may differ by a layer.
+  // With uneven layer balance the chunks of a stage may differ by a layer.
   const bool whole = layout.layer_balance == LayerBalance::LastShort;
   const auto works = [&](std::int64_t v) { return whole ? divides(v, most) : v <= most; };
   if (!works(layout.vpp)) {
@@ -81,14 +81,14 @@ Status check_chunks(const ModelSpec& model, const Layout& layout) {
                     nearest(layout.vpp, most, works)));
   }
   if (layout.vpp > 1 && layout.pp == 1) {
-    return invalid_input(
-        fmt::format("vpp = {} interleaves chunks over stages, and pp = 1 has one; nearest: vpp = 1",
-                    layout.vpp));
+    return invalid_input(fmt::format(
+        "vpp = {} needs pp of at least 2 to interleave chunks, found pp = 1; nearest: vpp = 1",
+        layout.vpp));
   }
   return {};
 }
 
-/// Requires: layout passed check_chunks(), and its micro-batches are whole.
+/// Requires: check_chunks() accepts the layout; its micro-batches are whole.
 Status check_schedule(const ModelSpec& model, const Layout& layout, const TrainShape& shape) {
   switch (shape.mechanisms.schedule) {
     case PipelineSchedule::OneForwardOneBackward:
@@ -98,37 +98,36 @@ Status check_schedule(const ModelSpec& model, const Layout& layout, const TrainS
         return {};
       const std::int64_t most = stage_layers(model, layout, 0);
       const auto works = [&](std::int64_t v) { return v > 1 && divides(v, most); };
-      return invalid_input(
-          fmt::format("schedule = adaptive overlaps chunks of a virtual pipeline, and vpp = {}, pp "
-                      "= {} is none; "
-                      "nearest: vpp = {}, pp = {}",
-                      layout.vpp,
-                      layout.pp,
-                      most > 1 ? nearest(2, most, works) : 2,
-                      std::max<std::int64_t>(2, layout.pp)));
+      return invalid_input(fmt::format(
+          "schedule = adaptive needs a virtual pipeline (vpp and pp of at least 2), found vpp "
+          "= {}, pp = {}; nearest: vpp = {}, pp = {}",
+          layout.vpp,
+          layout.pp,
+          most > 1 ? nearest(2, most, works) : 2,
+          std::max<std::int64_t>(2, layout.pp)));
     }
     case PipelineSchedule::DualPipe:
       break;
   }
   if (layout.vpp > 1 || layout.pp < 2 || layout.pp % 2 != 0) {
-    return invalid_input(fmt::format(
-        "schedule = dualpipe pairs stages of an even number of them, one chunk each, and "
-        "there are pp = {}, vpp = {}; nearest: pp = {}, vpp = 1",
-        layout.pp,
-        layout.vpp,
-        std::max<std::int64_t>(2, layout.pp + layout.pp % 2)));
+    return invalid_input(
+        fmt::format("schedule = dualpipe needs an even number of stages with one chunk each, found "
+                    "pp = {}, vpp "
+                    "= {}; nearest: pp = {}, vpp = 1",
+                    layout.pp,
+                    layout.vpp,
+                    std::max<std::int64_t>(2, layout.pp + layout.pp % 2)));
   }
   const std::int64_t micro_batches = shape.micro_batches(layout);
   if (micro_batches < 2 * layout.pp || micro_batches % 2 != 0) {
     const std::int64_t wanted = std::max(2 * layout.pp, micro_batches + micro_batches % 2);
-    return invalid_input(
-        fmt::format("schedule = dualpipe feeds as many micro-batches from each end, at least 2 pp "
-                    "= {} in all, and "
-                    "there are {}; nearest: batch = {} ({} micro-batches)",
-                    2 * layout.pp,
-                    micro_batches,
-                    wanted * layout.dp * shape.micro_batch,
-                    wanted));
+    return invalid_input(fmt::format(
+        "schedule = dualpipe needs an even number of micro-batches, at least 2 pp = {}, found {}; "
+        "nearest: batch = {} ({} micro-batches)",
+        2 * layout.pp,
+        micro_batches,
+        wanted * layout.dp * shape.micro_batch,
+        wanted));
   }
   return {};
 }
@@ -158,9 +157,8 @@ Status check_pipeline(const ModelSpec& model, const Layout& layout, const TrainS
     const std::int64_t rounds =
         std::max<std::int64_t>(1, (micro_batches + layout.pp / 2) / layout.pp);
     return invalid_input(
-        fmt::format("{} micro-batches are not a multiple of pp = {}, as the interleaved schedule "
-                    "needs; nearest: "
-                    "batch = {} ({} micro-batches)",
+        fmt::format("{} micro-batches are not a multiple of pp = {}, which interleaving requires; "
+                    "nearest: batch = {} ({} micro-batches)",
                     micro_batches,
                     layout.pp,
                     rounds * layout.pp * unit,
@@ -215,8 +213,8 @@ Status check_experts(const ModelSpec& model, const Layout& layout) {
   if (layout.tp > 1 && layout.expert_tp != layout.tp &&
       layout.sequence_parallel == SequenceParallel::Off) {
     return invalid_input(fmt::format(
-        "experts with expert_tp = {} take tokens that tp = {} must have cut by sequence; nearest: "
-        "sequence_parallel = 1 or expert_tp = {}",
+        "expert_tp = {} with tp = {} needs sequence parallelism; nearest: sequence_parallel = 1 or "
+        "expert_tp = {}",
         layout.expert_tp,
         layout.tp,
         layout.tp));
@@ -228,7 +226,7 @@ double gib(double bytes) {
   return bytes / kGib;
 }
 
-/// The nearest change that makes the ledger fit, in words; empty where none was found.
+/// The nearest change that makes the ledger fit, as text; empty if none was found.
 std::string fitting_change(const ModelSpec& model,
                            std::int64_t devices,
                            const Layout& layout,
@@ -317,7 +315,7 @@ Status check_memory(const ModelSpec& model,
                   gib(memory),
                   hardware.name,
                   largest->first,
-                  change.empty() ? "none by one change of this layout" : change)};
+                  change.empty() ? "none; no single change of this layout fits" : change)};
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Whether a model can be trained in a layout: if not, which term breaks, with its numbers and the
-// nearest value that works. Pure functions.
+// Checks whether a model can be trained in a layout. Errors name the violated constraint, its
+// numbers and the nearest value that works. Pure functions.
 #pragma once
 
 #include "core/result.hpp"
@@ -11,13 +11,14 @@
 
 namespace temper::sim_hw {
 
-/// Divisors of the layout, with no regard to memory: cheap, and no text unless it fails.
+/// Checks divisibility, without memory. Cheap; builds text only on failure.
 Status check_layout(const ModelSpec& model,
                     std::int64_t devices,
                     const Layout& layout,
                     const TrainShape& shape);
 
-/// The above on `cards` cards of `hardware`, and that the worst device's ledger fits its memory.
+/// check_layout() on `cards` cards of `hardware`, and that the fullest device's ledger fits its
+/// memory.
 Status check(const ModelSpec& model,
              const HardwareSpec& hardware,
              std::int64_t cards,

@@ -11,7 +11,7 @@ namespace temper::sim_hw {
 
 namespace {
 
-/// Fills in the plan of activations where it is to be chosen.
+/// Chooses the activation plan if the request asks for it.
 Status choose(const Params& params,
               const ModelSpec& model,
               const HardwareSpec& hardware,
@@ -22,22 +22,23 @@ Status choose(const Params& params,
   if (text != "chosen")
     return invalid_input(fmt::format("activations={}: expected as_recompute, chosen", text));
   if (question.shape.recompute == Recompute::Full)
-    return invalid_input("activations=chosen leaves nothing to recompute=full; nearest: none");
+    return invalid_input(
+        "activations=chosen: recompute=full leaves nothing to choose; nearest: recompute=none");
   const Device device = device_under(question.shape.mechanisms, make_device(hardware));
   const Fabric fabric = make_fabric(hardware);
   const std::optional<ActivationPlan> plan = choose_activations(
       {model, device, fabric, question.layout, question.shape}, memory_limits(hardware));
   if (plan)
     question.shape.activations = *plan;
-  return {};  // Without one, the check of memory says by how much it does not fit.
+  return {};  // Without a plan, the memory check reports by how much it does not fit.
 }
 
-/// Bounds that keep products of counts inside 64 bits and searches short.
+/// Bounds that keep products of counts within 64 bits and searches short.
 constexpr std::int64_t kMostRanks = 1'000'000;
 constexpr std::int64_t kMostSequences = 1'000'000'000;
 constexpr std::int64_t kMostMicroBatch = 65'536;
 
-/// 1 to `most`.
+/// A count from 1 to `most`.
 Result<std::int64_t> count_of(const Params& params,
                               std::string_view key,
                               std::int64_t most,
@@ -50,7 +51,7 @@ Result<std::int64_t> count_of(const Params& params,
   return value;
 }
 
-/// Under either name.
+/// Reads either of two names of one parameter.
 Result<std::int64_t> count_of_either(const Params& params,
                                      std::array<std::string_view, 2> keys,
                                      std::int64_t most,
@@ -70,7 +71,7 @@ Result<std::size_t> choice(std::string_view key,
   return static_cast<std::size_t>(found - names.begin());
 }
 
-/// A switch by its name; `otherwise` without one.
+/// A switch by name; `otherwise` if absent.
 template <NamedEnum E>
 Result<E> named(const Params& params, std::string_view key, E otherwise) {
   const std::string text = params.text(key, std::string(name_of(otherwise)));
@@ -102,18 +103,18 @@ Result<TrainShape> train_shape(const Params& params, const ModelSpec& model) {
              count_of_either(params, {"mbs", "micro_batch"}, kMostMicroBatch, 1));
   TEMPER_TRY(shape.global_batch,
              count_of_either(params, {"batch", "global_batch"}, kMostSequences, shape.micro_batch));
-  TEMPER_TRY_STATUS(params.integer("seq"));  // Has no default.
+  TEMPER_TRY_STATUS(params.integer("seq"));  // Required: has no default.
   TEMPER_TRY(shape.seq, count_of(params, "seq", kMostSequences, 1));
   TEMPER_TRY(shape.recompute, named(params, "recompute", Recompute::None));
   TEMPER_TRY(shape.recompute_every, params.integer("recompute_every", 1));
   TEMPER_TRY(shape.expert_imbalance, params.number("expert_imbalance", 1));
   TEMPER_TRY(shape.attention_imbalance, params.number("attention_imbalance", 1));
   if (shape.expert_imbalance < 1 || shape.attention_imbalance < 1 || shape.recompute_every < 1) {
-    return invalid_input(
-        fmt::format("expert_imbalance={}, attention_imbalance={}, recompute_every={}: at least 1",
-                    shape.expert_imbalance,
-                    shape.attention_imbalance,
-                    shape.recompute_every));
+    return invalid_input(fmt::format(
+        "expert_imbalance={}, attention_imbalance={}, recompute_every={}: expected at least 1 each",
+        shape.expert_imbalance,
+        shape.attention_imbalance,
+        shape.recompute_every));
   }
   TEMPER_TRY(shape.mechanisms, mechanisms_of(params));
   const bool fused = shape.attention == AttentionKernel::Fused;

@@ -1,4 +1,4 @@
-// A layout and a training shape from the parameters of a question. No threads.
+// Reads a layout and a training shape from request parameters. No threads.
 #pragma once
 
 #include "core/result.hpp"
@@ -14,16 +14,16 @@ struct TrainQuestion {
   TrainShape shape;
 };
 
-/// Without dp it takes what `cards` leave; one card, the default, stands for as many as tp, pp, cp
-/// and dp ask for. Says which divisor is wrong; memory is not looked at.
+/// Without dp, uses the devices that `cards` leave. One card, the default, stands for as many as
+/// tp, pp, cp and dp need. Errors name the wrong divisor; memory is not checked.
 Result<Layout> layout_of(const Params& params,
                          const ModelSpec& model,
                          const HardwareSpec& hardware,
                          std::int64_t cards,
                          Recompute recompute);
-/// Everything about a step but its layout.
+/// Reads everything about a step except its layout.
 Result<TrainShape> train_shape(const Params& params, const ModelSpec& model);
-/// The above and the shape, checked by check_layout().
+/// Layout and shape, checked by check_layout().
 Result<TrainQuestion> train_question(const Params& params,
                                      const ModelSpec& model,
                                      const HardwareSpec& hardware,

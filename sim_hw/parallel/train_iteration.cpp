@@ -13,7 +13,7 @@ namespace temper::sim_hw {
 
 namespace {
 
-/// Look-up and its gradient: reads and writes 2 bytes per element each way, and dropout's.
+/// Look-up and its gradient: reads and writes 2 bytes per element in each pass, and dropout.
 double embedding_seconds(const StepInputs& in) {
   if (in.model.vocabulary == 0)
     return 0;
@@ -21,8 +21,8 @@ double embedding_seconds(const StepInputs& in) {
   return elementwise_seconds(in.device, 4, elements * (in.shape.dropout > 0 ? 8 + 12 : 8));
 }
 
-/// Logits, loss and their gradients, the vocabulary cut by tensor parallelism. The loss moves
-/// log_softmax_bytes per logit forward and 4 + 2 + 2 backward.
+/// Logits, loss and their gradients, with the vocabulary split by tensor parallelism. The loss
+/// moves log_softmax_bytes per logit forward and 4 + 2 + 2 backward.
 StageTime head_time(const StepInputs& in) {
   StageTime time;
   if (in.model.vocabulary == 0)
@@ -40,7 +40,7 @@ StageTime head_time(const StepInputs& in) {
   return time;
 }
 
-/// One boundary of the pipeline, one direction.
+/// One pipeline boundary, one direction.
 double transfer_seconds(const StepInputs& in) {
   if (in.layout.pp == 1)
     return 0;
@@ -51,10 +51,10 @@ double transfer_seconds(const StepInputs& in) {
   return sum;
 }
 
-/// A stage's micro-batch; `hidden` of it shows where no other pass is beside it.
+/// Time of a stage's micro-batch; `hidden` of it is exposed if no other pass overlaps.
 using Stage = LayerCost;
 
-/// The costs that the stages share, made once.
+/// Costs that the stages share, computed once.
 struct Parts {
   LayerCost dense;
   LayerCost experts;
@@ -73,7 +73,7 @@ Parts make_parts(const StepInputs& in) {
   parts.head = head_time(in);
   parts.embedding = embedding_seconds(in);
   parts.transfer = transfer_seconds(in);
-  // The weight gradient GEMM already writes 2 bytes; later micro-batches read the sum as well.
+  // The weight gradient GEMM writes 2 bytes itself; later micro-batches also read the sum.
   const double gradient = in.shape.states.gradient;
   const double bytes = in.shape.micro_batches(in.layout) > 1 ? 2 * gradient - 2 : gradient - 2;
   parts.accumulation = bytes / in.device.bandwidth;
@@ -97,7 +97,7 @@ Stage stage_time(const StepInputs& in, const Parts& parts, std::int64_t stage) {
   return out;
 }
 
-/// Sum over all stages of a micro-batch's time.
+/// Sum of a micro-batch's time over all stages.
 double sum_of_stages(const StepInputs& in,
                      const Parts& parts,
                      const Stage& first,
@@ -107,7 +107,7 @@ double sum_of_stages(const StepInputs& in,
   double sum = first.time.total() + last.time.total();
   if (in.layout.pp == 2)
     return sum;
-  // Between them, what is left of the layers; their parameters from the first stage's mean.
+  // The stages between hold the remaining layers; parameters from the mean of the first stages.
   const double layers = as_double(in.model.layers - stage_layers(in.model, in.layout, 0) -
                                   stage_layers(in.model, in.layout, in.layout.pp - 1));
   const double dense =
@@ -134,8 +134,8 @@ struct Slowest {
   std::int64_t where = 0;
 };
 
-/// Of the devices: stage 0 embeds, the last has modules, those between the most layers. In DualPipe
-/// a device has half the work of its stage and half that of the mirrored one.
+/// The slowest device: stage 0 embeds, the last stage has modules, the stages between have the most
+/// layers. With DualPipe a device does half the work of its stage and half of the mirrored one.
 Slowest slowest_device(const StepInputs& in,
                        const Parts& parts,
                        const Stage& first,
@@ -168,10 +168,10 @@ Slowest slowest_device(const StepInputs& in,
   return slowest;
 }
 
-/// How a schedule fills and drains the pipeline.
+/// Fill and drain of the pipeline under a schedule.
 struct Fill {
   double bubble = 0;
-  double alone = 0;  ///< Micro-batches of a device with no other pass beside theirs.
+  double alone = 0;  ///< Micro-batches of a device whose passes overlap no other pass.
 };
 
 Fill fill_of(const StepInputs& in, const Parts& parts, const Stage& slowest, double all_stages) {
@@ -198,16 +198,15 @@ Fill fill_of(const StepInputs& in, const Parts& parts, const Stage& slowest, dou
   return {(all_stages - slowest.time.total()) / vpp, 0};
 }
 
-/// What hides data parallelism: passes of one micro-batch of a stage.
+/// Compute that hides data parallelism: passes of one micro-batch of a stage.
 struct Beside {
   double forward = 0;
   double backward = 0;
-  double layers = 1;  ///< Of the stage; one layer's share always shows.
+  double layers = 1;  ///< Layers of the stage; one layer's share is always exposed.
 };
 
-/// Reduction of the gradients of `parameters` (of one device, whole) and gathering of the weights
-/// among the replicas; each beside compute that hides all but its excess and the last layer's
-/// share.
+/// Reduces the gradients of `parameters` (of one device, unsharded) and gathers the weights among
+/// the replicas. Compute hides all of it except the excess and the last layer's share.
 double exposed_sync(const StepInputs& in, Group group, double parameters, const Beside& beside) {
   if (group.ranks <= 1)
     return 0;
@@ -242,9 +241,9 @@ double data_parallel_seconds(const StepInputs& in,
   return sum;
 }
 
-/// Passes over the gradients: norm (read), clipping (read, write), update (read), clearing (write),
-/// and with FP16 unscaling (read, write); master and moments are read and written; the weights are
-/// copied from the master, or read and written where there is none.
+/// Passes over the gradients: norm (read), clipping (read, write), update (read), zeroing (write),
+/// and with FP16 unscaling (read, write). Master weights and moments are read and written. Weights
+/// are copied from the master, or read and written if there is none.
 double optimizer_seconds(const StepInputs& in, const StageParameters& weights) {
   const StateBytes& s = in.shape.states;
   const double passes = in.shape.format == NumberFormat::Fp16 ? 7 : 5;

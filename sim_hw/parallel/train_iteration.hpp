@@ -1,25 +1,25 @@
-// Time of one training step of a model that is laid out over many devices: what each stage computes
-// and waits for, the pipeline around the stages, and what data parallelism and the optimizer add.
-// What one layer costs, and when its communication is exposed: layer_cost.hpp.
+// Time of one training step of a model over many devices: compute and waits of each stage, the
+// pipeline around the stages, data parallelism and the optimizer. Cost of one layer, and exposure
+// of its communication: layer_cost.hpp.
 //
 // Equations. t_i: time of one micro-batch on stage i (all its chunks, forward, backward, recompute
 // and exposed communication); m micro-batches, p stages, v chunks:
 //   step     = pipeline + data parallel + optimizer
 //   pipeline = m max t_i + bubble,  bubble = (sum t_i - max t_i) / v       [(p - 1) t / v if equal]
 // for 1F1B, and for interleaved 1F1B with v > 1. Where passes of two micro-batches overlap, a pass
-// with no other beside it takes t' (with all its expert communication), and w of the m are such:
+// that overlaps no other takes t' (with all its expert communication), and w of the m are such:
 //   adaptive  pipeline = (m - w) max t + w max t' + (sum t' - max t') / v, w = ((v - 1) p + 1) / v:
 //     interleaved, where the last stage runs (v - 1) p + 1 chunks forward before its first backward
 //   dualpipe  pipeline = (m - w) t + w t' + (p/2 - 1) (t + B' - 3 W), w = p + 1, t the mean of
-//     stages i and p - 1 - i, which one device has; W: its weight gradients (bubble: 2412.19437,
+//     stages i and p - 1 - i, which share a device; W: its weight gradients (bubble: 2412.19437,
 //     table 2; w: the devices in the middle, in its published code)
 // Both agree with their schedules run slot by slot (tests/sim_hw/parallel/schedules_test.cpp):
 // adaptive exactly, dualpipe within 1.2 %.
-//   data parallel: reduce-scatter of gradients and all-gather of weights run beside the last
-//     backward and the next forward of a micro-batch: the excess, at least one layer's share
+//   data parallel: reduce-scatter of gradients and all-gather of weights overlap the last backward
+//     and the next forward pass of a micro-batch: the excess, at least one layer's share
 // Constants: OperatorConstants and CollectiveConstants of the hardware; none of its own.
-// Range: steady state, equal lengths, every device alike but for the busiest experts.
-// Doubles are seconds. Pure functions; nothing allocates.
+// Range: steady state, equal lengths, all devices alike except the busiest experts. Doubles are
+// seconds. Pure functions; nothing allocates.
 #pragma once
 
 #include "sim_hw/layout/layout.hpp"
@@ -37,14 +37,14 @@ namespace temper::sim_hw {
 
 struct TrainTime {
   StageTime stage;        ///< Of the slowest stage, all micro-batches.
-  double all_stages = 0;  ///< Sum over stages of one micro-batch.
+  double all_stages = 0;  ///< One micro-batch, summed over stages.
   double bubble = 0;
   double data_parallel = 0;
   double optimizer = 0;
-  double hidden = 0;  ///< Expert communication beside other passes: not in the total.
+  double hidden = 0;  ///< Expert communication that overlaps other passes; not in total().
 
   double total() const { return stage.total() + bubble + data_parallel + optimizer; }
-  /// The first kStageEntries are of the slowest stage.
+  /// The first kStageEntries entries belong to the slowest stage.
   static constexpr std::size_t kStageEntries = 14;
   std::array<std::pair<std::string_view, double>, kStageEntries + 3> entries() const;
 };
@@ -56,7 +56,7 @@ TrainTime train_iteration_time(const ModelSpec& model,
                                const Layout& layout,
                                const TrainShape& shape);
 
-/// FLOP of a step that count for the MFU (sim_hw/model/flops.hpp), of whole sequences.
+/// FLOP of a step that count for the MFU (sim_hw/model/flops.hpp), with whole sequences.
 double model_flops(const ModelSpec& model, const TrainShape& shape);
 
 }  // namespace temper::sim_hw

@@ -46,7 +46,7 @@ PassBytes context_bytes(const StepInputs& in) {
   return out;
 }
 
-/// One boundary, one direction, of one device.
+/// One boundary, one direction, per device.
 LevelBytes boundary_bytes(const StepInputs& in) {
   const double part = in.plane_bytes() / in.tp();
   LevelBytes out = p2p_traffic(in.fabric, in.layout.stage_devices(), part);
@@ -55,7 +55,7 @@ LevelBytes boundary_bytes(const StepInputs& in) {
   return out;
 }
 
-/// As head_time() of train_iteration.cpp has them.
+/// Must match head_time() in train_iteration.cpp.
 LevelBytes head_bytes(const StepInputs& in) {
   LevelBytes out;
   if (in.model.vocabulary == 0)
@@ -65,7 +65,7 @@ LevelBytes head_bytes(const StepInputs& in) {
       .add(all_reduce_traffic(in.fabric, group, in.plane_bytes()));
 }
 
-/// Of one device: `parameters` of it are reduced and gathered in the group.
+/// Per device: reduces and gathers `parameters` in the group.
 LevelBytes sync_bytes(const StepInputs& in, Group group, double parameters) {
   LevelBytes out;
   if (group.ranks <= 1)
@@ -104,7 +104,7 @@ StepTraffic traffic(const StepInputs& in, Passes passes) {
   const Layout& layout = in.layout;
   const bool step = passes == Passes::Step;
   const double forwards = step && in.shape.recompute == Recompute::Full ? 2 : 1;
-  // As often as the devices of a stage do it, for every micro-batch.
+  // Multiply by the devices of a stage and by the micro-batches.
   const double times = as_double(in.shape.micro_batches(layout) * layout.stage_devices());
   const double modules = step ? as_double(in.model.mtp_layers) : 0;
   const double routed = in.model.moe ? as_double(in.model.moe_layers()) + modules : 0;

@@ -1,18 +1,18 @@
-// Bytes that the devices of a layout send each other in one step, by the level of the fabric that
-// they cross: the exchanges that train_iteration_time() and forward_iteration_seconds() price
-// (layer_cost.hpp names them), as often as a step has them.
+// Bytes that the devices of a layout send each other in one step, by the fabric level that they
+// cross: the exchanges that train_iteration_time() and forward_iteration_seconds() price (named in
+// layer_cost.hpp), times their number in a step.
 //
-// Of a layer and micro-batch, on each device:
+// Per layer and micro-batch, on each device:
 //   tensor   forward: a reduction per region (with sequence parallelism a gather and a scatter);
 //            backward the same, with sequence parallelism one more gather, of saved inputs
 //   expert   dispatch and combine, forward and backward
 //   context  cp - 1 blocks of keys and values forward, of them and their gradients backward
-//   full recompute has the forward once more
-// Of a micro-batch: 2 (p v - 1) boundaries of the pipeline (a forward pass: p v - 1), each crossed
-// by every device of a stage; the head's reductions on the last stage. Of a step: gradients reduced
-// and weights gathered among replicas, by the ZeRO stage.
+//   full recompute repeats the forward exchanges
+// Per micro-batch: 2 (p v - 1) pipeline boundaries (a forward pass: p v - 1), each crossed by every
+// device of a stage; the head's reductions on the last stage. Per step: gradients reduced and
+// weights gathered among replicas, by the ZeRO stage.
 // Assumed: as train_iteration.hpp; means over devices where stages differ. Every byte counts once,
-// where it is sent. Whether time hides it makes no difference. Doubles are bytes.
+// where it is sent, whether time hides it or not. Doubles are bytes.
 #pragma once
 
 #include "sim_hw/parallel/layer_cost.hpp"
@@ -32,7 +32,7 @@ StepTraffic train_traffic(const ModelSpec& model,
                           const Fabric& fabric,
                           const Layout& layout,
                           const TrainShape& shape);
-/// Of a forward pass alone, without the head's reductions, which it does not price.
+/// Bytes of a forward pass only, without the head's reductions, which the pass does not price.
 StepTraffic forward_traffic(const ModelSpec& model,
                             const Device& device,
                             const Fabric& fabric,

@@ -81,7 +81,7 @@ TEST(RecordedTraces, SayWhatIsWrongAndWhere) {
           "long.csv:3: sample 7 has 9 tokens, and a sequence 8");
   Catalog catalog = Catalog::shipped();
   refused(moe_ablation(catalog, {"", file("short.csv", "sample,length\n1,5\n")}),
-          "found 1 samples, expected 48 replicas x 2 each or a multiple; nearest: 96");
+          "found 1 samples, expected at least 48 replicas x 2 each; nearest: 96");
 }
 
 TEST_F(MoeAblation, TakesRecordedLoads) {
