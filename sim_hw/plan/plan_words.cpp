@@ -113,7 +113,7 @@ Result<std::int64_t> cards_of(const Params& params, const HardwareSpec& hardware
   constexpr std::int64_t kMost = 1'000'000;
   TEMPER_TRY(const std::int64_t cards, params.integer("cards", hardware.cards()));
   if (cards < 1 || cards > kMost)
-    return invalid_input(fmt::format("cards={}: must be 1 to {}", cards, kMost));
+    return invalid_input(fmt::format("cards={}: expected 1 to {}", cards, kMost));
   return cards;
 }
 

@@ -1,5 +1,5 @@
-// Words that the questions of both searches share: lists of counts, limits in bytes and seconds.
-// Errors name the key, what was found and what is expected. Pure functions.
+// Parsing that the requests of both searches share: lists of counts, limits in bytes and seconds.
+// Errors name the key, the value found and the values expected. Pure functions.
 #pragma once
 
 #include "sim_hw/hardware/hardware_spec.hpp"
@@ -14,26 +14,26 @@
 
 namespace temper::sim_hw {
 
-/// Between commas.
+/// Splits at commas.
 std::vector<std::string_view> parts_of(std::string_view text);
-/// "1,2,4": ascending, each once.
+/// "1,2,4": ascending, without duplicates.
 Result<std::vector<std::int64_t>> counts_of(std::string_view key, std::string_view text);
 /// Divisors of `whole` up to `most`, ascending.
 std::vector<std::int64_t> divisors_up_to(std::int64_t whole, std::int64_t most);
 
-/// "60GB" under `key`, at most `most`, which is also what it is when the key is missing.
+/// "60GB" under `key`, at most `most`, which is also the default.
 Result<double> byte_limit(const Params& params,
                           std::string_view key,
                           double most,
                           const HardwareSpec& hardware);
-/// "50ms" under `key`, in seconds.
+/// "50ms" under `key`, as seconds.
 Result<std::optional<double>> time_limit(const Params& params, std::string_view key);
 
 /// "61.20 GiB on its fullest device (weights 40.00 + ...), 1.60 GiB above the limit of 59.60", and
-/// the same of the host's share where that is exceeded.
+/// the same for the host's share if that is exceeded.
 std::string excess_text(const PlacedLedger& needed, double device_memory, double host_memory);
 
-/// Of a whole cluster: the key `cards`, or all that the hardware has.
+/// Cards of the cluster: the key `cards`, or all cards of the hardware.
 Result<std::int64_t> cards_of(const Params& params, const HardwareSpec& hardware);
 
 }  // namespace temper::sim_hw

@@ -91,7 +91,7 @@ std::string change_that_works(const RolloutProblem& problem, const RolloutPlanRe
   return {};
 }
 
-/// Of the first layout of the space: which of its cuts divides nothing.
+/// Explains an empty space: the first of its layouts, and the split that divides nothing.
 Error nothing_divides(const RolloutProblem& problem, const RolloutPlanRequest& request) {
   const RolloutSpace& s = request.space;
   const std::int64_t dies = problem.hardware.dies_per_card;
@@ -100,14 +100,14 @@ Error nothing_divides(const RolloutProblem& problem, const RolloutPlanRequest& r
   };
   const std::int64_t tp = given("tp") ? s.tp.front() : 1;
   const std::int64_t ep = given("ep") ? s.ep.front() : 1;
-  // Where engines may have any size, one that every divisor of the model divides.
+  // If engines may have any size, use one that every divisor of the model divides.
   const std::int64_t any =
       std::lcm(std::lcm(tp, ep), dies) * (problem.model.moe ? problem.model.moe->experts : 1);
   const std::int64_t devices = s.engine_devices.value_or(any);
   if (s.engine_devices && devices > problem.devices) {
     return invalid_input(
-        fmt::format("no layout can run: an engine of {} devices is more than "
-                    "there are; nearest: engine_cards={}",
+        fmt::format("no layout can run: an engine of {} devices exceeds the cluster; nearest: "
+                    "engine_cards={}",
                     devices,
                     problem.devices / dies));
   }
@@ -171,11 +171,11 @@ Result<RolloutPlan> plan_with(const RolloutProblem& problem,
     const auto key = std::ranges::find_if(
         kSpaceKeys, [&](std::string_view each) { return part.starts_with(each); });
     if (key == kSpaceKeys.end()) {
-      return invalid_input(
-          fmt::format("compare: expected a layout such as tp4,ep64,slots48, found `{}`; known are "
-                      "{}",
-                      part,
-                      fmt::join(kSpaceKeys, ", ")));
+      return invalid_input(fmt::format(
+          "compare: expected a layout such as tp4,ep64,slots48, found `{}`; known keys: "
+          "{}",
+          part,
+          fmt::join(kSpaceKeys, ", ")));
     }
     TEMPER_TRY_STATUS(narrow(problem, narrowed.space, *key, part.substr(key->size())));
     narrowed.given.emplace_back(*key);
@@ -197,25 +197,25 @@ Error no_plan(const RolloutProblem& problem,
     return nothing_divides(problem, request);
   const std::string change = change_that_works(problem, request);
   const std::string advice =
-      change.empty() ? "no single change of the question helps" : "what would do: " + change;
+      change.empty() ? "no single change of the request helps" : "a change that works: " + change;
   if (search.nearest) {
     const double took = 1e3 * search.nearest->token_seconds();
     const double most = 1e3 * *problem.max_token_seconds;
-    return invalid_input(
-        fmt::format("no layout makes a token in max_token_time={:.4g} ms; the nearest, tp{} ep{} "
-                    "with {} slots of a replica, takes {:.4g} ms, {:.4g} ms more; {}",
-                    most,
-                    search.nearest->scenario.tp,
-                    search.nearest->scenario.ep,
-                    search.nearest->scenario.slots,
-                    took,
-                    took - most,
-                    advice));
+    return invalid_input(fmt::format(
+        "no layout meets max_token_time={:.4g} ms; the nearest, tp{} ep{} with {} slots per "
+        "replica, takes {:.4g} ms, {:.4g} ms more; {}",
+        most,
+        search.nearest->scenario.tp,
+        search.nearest->scenario.ep,
+        search.nearest->scenario.slots,
+        took,
+        took - most,
+        advice));
   }
   const RolloutScenario& s = search.least->scenario;
   return Error{
       ErrorCode::OutOfMemory,
-      fmt::format("no engine of {} fits {} devices; the nearest, tp{} ep{} with {} {} of a "
+      fmt::format("no engine of {} fits {} devices; the nearest, tp{} ep{} with {} {} per "
                   "replica, needs {}; {}",
                   problem.model.name,
                   problem.devices,

@@ -1,5 +1,5 @@
-// What `task=rollout` asks of the search, from the parameters of a question, and what stands in the
-// way where nothing meets it. Values only; no threads.
+// Reads the parameters of `task=rollout`, and explains why a search found no plan. Values only; no
+// threads.
 #pragma once
 
 #include "sim_hw/plan/rollout_search.hpp"
@@ -21,16 +21,16 @@ inline constexpr std::string_view kRolloutPlanParameters =
 
 struct RolloutPlanRequest {
   RolloutSpace space;
-  std::vector<std::string> given;  ///< Keys of the space that the question narrows.
+  std::vector<std::string> given;  ///< Search keys that the request narrows.
 };
 
-/// Puts lengths and limits into `problem`. `folder`: of side files.
+/// Puts lengths and limits into `problem`. `folder`: base of side file paths.
 Result<RolloutPlanRequest> rollout_plan_request(const Params& params,
                                                 const std::filesystem::path& folder,
                                                 RolloutProblem& problem);
 
-/// "tp4,ep64,slots48": the best plan of the request with those keys at those values, whatever its
-/// time per token; where none fits the memory, the one that comes nearest.
+/// "tp4,ep64,slots48": the best plan of the request with these values, whatever its time per token;
+/// if none fits the memory, the nearest one.
 Result<RolloutPlan> plan_with(const RolloutProblem& problem,
                               const RolloutPlanRequest& request,
                               std::string_view text);

@@ -14,7 +14,8 @@
 namespace temper::sim_hw {
 namespace {
 
-constexpr double kBucket = 1e9;  ///< Of a publication, as actors/simulation/role_memory.hpp has it.
+constexpr double kBucket =
+    1e9;  ///< Publication bucket in bytes, as in actors/simulation/role_memory.hpp.
 constexpr double kDeviations = 2;
 constexpr std::int64_t kEverySlot = 128;
 
@@ -25,7 +26,7 @@ struct PartsSink {
   }
 };
 
-/// One layout of an engine: what does not depend on the slots.
+/// One layout of an engine: the part that does not depend on the slots.
 struct Engine {
   RolloutScenario scenario;
   RolloutLayout layout;
@@ -62,7 +63,7 @@ Engine make_engine(const RolloutProblem& p, const RolloutScenario& scenario) {
   return e;
 }
 
-/// Bytes of a device with `slots`, and what is left of it for keys and values.
+/// Bytes of a device with `slots`, and bytes left for keys and values.
 struct EngineMemory {
   PlacedLedger placed;
   double share = 0;
@@ -123,7 +124,7 @@ RolloutPlan price_engine(const RolloutProblem& p, const Engine& e, std::int64_t 
   return plan;
 }
 
-/// The least engine of whole cards over which tp and ep divide.
+/// The smallest engine of whole cards that tp and ep divide.
 std::int64_t engine_devices(const RolloutProblem& p,
                             const RolloutSpace& space,
                             std::int64_t tp,
@@ -183,7 +184,7 @@ class RolloutSearcher {
     }
   }
 
-  /// Keeps what `slots` of a replica need, whether it fits or not, if it is the least.
+  /// Records the memory of `slots` per replica, whether it fits or not, if it is the least so far.
   void approach(const Engine& engine, std::int64_t slots) {
     RolloutPlan plan = price_engine(problem_, engine, slots);
     plan.memory.device.kv_cache = needed_tokens(problem_.lengths, slots) * engine.kv_token_bytes;
@@ -254,7 +255,7 @@ RolloutLengths rollout_lengths(double prompt, std::span<const double> responses)
   }
   out.prompt = prompt;
   out.response = first / count;
-  // A running response has made x of its tokens with density P(r > x) / E[r].
+  // A running response has generated x of its tokens with density P(r > x) / E[r].
   const double made = second / (2 * first);
   out.context = prompt + made;
   out.spread = std::sqrt(std::max(0.0, third / (3 * first) - made * made));

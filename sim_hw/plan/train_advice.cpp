@@ -11,7 +11,7 @@
 namespace temper::sim_hw {
 namespace {
 
-/// The fastest plan of the request that is fast enough, if there is one.
+/// The fastest plan of the request that meets its limits; none if there is none.
 std::optional<TrainPlan> solve(const TrainProblem& problem, const TrainPlanRequest& request) {
   const TrainSearch search = search_train(problem, request.space, request.shape, {1, 1});
   if (search.best.empty())
@@ -28,7 +28,7 @@ std::string solution(const TrainPlan& plan) {
                      plan.memory.device.total() / kGib);
 }
 
-/// In words; empty where none was found.
+/// A change that makes the request solvable, as text; empty if none was found.
 std::string working_change(const TrainProblem& problem, const TrainPlanRequest& request) {
   for (const std::string& key : request.given) {
     if (const auto plan = solve(problem, freed(problem, request, key)))
@@ -57,7 +57,8 @@ std::string working_change(const TrainProblem& problem, const TrainPlanRequest& 
 
 std::string nearest_change(const TrainProblem& problem, const TrainPlanRequest& request) {
   const std::string change = working_change(problem, request);
-  return change.empty() ? "no single change of the question helps" : "what would do: " + change;
+  return change.empty() ? "no single change of the request helps"
+                        : "a change that works: " + change;
 }
 
 }  // namespace
@@ -81,7 +82,7 @@ Error too_slow(const TrainProblem& problem,
                const TrainPlanRequest& request,
                const TrainPlan& best) {
   return invalid_input(
-      fmt::format("no layout is as fast as max_time={:.4g} s; the nearest, {}, takes {:.4g} s, "
+      fmt::format("no layout meets max_time={:.4g} s; the nearest, {}, takes {:.4g} s, "
                   "{:.4g} s more; {}",
                   *request.max_seconds,
                   layout_text(best.scenario.layout),

@@ -1,9 +1,9 @@
-// One way to train a model on a cluster, priced: a layout, a shape and where the optimizer states
-// live; its time and its bytes. What the search of train_search.hpp compares.
+// A priced plan to train a model on a cluster: a layout, a shape, the place of the optimizer
+// states, and the resulting time and memory. train_search.hpp compares these plans.
 //
 //   step = train_iteration_time() + host transfer
-// Host transfer, where the optimizer states live in host memory: to the device and back over its
-// link, one direction after the other and the update between them, as
+// Host transfer applies if the optimizer states are in host memory: to the device and back over its
+// link, one direction after the other with the update between them, as
 // trainer/simulated/update_cost.hpp prices it.
 // Constants: none of its own. Doubles are seconds and bytes. Pure functions.
 #pragma once
@@ -24,7 +24,7 @@ struct TrainScenario {
   TrainerState state = TrainerState::Active;  ///< Active or OptimizerOnHost.
 };
 
-/// A model on so many devices of a hardware, and what they may hold. Made once.
+/// A model on devices of a hardware, and their memory limits. Computed once.
 struct TrainProblem {
   TrainProblem(const ModelSpec& trained, const HardwareSpec& hardware, std::int64_t cards);
 
@@ -32,8 +32,8 @@ struct TrainProblem {
   Device device;
   Fabric fabric;
   std::int64_t devices;
-  double device_memory;  ///< Of a device.
-  double host_memory;    ///< A device's share of its node's.
+  double device_memory;  ///< Per device.
+  double host_memory;    ///< A device's share of its node's memory.
 
   bool fits(const PlacedLedger& memory) const {
     return memory.device.total() <= device_memory && memory.host.total() <= host_memory;
@@ -52,16 +52,16 @@ struct TrainPlan {
   std::vector<std::pair<std::string_view, double>> entries() const;
 };
 
-/// With what is swapped to the host. Requires: check_layout() accepts the layout.
+/// Includes swapped activations in host memory. Requires: check_layout() accepts the layout.
 PlacedLedger plan_memory(const TrainProblem& problem, const TrainScenario& scenario);
 TrainPlan price(const TrainProblem& problem, const TrainScenario& scenario);
-/// FLOP that count over the peak of the devices it uses.
+/// Counted FLOP over the peak of the devices that the plan uses.
 double plan_mfu(const TrainProblem& problem, const TrainPlan& plan);
 
-/// Whether the search calls both by the same name: they cut the model alike, and may differ in
-/// replicas, shape and where states live.
+/// Whether both layouts split the model alike; replicas, shape and the place of states may differ.
 bool same_cut(const Layout& a, const Layout& b);
-/// Order of equally fast plans, so that a search has one answer: fewer devices, then smaller cuts.
+/// Order of equally fast plans, so that a search is deterministic: fewer devices, then smaller
+/// splits.
 bool simpler(const TrainPlan& a, const TrainPlan& b);
 
 }  // namespace temper::sim_hw

@@ -16,7 +16,7 @@ namespace {
 
 using Counts = std::vector<std::int64_t> TrainSpace::*;
 
-/// The others.
+/// All other keys.
 constexpr std::array<std::string_view, 7> kChoices{"zero",
                                                    "recompute",
                                                    "sequence_parallel",
@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 7> kChoices{"zero",
                                                    "schedule",
                                                    "layer_balance",
                                                    "activations"};
-/// Keys of the space that are counts.
+/// Search keys whose values are counts.
 constexpr std::array<std::pair<std::string_view, Counts>, 8> kCounts{
     {{"tp", &TrainSpace::tp},
      {"pp", &TrainSpace::pp},
@@ -142,12 +142,12 @@ Status apply_limits(const Params& params,
   return {};
 }
 
-/// The request with the keys of `text` at those values.
+/// The request with the keys of `text` set to its values.
 Result<TrainPlanRequest> pinned(const TrainPlanRequest& request, std::string_view text) {
   TrainPlanRequest out = request;
   const std::vector<std::string> keys = space_keys();
   for (const std::string_view part : parts_of(text)) {
-    std::string_view key;  // The longest that it begins with.
+    std::string_view key;  // The longest key that is a prefix.
     for (const std::string& each : keys) {
       if (part.starts_with(each) && each.size() > key.size())
         key = each;
@@ -155,7 +155,7 @@ Result<TrainPlanRequest> pinned(const TrainPlanRequest& request, std::string_vie
     if (key.empty()) {
       return invalid_input(
           fmt::format("compare: expected a layout such as tp8,pp16,vpp2,ep32, found `{}`; known "
-                      "are {}",
+                      "keys: {}",
                       part,
                       fmt::join(keys, ", ")));
     }
@@ -177,10 +177,10 @@ Result<TrainPlanRequest> train_plan_request(const Params& params,
   for (const char* key : {"memory", "host_memory", "max_time", "compare"})
     rest.erase(key);
   const Params shape(std::move(rest));
-  TEMPER_TRY_STATUS(params.integer("batch"));  // Has no default here.
+  TEMPER_TRY_STATUS(params.integer("batch"));  // Required: has no default here.
   TEMPER_TRY(const TrainShape rest_of_shape, train_shape(shape, problem.model));
   for (const std::string& key : keys)
-    (void)shape.has(key);  // For "did you mean".
+    (void)shape.has(key);  // Registers the key for "did you mean".
   for (const char* key :
        {"memory", "host_memory", "max_time", "model", "hardware", "cards", "task", "compare"})
     (void)shape.has(key);
@@ -216,7 +216,7 @@ Result<TrainPlan> plan_with(const TrainProblem& problem,
   const TrainSearch search = search_train(problem, narrowed.space, narrowed.shape, {1, 1});
   if (!search.best.empty())
     return search.best.front();
-  if (search.nearest) {  // The fastest of those that come about as near.
+  if (search.nearest) {  // The fastest of those about as near.
     constexpr double kAbout = 1.02;
     TrainProblem roomier = problem;
     const PlacedLedger& least = search.nearest->memory;
@@ -269,7 +269,7 @@ Error empty_space(const TrainProblem& problem, const TrainPlanRequest& request) 
   if (l.devices() > problem.devices) {
     return invalid_input(
         fmt::format("no layout can run: {} takes tp * pp * cp * dp = {} * {} * {} * {} = {} "
-                    "devices, and there are {}; nearest: dp={}",
+                    "devices, but there are {}; nearest: dp={}",
                     layout_text(l),
                     l.tp,
                     l.pp,
@@ -285,7 +285,7 @@ Error empty_space(const TrainProblem& problem, const TrainPlanRequest& request) 
   return invalid_input(
       fmt::format("no layout can run: no combination of {} divides the model, a batch of {} and "
                   "{} devices",
-                  keys.empty() ? "cuts" : "the given " + keys,
+                  keys.empty() ? "degrees" : "the given " + keys,
                   first.shape.global_batch,
                   problem.devices));
 }

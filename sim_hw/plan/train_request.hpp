@@ -1,6 +1,6 @@
-// What `task=train` asks of the search, from the parameters of a question: the space, the shape and
-// the limits. Keys that the search chooses may be given, each as one value or a list ("tp=4,8");
-// what is not given is free. Values only; no threads.
+// Reads the parameters of `task=train`: the search space, the shape and the limits. A key that the
+// search chooses may be one value or a list ("tp=4,8"); a missing key is free. Values only; no
+// threads.
 #pragma once
 
 #include "sim_hw/plan/train_search.hpp"
@@ -27,23 +27,23 @@ inline constexpr std::string_view kTrainPlanParameters =
 struct TrainPlanRequest {
   TrainShape shape;
   TrainSpace space;
-  std::vector<std::string> given;     ///< Keys of the space that the question narrows.
-  std::optional<double> max_seconds;  ///< Of a step.
+  std::vector<std::string> given;     ///< Search keys that the request narrows.
+  std::optional<double> max_seconds;  ///< Limit on a step.
 };
 
-/// Applies memory limits to `problem`. Errors name the key, what is wrong and what is expected.
+/// Applies memory limits to `problem`. Errors name the key, the problem and the expected value.
 Result<TrainPlanRequest> train_plan_request(const Params& params,
                                             const HardwareSpec& hardware,
                                             TrainProblem& problem);
 
-/// The request with one key of its space as free as if it had not been given.
+/// The request with one narrowed key free again.
 TrainPlanRequest freed(const TrainProblem& problem,
                        const TrainPlanRequest& request,
                        std::string_view key);
 
-/// The best plan of the request with the keys of `text` ("tp8,pp16,vpp2") at those values and the
-/// rest as free as it was; where none of them fits the memory, the best of those that come within
-/// 2 % of the nearest.
+/// The best plan of the request with the keys of `text` ("tp8,pp16,vpp2") at these values and the
+/// other keys as in the request. If none fits the memory: the best of those within 2 % of the
+/// nearest.
 Result<TrainPlan> plan_with(const TrainProblem& problem,
                             const TrainPlanRequest& request,
                             std::string_view text);
@@ -51,7 +51,7 @@ Result<TrainPlan> plan_with(const TrainProblem& problem,
 /// "tp8 pp16 vpp2 ep32 expert_tp1 cp1 dp48".
 std::string layout_text(const Layout& layout);
 
-/// Why a space holds nothing that can run: the first of its layouts, and what is wrong with it.
+/// Explains a space without any layout that can run: the first of its layouts, and its problem.
 Error empty_space(const TrainProblem& problem, const TrainPlanRequest& request);
 
 }  // namespace temper::sim_hw

@@ -18,12 +18,12 @@ bool faster(const TrainPlan& a, const TrainPlan& b) {
   return a.total() != b.total() ? a.total() < b.total() : simpler(a, b);
 }
 
-/// How a layer is cut and what one costs: all that a node needs besides pp and dp.
+/// A split of a layer and its cost: everything that a node needs besides pp and dp.
 struct Cut {
-  TrainScenario scenario;  ///< With pp, vpp and dp of 1.
+  TrainScenario scenario;  ///< pp, vpp and dp are 1.
   double layers = 0;       ///< Seconds of all layers, one micro-batch.
   double dense = 0;        ///< Parameters of all layers on one device, without routed experts.
-  double experts = 0;      ///< Of the routed experts.
+  double experts = 0;      ///< Parameters of the routed experts on one device.
 };
 
 class TrainSearcher {
@@ -63,7 +63,7 @@ class TrainSearcher {
   double slowest_of_front() const;
   void keep_best(const TrainPlan& plan);
   void keep_on_front(const TrainPlan& plan);
-  /// Of what there is; above 1 where it does not fit.
+  /// Share of the available memory; above 1 if it does not fit.
   double fullness(const PlacedLedger& memory) const {
     return std::max(memory.device.total() / problem_.device_memory,
                     memory.host.total() / problem_.host_memory);
@@ -77,7 +77,7 @@ class TrainSearcher {
 };
 
 TrainSearch TrainSearcher::run() {
-  // A coarse pass first, so that the other one has something to compare with.
+  // A coarse pass first, so that the full pass has bounds to compare with.
   constexpr std::size_t kFew = 2;
   TrainSpace coarse = space_;
   for (auto* values : {&coarse.cp, &coarse.micro_batch})
@@ -104,7 +104,7 @@ std::vector<std::int64_t> TrainSearcher::expert_tps(const TrainSpace& space,
   return {1, tp};
 }
 
-/// Every way to cut a layer, with pp, vpp and dp of 1.
+/// Every split of a layer, with pp, vpp and dp of 1.
 template <class Use>
 void TrainSearcher::each_layout(const TrainSpace& space, const Use& use) const {
   const bool routed = problem_.model.moe.has_value();
@@ -140,7 +140,7 @@ void TrainSearcher::each_layout(const TrainSpace& space, const Use& use) const {
   }
 }
 
-/// A cut with each pp and dp that its devices, experts and batch divide by.
+/// A split with each pp and dp that its devices, experts and batch allow.
 template <class Use>
 void TrainSearcher::each_pipeline(const TrainSpace& space, const Cut& cut, const Use& use) const {
   TrainScenario node = cut.scenario;
@@ -158,7 +158,7 @@ void TrainSearcher::each_pipeline(const TrainSpace& space, const Cut& cut, const
   }
 }
 
-/// Every cut with its pipelines.
+/// Every split with its pipelines.
 template <class Use>
 void TrainSearcher::each_node(const TrainSpace& space, const Use& use) const {
   each_layout(space, [&](const Layout& layout) {
@@ -176,8 +176,8 @@ void TrainSearcher::each_node(const TrainSpace& space, const Use& use) const {
   });
 }
 
-/// Every number of chunks, ZeRO stage and place of the optimizer. Those that cannot run are not
-/// used.
+/// Every number of chunks, ZeRO stage and place of the optimizer. Combinations that cannot run are
+/// skipped.
 template <class Use>
 void TrainSearcher::each_scenario(const TrainScenario& node, const Use& use) const {
   TrainScenario s = node;
@@ -221,8 +221,8 @@ Cut TrainSearcher::make_cut(const Layout& layout, const TrainShape& shape) const
   return cut;
 }
 
-/// Bytes of states of the mean stage, with what may be sharded sharded and what may leave the
-/// device gone.
+/// State bytes of the mean stage, with everything shardable sharded and everything movable moved to
+/// the host.
 double TrainSearcher::least_states(const Cut& cut, const Layout& layout) const {
   const StateBytes& bytes = shape_.states;
   const Zero zero = space_.zero.back();
@@ -237,8 +237,8 @@ double TrainSearcher::least_states(const Cut& cut, const Layout& layout) const {
          as_double(layout.pp);
 }
 
-/// m t + (p - 1) t / v with the mean stage's t, which no distribution of the layers undercuts. What
-/// a schedule hides is not in t.
+/// m t + (p - 1) t / v with the mean stage's t: a lower bound for every distribution of the layers.
+/// t excludes communication that a schedule hides.
 double TrainSearcher::least_time(const Cut& cut, const TrainScenario& node) const {
   const double stages = as_double(node.layout.pp);
   const double mean = cut.layers / stages;
@@ -249,7 +249,7 @@ double TrainSearcher::least_time(const Cut& cut, const TrainScenario& node) cons
          (fills ? (stages - 1) * mean / chunks : 0);
 }
 
-/// Chunks only add to what a stage holds.
+/// Chunks only add to the memory of a stage.
 PlacedLedger TrainSearcher::least_memory(TrainScenario node) const {
   node.layout.vpp = 1;
   node.layout.zero = space_.zero.back();
@@ -267,7 +267,7 @@ double TrainSearcher::slowest_of_front() const {
                            : wishes_.front_slowdown * out_.best.front().total();
 }
 
-/// Whether a plan of at least so many bytes and seconds could be among the answers.
+/// Whether a plan with at least these bytes and seconds could be among the answers.
 bool TrainSearcher::wanted(double memory, double time) const {
   if (time <= slowest_of_best())
     return true;
@@ -313,7 +313,7 @@ void TrainSearcher::try_scenario(const TrainScenario& scenario, double bound) {
   keep_on_front(plan);
 }
 
-/// Layouts that keep every tensor and do not fit, fastest first: those that would be among the
+/// Layouts that keep every tensor and do not fit, fastest first, as long as they could be among the
 /// best.
 std::vector<TrainPlan> TrainSearcher::overfull() const {
   std::vector<TrainPlan> out;
@@ -334,16 +334,17 @@ std::vector<TrainPlan> TrainSearcher::overfull() const {
   return out;
 }
 
-/// Dropping tensors only adds time, so that the rest of the list cannot win either once one layout
-/// is slower than the best as it is.
+/// Dropping tensors only adds time, so the search stops at the first layout that is slower than the
+/// best without dropping.
 void TrainSearcher::choose_activations_of_the_fastest() {
-  constexpr std::int64_t kMost = 2000;  // Where nothing fits without; about two seconds.
+  constexpr std::int64_t kMost =
+      2000;  // For spaces where nothing fits without dropping; about two seconds.
   for (const TrainPlan& full : overfull()) {
     if (full.total() > slowest_of_best() || ++out_.counts.chosen > kMost)
       return;
     const auto& [layout, shape, state] = full.scenario;
     const Device device = device_under(shape.mechanisms, problem_.device);
-    // The ledger of the choice has the optimizer on the device.
+    // The ledger of this choice has the optimizer on the device.
     const PlacedLedger& memory = full.memory;
     const auto plan = choose_activations({problem_.model, device, problem_.fabric, layout, shape},
                                          {problem_.device_memory + memory.host.optimizer,
@@ -360,7 +361,7 @@ void TrainSearcher::choose_activations_of_the_fastest() {
   }
 }
 
-/// Where nothing fits: the plan that comes nearest.
+/// If nothing fits: the nearest plan.
 void TrainSearcher::approach(const Cut& cut, const TrainScenario& node) {
   const double known =
       out_.nearest ? fullness(out_.nearest->memory) : std::numeric_limits<double>::infinity();

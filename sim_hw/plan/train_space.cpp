@@ -47,7 +47,7 @@ TrainSpace full_space(const TrainProblem& problem, const TrainShape& shape) {
   space.micro_batch = powers_of_two(shape.global_batch, kMostParts);
   space.zero = {Zero::None, Zero::Optimizer};
   space.recompute = {Recompute::None, Recompute::Full};
-  if (shape.attention == AttentionKernel::Unfused)  // Fused attention recomputes its core anyway.
+  if (shape.attention == AttentionKernel::Unfused)  // Fused attention recomputes its core itself.
     space.recompute = {Recompute::None, Recompute::Selective, Recompute::Full};
   space.sequence_parallel = {SequenceParallel::Off, SequenceParallel::On};
   space.state = {TrainerState::Active, TrainerState::OptimizerOnHost};

@@ -1,5 +1,5 @@
-// What a search of layouts for training tries: a list of values for each degree and switch. Values
-// only; no threads.
+// The space of a training layout search: a list of values for each degree and switch. Values only;
+// no threads.
 #pragma once
 
 #include "sim_hw/layout/layout.hpp"
@@ -10,10 +10,11 @@
 
 namespace temper::sim_hw {
 
-/// What is dropped of activations: what `recompute` says, or also what has to go, tensor by tensor.
+/// Activations that are dropped: those of `recompute` only, or also single tensors until the layout
+/// fits.
 enum class Activations { AsRecompute, Chosen };
 
-/// Values to try. Each list is ascending.
+/// Values to try; each list is ascending.
 struct TrainSpace {
   std::vector<std::int64_t> tp, pp, vpp, ep, cp, dp, micro_batch;
   std::vector<std::int64_t> expert_tp;  ///< Empty: 1 and tp.
@@ -25,9 +26,9 @@ struct TrainSpace {
   std::vector<LayerBalance> layer_balance;
   std::vector<Activations> activations;
 };
-/// Every value that can run: divisors of what they cut, with powers of two for cp and micro-batch.
-/// Neither gradients nor weights are sharded (ZeRO 2, 3), which the cost model favours; schedule
-/// and layer balance are those of the plain step, and activations are as `recompute` says.
+/// Every value that can run: divisors of the dimension that is split, powers of two for cp and
+/// micro-batch. Excludes sharded gradients and weights (ZeRO 2, 3), which the cost model overrates.
+/// Schedule and layer balance are those of the plain step; activations follow `recompute`.
 TrainSpace full_space(const TrainProblem& problem, const TrainShape& shape);
 
 }  // namespace temper::sim_hw

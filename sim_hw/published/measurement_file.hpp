@@ -1,5 +1,5 @@
-// One way to read every file of configs/validation: measurements, published rows, and the list of
-// published rows that no rule understood. No threads.
+// Reads every file of configs/validation: measurements, published rows, and the list of published
+// rows that no rule converts. No threads.
 #pragma once
 
 #include "core/result.hpp"
@@ -14,13 +14,13 @@
 
 namespace temper::sim_hw {
 
-/// Rows of a file in any known format: measurements, publications (converted), or a list of unused
-/// published rows (id,what,reason).
+/// Rows of a file in any known format: measurements, publications (converted), or unused published
+/// rows (id,what,reason).
 struct MeasurementFile {
   std::vector<Row> rows;
   std::vector<UnusedRow> unused;
 };
-/// Errors name file and line.
+/// Errors name the file and line.
 Result<MeasurementFile> read_any(const std::filesystem::path& file, Catalog& catalog);
 
 std::string to_csv(std::span<const UnusedRow> unused);

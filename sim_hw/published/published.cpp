@@ -29,7 +29,7 @@ struct HardwareWords {
   std::string_view words;
   std::string_view name;
 };
-// As publications call them; the first that occurs counts.
+// Names used in publications; the first match counts.
 constexpr std::array kHardware{
     HardwareWords{"CM384", "cm384"},
     HardwareWords{"Atlas 800 A3", "cm384"},
@@ -51,7 +51,7 @@ std::string hardware_name(std::string_view published) {
   return slug(published);
 }
 
-/// Whether a metric compares two systems or normalises by a formula that is not stated.
+/// Whether a metric compares two systems, or is normalized by an unstated formula.
 bool is_ratio(std::string_view metric, std::string_view unit) {
   for (const std::string_view word :
        {"_ratio", "reduction", "gain", "saved", "mfu", "linearity", "share", "utilisation"}) {
@@ -61,7 +61,7 @@ bool is_ratio(std::string_view metric, std::string_view unit) {
   return unit == "x";
 }
 
-/// What a cost of this area needs and the conditions do not state.
+/// Conditions that a cost of this area needs and the publication does not state.
 std::string missing_conditions(const PublishedRow& p, const Conditions& c) {
   std::string missing;
   const auto need = [&](bool stated, std::string_view what) {
@@ -131,7 +131,7 @@ Result<PublishedRow> read_publication(const CsvTable& table, std::string_view fi
   return p;
 }
 
-/// Appends to one of both lists.
+/// Appends to one of the two lists.
 void convert(const PublishedRow& p, Catalog& catalog, Conversion& out) {
   const auto refuse = [&](std::string reason) {
     out.unused.push_back({p.id, p.area + " " + p.metric, std::move(reason)});
@@ -171,7 +171,7 @@ Conditions::Conditions(std::string_view text) : text_(text) {
     const std::size_t cut = text.find(';');
     const std::string_view item = trim(text.substr(0, cut));
     text = cut == std::string_view::npos ? std::string_view() : text.substr(cut + 1);
-    // "nccl-tests size=2048 bytes": the key is the last word before the sign.
+    // "nccl-tests size=2048 bytes": the key is the last word before the equals sign.
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos)
       continue;

@@ -1,5 +1,5 @@
-// What shapes of publications are understood. Each rule looks at the words of the conditions, never
-// at ids, so that other rows of the same shape are understood too.
+// Rules that recognize publications. Each rule looks at the text of the conditions, never at ids,
+// so that new rows of the same form are recognized too.
 #include "core/scalar_text.hpp"
 #include "sim_hw/published/published.hpp"
 
@@ -22,7 +22,7 @@ RuleResult unused(std::string reason) {
   return {std::nullopt, std::move(reason)};
 }
 
-/// Metrics of a publication and of a kind.
+/// Name of a metric in publications and in a kind.
 using MetricNames = std::pair<std::string_view, std::string_view>;
 template <std::size_t N>
 std::string_view mapped(const std::array<MetricNames, N>& names, std::string_view published) {
@@ -97,7 +97,8 @@ Outcome collective_rule(const PublishedRow& p, const Conditions& c, const std::s
   return question(kind, fmt::format("ranks={};bytes={}", *ranks, *bytes), "time");
 }
 
-constexpr int kNode = 16;  ///< Dies of an Atlas A3 node: the distance of the same die one node on.
+constexpr int kNode =
+    16;  ///< Dies per Atlas A3 node: the distance to the same die in the next node.
 
 /// "op=RH2D (remote host DRAM to device);size=1 GB;1 GB=1e9 B"
 Outcome remote_copy_rule(const PublishedRow& p, const Conditions& c, const std::string&) {
@@ -146,8 +147,7 @@ Outcome expert_rule(const PublishedRow& p, const Conditions& c, const std::strin
                   std::string(metric));
 }
 
-/// "RL rollout;256 dies;batch_per_DP=64;multi-shape graph=on"; off: always the graph of the
-/// largest.
+/// "RL rollout;256 dies;batch_per_DP=64;multi-shape graph=on"; off: always the largest graph.
 Outcome rollout_step_rule(const PublishedRow& p, const Conditions& c, const std::string& model) {
   const auto batch = c.after("batch_per_DP=");
   if (p.metric != "tpot" || !batch || !c.mentions("graph="))
@@ -173,7 +173,7 @@ Outcome rollout_step_rule(const PublishedRow& p, const Conditions& c, const std:
                   "time");
 }
 
-// arXiv 2205.05198, table 3: what "same parallelism" of its memory figures means.
+// arXiv 2205.05198, table 3: the layouts that "same parallelism" of its memory figures refers to.
 struct MegatronLayout {
   std::string_view model;
   std::string_view conditions;
@@ -193,7 +193,7 @@ constexpr std::array<MetricNames, 3> kTrainMetrics{
 std::string recompute_of(const Conditions& c) {
   if (c.mentions("full recompute"))
     return ";recompute=full";
-  // The tensor-parallel region's collectives become reduce-scatter and all-gather.
+  // The collectives of the tensor-parallel region become reduce-scatter and all-gather.
   if (c.mentions("selective"))
     return ";recompute=selective;sequence_parallel=on";
   return ";recompute=none";
@@ -284,9 +284,9 @@ Outcome rl_iteration_rule(const PublishedRow& p, const Conditions& c, const std:
 }
 
 /// "EP8xPP2" as parameters of one side of a reshard. Experts are spread over data-parallel ranks;
-/// without EP a tensor-parallel group cuts them as it cuts all else.
+/// without EP a tensor-parallel group splits them like other weights.
 std::string shard_params(std::string_view layout, std::string_view side, std::int64_t& devices) {
-  // "8xPP2": a letter stands before the label, so each factor is looked at alone.
+  // "8xPP2": a letter precedes the label, so each factor is parsed alone.
   std::int64_t tp = 1, pp = 1, dp = 1, ep = 1;
   while (!layout.empty()) {
     const std::size_t cut = layout.find('x');
@@ -304,7 +304,7 @@ std::string shard_params(std::string_view layout, std::string_view side, std::in
   return fmt::format(";{0}_tp={1};{0}_pp={2};{0}_dp={3};{0}_ep={4}", side, tp, pp, dp, ep);
 }
 
-/// "precision=BF16;mapping=EP8xPP2 to TP8xDP2": trainer and engines on cards of their own.
+/// "precision=BF16;mapping=EP8xPP2 to TP8xDP2": trainer and engines on separate cards.
 Outcome reshard_rule(const PublishedRow& p, const Conditions& c, const std::string& model) {
   const std::string mapping = c.value("mapping");
   const std::size_t to = mapping.find(" to ");

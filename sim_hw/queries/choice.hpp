@@ -1,4 +1,4 @@
-// Parameters of a question that are one of a few words, or a number in a range. Pure functions.
+// Request parameters that are one of a few names, or a number in a range. Pure functions.
 #pragma once
 
 #include "core/describe.hpp"
@@ -25,7 +25,7 @@ inline Result<std::int64_t> in_range(std::string_view key,
   return value;
 }
 
-/// Of an enumeration with names; errors list them, with the nearest one.
+/// A value of an enumeration with names; errors list the names and the nearest one.
 template <class E>
 Result<E> choice(const Params& params, std::string_view key, E otherwise) {
   const std::string text = params.text(key, name_of(otherwise));

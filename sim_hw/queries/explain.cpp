@@ -99,7 +99,7 @@ std::vector<Term> explain(const Device& d, const std::vector<OpTerm>& list, doub
 }
 
 Metric time_metric(std::string name, double seconds, std::vector<Term> terms) {
-  // What the host adds beyond the device's operators is a term of its own, so that the terms sum.
+  // Host time beyond the device's operators is a term of its own, so that the terms add up.
   double sum = 0;
   for (const Term& t : terms)
     sum += t.value;

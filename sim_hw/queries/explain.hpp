@@ -1,5 +1,5 @@
-// From the operators that a walker listed to the terms of a Cost: names, counts, equations with the
-// numbers put in. Only for people; costs are computed elsewhere.
+// Turns a list of operators into the terms of a Cost: names, counts, and equations with numbers.
+// For display only; costs are computed elsewhere.
 #pragma once
 
 #include "sim_hw/operators/operators.hpp"
@@ -12,12 +12,12 @@
 namespace temper::sim_hw {
 
 std::string gemm_equation(const Device& d, Heat heat, OpSizes s);
-/// `scale`: how often the whole list runs.
+/// `scale`: number of times that the whole list runs.
 std::vector<Term> explain(const Device& d, const std::vector<OpTerm>& list, double scale = 1);
 
 /// A time with its terms.
 Metric time_metric(std::string name, double seconds, std::vector<Term> terms = {});
-/// A cost that is a time of one term.
+/// A cost with one time and one term.
 Cost one_time(double seconds, std::string name, std::string equation);
 
 }  // namespace temper::sim_hw

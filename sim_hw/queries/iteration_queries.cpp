@@ -1,4 +1,4 @@
-// The kind of a whole RL iteration.
+// Request kind of a whole RL iteration.
 #include "sim_hw/iteration/cluster.hpp"
 #include "sim_hw/iteration/lengths.hpp"
 #include "sim_hw/iteration/one_card.hpp"
@@ -13,12 +13,12 @@
 namespace temper::sim_hw {
 namespace {
 
-/// Bounds that keep lists of lengths in memory and walks over steps short.
+/// Bounds that keep length lists in memory and walks over steps short.
 constexpr double kMostTokens = 10'000'000;
 constexpr double kMostListed = 1'000'000;
 constexpr std::int64_t kMostRanks = 1'000'000;
 
-/// Tokens, prompts, responses.
+/// Bound of tokens, prompts and responses.
 Result<double> amount(const Params& p, std::string_view key) {
   TEMPER_TRY(const double value, p.number(key));
   if (!(value >= 1) || value > kMostTokens)
@@ -38,15 +38,17 @@ Result<std::int64_t> ranks(const Params& p, std::string_view key) {
   return value;
 }
 
-/// `lengths=FILE`, or `mean_out` with a spread, or every response of `max_new` tokens.
+/// `lengths=FILE`, or `mean_out` with a spread, or `max_new` tokens for every response.
 Result<std::vector<double>> response_lengths(const CostContext& context,
                                              const Params& p,
                                              double count,
                                              double max_new) {
   std::vector<double> lengths;
   if (count > kMostListed) {
-    return invalid_input(fmt::format(
-        "prompts x group is {}: one card answers for at most {} responses", count, kMostListed));
+    return invalid_input(
+        fmt::format("prompts x group: expected at most {1} responses on one card, found {0}",
+                    count,
+                    kMostListed));
   }
   if (p.has("lengths")) {
     TEMPER_TRY(const std::string file, p.text("lengths"));
@@ -57,12 +59,12 @@ Result<std::vector<double>> response_lengths(const CostContext& context,
     TEMPER_TRY(lengths, lognormal_lengths(static_cast<std::size_t>(count), mean, max_new, spread));
   }
   if (static_cast<double>(lengths.size()) != count) {
-    return invalid_input(
-        fmt::format("lengths holds {} responses; prompts x group is {}", lengths.size(), count));
+    return invalid_input(fmt::format(
+        "lengths: found {} responses, expected prompts x group = {}", lengths.size(), count));
   }
   if (lengths.back() > max_new) {
-    return invalid_input(
-        fmt::format("lengths holds {}, above max_new={}", lengths.back(), max_new));
+    return invalid_input(fmt::format(
+        "lengths: the longest response has {} tokens, above max_new={}", lengths.back(), max_new));
   }
   return lengths;
 }
@@ -77,7 +79,7 @@ Result<Layout> train_layout(const Params& p, const HardwareSpec& hardware, std::
   const std::int64_t cut = layout.tp * layout.pp * layout.cp;
   if (devices % cut != 0) {
     return invalid_input(fmt::format(
-        "train_tp x train_pp x train_cp = {} does not divide {} devices", cut, devices));
+        "train_tp x train_pp x train_cp = {} does not divide the {} devices", cut, devices));
   }
   layout.dp = devices / cut;
   layout.zero = Zero::Optimizer;
@@ -103,7 +105,7 @@ Result<HostTuning> tuning_of(const Params& p) {
   return invalid_input(fmt::format("host={}: expected tuned or untuned", text));
 }
 
-/// On `cards` cards, responses of one length.
+/// An iteration on `cards` cards with responses of one length.
 Result<Cost> cost_of_cluster_iteration(const CostContext& context, const Request& r) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const std::string name, r.params.text("model"));
@@ -126,7 +128,9 @@ Result<Cost> cost_of_cluster_iteration(const CostContext& context, const Request
     train_cards = r.cards - rollout_cards;
     if (rollout_cards < 1 || train_cards < 1) {
       return invalid_input(fmt::format(
-          "rollout_cards={}: must leave some of the {} cards to training", rollout_cards, r.cards));
+          "rollout_cards={}: expected fewer than the {} cards, to leave some for training",
+          rollout_cards,
+          r.cards));
     }
   }
   TEMPER_TRY_STATUS(check_rollout_layout(*model, *hardware, rollout_cards, {tp, dp, ep}));

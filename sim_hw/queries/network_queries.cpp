@@ -1,4 +1,4 @@
-// The kinds of the network: from a Request to the cost of a collective or a transfer.
+// Request kinds of the network: collectives and transfers.
 #include "sim_hw/network/cluster_link.hpp"
 #include "sim_hw/network/collectives.hpp"
 #include "sim_hw/network/hosts.hpp"
@@ -56,7 +56,7 @@ namespace temper::sim_hw {
 namespace {
 
 constexpr std::int64_t kMostDevices = 1 << 20;
-constexpr std::int64_t kMostShards = 1 << 16;  ///< Devices of one side of a reshard.
+constexpr std::int64_t kMostShards = 1 << 16;  ///< Devices on one side of a reshard.
 
 void add_bandwidth(Cost& cost, std::string name, double bytes, double time) {
   if (time > 0)
@@ -66,7 +66,8 @@ void add_bandwidth(Cost& cost, std::string name, double bytes, double time) {
 Result<Fabric> fabric_of(const CostContext& context, const Request& request) {
   TEMPER_TRY(const HardwareSpec* spec, context.catalog.hardware(request.hardware));
   if (spec->levels.empty())
-    return invalid_input(fmt::format("{}: describes no links", request.hardware));
+    return invalid_input(fmt::format("{}: expected at least one link level (`levels`), found none",
+                                     request.hardware));
   return make_fabric(*spec);
 }
 
@@ -172,7 +173,8 @@ Result<Cost> cost_of_experts(const CostContext& context, const Request& r, Way w
   TEMPER_TRY(const double hidden, r.params.number("hidden", 0));
   TEMPER_TRY(traffic.bytes_per_token, r.params.number("payload", 2 * hidden));
   if (!(traffic.bytes_per_token > 0))
-    return invalid_input("needs hidden, or payload: bytes per copy of a token");
+    return invalid_input(
+        "hidden: missing; expected hidden, or payload (bytes per copy of a token)");
   TEMPER_TRY(const ExpertRoute route, choice(r.params, "algorithm", ExpertRoute::Flat));
   const AllToAll how = route == ExpertRoute::Hierarchical ? AllToAll::Hierarchical
                        : route == ExpertRoute::Gathered   ? AllToAll::Gathered
@@ -213,13 +215,17 @@ Result<Cost> cost_of_host_copy(const CostContext& context, const Request& r) {
   const std::optional<BytesPerSecond> remote =
       in ? spec->host.remote_to_device : spec->host.remote_from_device;
   if (scope == Scope::Remote && !remote) {
-    return Error{ErrorCode::Unsupported,
-                 fmt::format("{}: devices do not reach the memory of other hosts", r.hardware)};
+    return Error{
+        ErrorCode::Unsupported,
+        fmt::format(
+            "{}: scope=remote: devices of this hardware cannot access the memory of other hosts",
+            r.hardware)};
   }
   const BytesPerSecond local = in ? spec->host.to_device : spec->host.from_device;
   const double bandwidth = (scope == Scope::Remote ? *remote : local).count();
   if (!(bandwidth > 0))
-    return invalid_input(fmt::format("{}: describes no link to its host", r.hardware));
+    return invalid_input(
+        fmt::format("{}: expected a link to the host (`host`), found none", r.hardware));
   const double time = seconds(spec->host.latency) + bytes / bandwidth;
   Cost out = one_time(
       time,
@@ -230,7 +236,7 @@ Result<Cost> cost_of_host_copy(const CostContext& context, const Request& r) {
   return out;
 }
 
-/// `<side>_tp`, `<side>_pp`, `<side>_dp`, `<side>_ep`.
+/// Reads `<side>_tp`, `<side>_pp`, `<side>_dp`, `<side>_ep`.
 Result<ShardLayout> shard_layout(const Params& params,
                                  const std::string& side,
                                  std::int64_t layers) {
@@ -250,7 +256,7 @@ Result<ShardLayout> shard_layout(const Params& params,
   }
   if (out.devices() > kMostShards)
     return invalid_input(
-        fmt::format("{}: {} devices, at most {}", side, out.devices(), kMostShards));
+        fmt::format("{}: found {} devices, expected at most {}", side, out.devices(), kMostShards));
   return out;
 }
 
@@ -268,7 +274,8 @@ Result<Cost> cost_of_reshard(const CostContext& context, const Request& r) {
   TEMPER_TRY(how.staging, choice(r.params, "through", Staging::Direct));
   TEMPER_TRY(const double bytes_per_parameter, r.params.number("bytes_per_parameter", 2));
   if (!(bytes_per_parameter > 0) || how.bucket_bytes < 0 || how.bucket_latency < 0)
-    return invalid_input("bytes_per_parameter must be above 0, buckets not below");
+    return invalid_input(
+        "bytes_per_parameter: expected above 0; bucket_bytes, bucket_seconds: expected 0 or more");
   to.first_device = placement == Placement::Separate ? from.devices() : 0;
   const ReshardTraffic traffic =
       reshard_traffic(fabric, weight_volume(*model, bytes_per_parameter), from, to, replicas);
@@ -287,7 +294,7 @@ Result<Cost> cost_of_reshard(const CostContext& context, const Request& r) {
   return out;
 }
 
-/// Towards other clusters, B/s, by the word `key`.
+/// B/s of a device's port to other clusters, from the key `key`.
 Result<OutsidePort> outside_port(const Params& params,
                                  const std::string& key,
                                  const HardwareSpec& hardware) {
@@ -296,13 +303,15 @@ Result<OutsidePort> outside_port(const Params& params,
   if (given > 0)
     return OutsidePort{1 / given, false};
   if (given < 0 || !outermost) {
-    return invalid_input(fmt::format(
-        "{} must be above 0: B/s of a device of {} towards other clusters", key, hardware.name));
+    return invalid_input(
+        fmt::format("{}: missing; expected the B/s of a device of {} to other clusters, above 0",
+                    key,
+                    hardware.name));
   }
   return OutsidePort{1 / outermost->count(), true};
 }
 
-/// `hardware` receives.
+/// `hardware` is the receiver.
 Result<Cost> cost_of_cluster_publication(const CostContext& context, const Request& r) {
   TEMPER_TRY(const HardwareSpec* receiver, context.catalog.hardware(r.hardware));
   const HardwareSpec to_hardware = *receiver;
@@ -321,7 +330,9 @@ Result<Cost> cost_of_cluster_publication(const CostContext& context, const Reque
   TEMPER_TRY(const double latency, r.params.number("latency", 0));
   TEMPER_TRY(const double bucket, r.params.number("bucket_bytes", 1e9));
   if (!(bucket > 0) || latency < 0 || receiving.level_count >= Fabric::kMaxLevels)
-    return invalid_input("bucket_bytes must be above 0, latency not below; at most 5 levels");
+    return invalid_input(
+        "bucket_bytes: expected above 0; latency: expected 0 or more; hardware: expected at most 5 "
+        "levels");
   const CrossPublication p = publish_across({1 / bandwidth, latency},
                                             {sending, from_port, from},
                                             {receiving, to_port, to},
@@ -338,7 +349,7 @@ Result<Cost> cost_of_cluster_publication(const CostContext& context, const Reque
   return out;
 }
 
-/// Of hosts, not of the hardware that is named: any will do.
+/// Independent of the hardware in the request.
 Result<Cost> cost_of_host_publication(const CostContext&, const Request& r) {
   HostPublication p;
   TEMPER_TRY(p.bytes, positive(r.params, "bytes"));
@@ -348,7 +359,7 @@ Result<Cost> cost_of_host_publication(const CostContext&, const Request& r) {
   TEMPER_TRY(p.chunk, r.params.number("chunk", p.chunk));
   TEMPER_TRY(p.how, choice(r.params, "replicas", FanOut::Tree));
   if (!(p.chunk > 0))
-    return invalid_input("chunk must be above 0");
+    return invalid_input("chunk: expected above 0");
   return one_time(host_publication_seconds(p),
                   "transfer",
                   fmt::format("{:.6g} B over each link, to {} hosts; a relay's last host has its "
@@ -376,8 +387,7 @@ constexpr std::array kNetworkKinds{
          "bytes; ranks; stride=1",
          cost_of_broadcast},
     Kind{"cluster_publication",
-         "A model's weights from cards of one cluster to those of another, over a link between "
-         "them.",
+         "The weights of a model from one cluster to another, over a shared link.",
          "model; from_hardware (which sends; hardware receives); bandwidth (of the link, B/s); "
          "latency=0; from_port, to_port (of a device, B/s; unless given, of its outermost level); "
          "from_tp=1; from_pp=1; from_dp=1; from_ep=1; to_tp=1; to_pp=1; to_dp=1; to_ep=1; "
@@ -398,7 +408,7 @@ constexpr std::array kNetworkKinds{
          "bytes; direction=to_device|from_device; scope=local|remote",
          cost_of_host_copy},
     Kind{"host_publication",
-         "A version of the weights from one host to others, over links of their own.",
+         "One version of the weights from one host to others, over separate links.",
          "bytes; hosts (that receive it); bandwidth (of a link, B/s); replicas=tree|direct; "
          "chunk=1048576",
          cost_of_host_publication},

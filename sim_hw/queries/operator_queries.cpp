@@ -1,4 +1,4 @@
-// The kinds of single operators and copies: what h200.csv calls gemm, attention_*, moe_layer,
+// Request kinds of single operators and copies, as in h200.csv: gemm, attention_*, moe_layer,
 // copies.
 #include "sim_hw/operators/operators.hpp"
 #include "sim_hw/queries/explain.hpp"
@@ -38,13 +38,14 @@ Result<AttentionShape> attention_shape(const Params& p) {
   return shape;
 }
 
-/// The model's part on one of `tp` devices.
+/// The part of the model on one of `tp` devices.
 Result<StepModel> sliced_model(const CostContext& context, const Params& p) {
   TEMPER_TRY(const std::string name, p.text("model"));
   TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
   TEMPER_TRY(const std::int64_t tp, p.integer("tp", 1));
   if (tp < 1 || model->heads % tp != 0)
-    return invalid_input(fmt::format("tp={}: must divide the {} heads", tp, model->heads));
+    return invalid_input(
+        fmt::format("tp={}: expected a divisor of the {} heads", tp, model->heads));
   return make_step_model(*model, static_cast<double>(tp));
 }
 
@@ -57,7 +58,7 @@ Result<Cost> cost_of_attention_prefill(const CostContext& context, const Request
   if (r.params.has("model")) {
     TEMPER_TRY(const StepModel m, sliced_model(context, r.params));
     shape = m.attention;
-    if (m.latent)  // Absorbed, as the kernels of the serving engines have it: one latent per token.
+    if (m.latent)  // Absorbed, like the kernels of serving engines: one latent per token.
       shape = {m.attention.heads, 1, m.kv_rank + m.rope, m.kv_rank};
   } else {
     TEMPER_TRY(shape, attention_shape(r.params));
@@ -98,7 +99,7 @@ Result<Cost> cost_of_moe_layer(const CostContext& context, const Request& r) {
   if (zipf < 0)
     return invalid_input(fmt::format("zipf={}: must be 0 or more", zipf));
   if (!model->moe)
-    return invalid_input(fmt::format("model={}: has no routed experts", name));
+    return invalid_input(fmt::format("model={}: expected a model with routed experts", name));
   const Device d = make_device(*hardware);
   const StepModel m = make_step_model(*model);
   const double router = gemm_seconds(d, Heat::Sustained, tokens, m.all_experts, m.hidden);

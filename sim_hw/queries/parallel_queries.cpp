@@ -1,4 +1,4 @@
-// The kinds that ask about a layout over many devices: `train_iteration` and `memory`.
+// Request kinds of a layout over many devices: `train_iteration` and `memory`.
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
@@ -31,9 +31,8 @@ std::string bubble_equation(const TrainTime& time, const TrainQuestion& q) {
                        as_double(q.layout.pp) / 2 - 1);
   }
   if (time.hidden > 0) {
-    return fmt::format("what {} other stages take, with nothing hidden, / {} chunks",
-                       q.layout.pp - 1,
-                       q.layout.vpp);
+    return fmt::format(
+        "time of {} other stages, with nothing hidden, / {} chunks", q.layout.pp - 1, q.layout.vpp);
   }
   return fmt::format("({:.4g} ms on all {} stages - {:.4g} ms on the slowest) / {} chunks",
                      time.all_stages * 1e3,
@@ -59,7 +58,7 @@ Metric train_time_metric(const TrainTime& time, const TrainQuestion& q) {
     } else if (name == "pipeline bubble") {
       term.equation = bubble_equation(time, q);
     } else if (name == "data-parallel communication") {
-      term.equation = fmt::format("what {} replicas (experts: {}) show beside a micro-batch",
+      term.equation = fmt::format("exposed part of {} replicas (experts: {}) beside a micro-batch",
                                   q.layout.dp * q.layout.cp,
                                   q.layout.expert_dp());
     }

@@ -29,7 +29,7 @@ std::vector<Kind> join_areas() {
 
 constexpr std::int64_t kMostCards = 10'000'000;
 
-/// A number that no card has: a parameter was far outside of what the equations describe.
+/// Rejects a result that is not finite: a parameter was far outside the range of the equations.
 Status check_finite(const Cost& cost) {
   for (const Metric& metric : cost.metrics) {
     if (!std::isfinite(metric.value)) {
@@ -59,7 +59,7 @@ Result<Cost> cost_of(const CostContext& context,
       continue;
     if (request.cards < 1 || request.cards > kMostCards) {
       return invalid_input(
-          fmt::format("{}: cards={}: must be 1 to {}", kind.name, request.cards, kMostCards));
+          fmt::format("{}: cards={}: expected 1 to {}", kind.name, request.cards, kMostCards));
     }
     Result<Cost> cost = kind.cost(context, request);
     if (!cost)
@@ -77,7 +77,7 @@ Result<Cost> cost_of(const CostContext& context,
   return Error{ErrorCode::NotFound,
                nearest
                    ? fmt::format("unknown kind `{}`; did you mean `{}`?", request.kind, *nearest)
-                   : fmt::format("unknown kind `{}`", request.kind)};
+                   : fmt::format("unknown kind `{}`; `temper cost --list` lists them", request.kind)};
 }
 
 }  // namespace temper::sim_hw

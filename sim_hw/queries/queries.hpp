@@ -1,5 +1,5 @@
-// From a Request to a Cost: one table of kinds. Each kind is declared once, with its parameters and
-// metrics, so that the command line, the validation and the documents list the same.
+// Computes the Cost of a Request through one table of kinds. Each kind is declared once, with its
+// parameters and metrics, and serves the command line, the validation and the documentation.
 #pragma once
 
 #include "sim_hw/catalog/catalog.hpp"
@@ -12,7 +12,7 @@
 
 namespace temper::sim_hw {
 
-/// What a handler may use. `folder`: of the file the request came from, for side files
+/// Inputs of a handler. `folder`: folder of the file that the request came from, for side files
 /// (`lengths=`).
 struct CostContext {
   Catalog& catalog;
@@ -26,9 +26,9 @@ struct Kind {
   Result<Cost> (*cost)(const CostContext& context, const Request& request);
 };
 
-/// Every kind, by area. Sorted by name.
+/// Every kind, sorted by name.
 std::span<const Kind> kinds();
-/// Of one area; kinds() joins them.
+/// Kinds of one area; kinds() joins them.
 std::span<const Kind> operator_kinds();   ///< gemm, attention_*, moe_layer, copies.
 std::span<const Kind> step_kinds();       ///< decode_step, prefill, logprob_pass, train_step.
 std::span<const Kind> network_kinds();    ///< collectives, transfers.
@@ -38,7 +38,7 @@ std::span<const Kind> iteration_kinds();  ///< rl_iteration.
 
 /// An unknown kind, parameter or value is an error that names it and the nearest valid one.
 Result<Cost> cost_of(const CostContext& context, const Request& request);
-/// The same, of a table of kinds other than kinds().
+/// The same with a table of kinds other than kinds().
 Result<Cost> cost_of(const CostContext& context,
                      const Request& request,
                      std::span<const Kind> known);

@@ -1,5 +1,5 @@
-// The kinds that are computed as fluid flows over a described switch rather than over a hardware's
-// links: what SimGrid was run on.
+// Request kinds computed as fluid flows over a described switch rather than over a hardware's
+// links: the scenarios that SimGrid ran.
 #include "sim_hw/network/scenarios.hpp"
 #include "sim_hw/queries/choice.hpp"
 #include "sim_hw/queries/explain.hpp"
@@ -12,7 +12,8 @@
 namespace temper::sim_hw {
 namespace {
 
-constexpr std::int64_t kMostFluidDevices = 2048;  ///< Direct all-to-all has their square of flows.
+constexpr std::int64_t kMostFluidDevices =
+    2048;  ///< A direct all-to-all has their square of flows.
 
 template <auto Seconds>
 Result<Cost> cost_of_flat(const CostContext&, const Request& r) {

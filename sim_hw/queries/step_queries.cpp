@@ -1,4 +1,4 @@
-// The kinds of whole steps on one device: decode_step, prefill, logprob_pass, train_step.
+// Request kinds of whole steps on one device: decode_step, prefill, logprob_pass, train_step.
 #include "sim_hw/memory/torch_training.hpp"
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/queries/explain.hpp"
@@ -16,7 +16,7 @@
 namespace temper::sim_hw {
 namespace {
 
-/// What every step needs.
+/// Inputs of every step.
 struct Subject {
   const HardwareSpec* hardware = nullptr;
   const ModelSpec* spec = nullptr;
@@ -34,14 +34,14 @@ Result<Subject> subject(const CostContext& context, const Request& r) {
   return s;
 }
 
-/// These kinds know one device; more cards would change nothing unnoticed.
+/// Refuses more than one card, which these kinds would ignore.
 Status one_card(const Request& r) {
   if (r.cards == 1)
     return {};
-  return invalid_input(
-      fmt::format("cards={}: this kind is of one device; for more ask decode_step with tp and dp, "
-                  "train_iteration or rl_iteration",
-                  r.cards));
+  return invalid_input(fmt::format(
+      "cards={}: this kind models one device, expected 1; for more use decode_step with tp and "
+      "dp, train_iteration or rl_iteration",
+      r.cards));
 }
 
 Result<PassShape> pass_shape(const Params& p) {
@@ -51,7 +51,7 @@ Result<PassShape> pass_shape(const Params& p) {
   return shape;
 }
 
-/// What becomes of a step that does not fit the device.
+/// Treatment of a step that exceeds the device memory.
 enum class Overflow { Refuse, Report };
 
 Result<Overflow> overflow_of(const Params& p) {
@@ -72,12 +72,12 @@ Result<Launch> launch_of(const Params& p) {
   return invalid_input(fmt::format("launch={}: expected graph or eager", text));
 }
 
-/// Defaults of a decode step in a rollout whose rows do not say: the mean context of prompts of 75
-/// and answers of 3040 tokens, and graphs captured up to 64 sequences per replica.
+/// Defaults of a decode step in a rollout whose row does not state them: the mean context of
+/// prompts of 75 and responses of 3040 tokens, and graphs captured up to 64 sequences per replica.
 constexpr std::int64_t kRolloutContext = 1595;
 constexpr double kLargestGraph = 64;
 
-/// As the published rollouts state it: `batch_per_dp` sequences on each of `dp` replicas.
+/// The form of published rollouts: `batch_per_dp` sequences on each of `dp` replicas.
 Result<Cost> cost_of_parallel_decode(const CostContext& context, const Request& r) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const std::string name, r.params.text("model"));
@@ -191,7 +191,7 @@ Result<Recompute> recompute_of(const Params& p) {
   return invalid_input(fmt::format("recompute={}: expected none or full", text));
 }
 
-/// The largest batch of this length that fits, or 0.
+/// The largest batch of this length that fits; 0 if none does.
 double fitting_batch(const ModelSpec& model,
                      PassShape shape,
                      Recompute recompute,

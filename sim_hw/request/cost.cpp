@@ -15,7 +15,7 @@ struct Unit {
   double factor;
 };
 
-// What rows of measurements and publications use. "per card" and "per GPU" stay in the metric.
+// Units in measurements and publications. "per card" and "per GPU" remain in the metric's name.
 constexpr std::array kUnits{
     Unit{"s", 1},
     Unit{"ms", 1e-3},

@@ -14,7 +14,7 @@ using Step = std::pair<double, std::string_view>;
 constexpr std::array<Step, 4> kSeconds{{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}};
 constexpr std::array<Step, 5> kDecimal{{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}}};
 
-/// The largest step that leaves at least 1; else the smallest.
+/// The largest step with a value of at least 1; else the smallest step.
 template <std::size_t N>
 const Step& step_of(const std::array<Step, N>& steps, double value) {
   for (const Step& step : steps) {

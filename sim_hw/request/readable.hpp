@@ -1,4 +1,4 @@
-// Values with the unit a person would choose: 0.00174 s is "1.74 ms". Pure functions.
+// Formats values with a human-readable unit: 0.00174 s is "1.74 ms". Pure functions.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace temper::sim_hw {
 
-/// Of a metric's SI unit ("s", "B", "B/s", "FLOP/s"); other units stay as they are. Four digits.
+/// `unit`: a metric's SI unit ("s", "B", "B/s", "FLOP/s"); other units are kept. Four digits.
 std::string readable(double value, std::string_view unit);
 
 /// "12.3 %", "-4.0 %".

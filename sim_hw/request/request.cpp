@@ -35,7 +35,7 @@ Result<double> to_number(std::string_view key, std::string_view text) {
   return value;
 }
 
-/// "1e9" is an integer too, as long as it is one exactly.
+/// "1e9" is accepted if it is exactly an integer.
 Result<std::int64_t> to_integer(std::string_view key, std::string_view text) {
   std::int64_t value = 0;
   const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -143,7 +143,7 @@ Status Params::all_used() const {
     const auto nearest = nearest_name(key, known);
     return invalid_input(
         nearest ? fmt::format("{}: unknown parameter; did you mean `{}`?", key, *nearest)
-                : fmt::format("{}: unknown parameter; known are {}", key, list));
+                : fmt::format("{}: unknown parameter; known parameters: {}", key, list));
   }
   return {};
 }

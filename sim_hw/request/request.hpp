@@ -1,6 +1,6 @@
-// A question to the hardware model, as a row of measurements or a command line asks it:
-// `hardware, cards, kind, k=v;k=v`. Params hands out typed values and remembers what was asked for,
-// so that a key that no kind knows is an error with the nearest valid name. Values only.
+// A request to the hardware model, from a measurement row or the command line: `hardware, cards,
+// kind, k=v;k=v`. Params returns typed values and records the keys that were read, so that an
+// unknown key is an error with the nearest valid name. Values only.
 #pragma once
 
 #include "core/result.hpp"
@@ -19,12 +19,12 @@ class Params {
  public:
   Params() = default;
   explicit Params(std::map<std::string, std::string> values) : values_(std::move(values)) {}
-  /// From "k=v;k=v"; empty is allowed.
+  /// Parses "k=v;k=v"; may be empty.
   static Result<Params> parse(std::string_view text);
-  /// From words "k=v", which may hold spaces and semicolons.
+  /// Parses words "k=v", whose values may contain spaces and semicolons.
   static Result<Params> from_words(std::span<const std::string> words);
 
-  /// Each names the key and what was expected when it is missing or malformed.
+  /// Errors name the key and the expected value if it is missing or malformed.
   Result<std::int64_t> integer(std::string_view key) const;
   Result<std::int64_t> integer(std::string_view key, std::int64_t otherwise) const;
   Result<double> number(std::string_view key) const;
@@ -32,7 +32,7 @@ class Params {
   Result<std::string> text(std::string_view key) const;
   std::string text(std::string_view key, std::string_view otherwise) const;
   bool has(std::string_view key) const;
-  /// An error if a key was given that none of the calls above has asked for.
+  /// Error: a key was given that no call above has read.
   Status all_used() const;
 
   const std::map<std::string, std::string>& values() const { return values_; }
@@ -44,7 +44,7 @@ class Params {
   mutable std::map<std::string, bool, std::less<>> asked_;
 };
 
-/// A number above 0, and a whole number of 1 or more; errors name the key and the value.
+/// A number above 0, and a number of 1 or more; errors name the key and the value.
 Result<double> positive(const Params& params, std::string_view key);
 Result<double> at_least_one(const Params& params, std::string_view key);
 

@@ -89,7 +89,7 @@ Status check_pass_memory(const ModelSpec& model,
   const Ledger ledger = ledger_for(batch);
   if (ledger.total() <= capacity)
     return {};
-  double fits = 0;  // The ledger rises with the batch: halve until it is found.
+  double fits = 0;  // The ledger grows with the batch, so halve until it fits.
   for (double low = 0, high = batch; high - low > 0.5;) {
     const double middle = std::ceil((low + high) / 2);
     if (middle >= high)

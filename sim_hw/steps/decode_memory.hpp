@@ -1,4 +1,4 @@
-// Whether the weights, and the keys and values, of a decode step or a forward pass fit a device.
+// Checks whether the weights, keys and values of a decode step or a forward pass fit a device.
 #pragma once
 
 #include "core/result.hpp"
@@ -9,15 +9,15 @@
 namespace temper::sim_hw {
 
 /// `batch` sequences of `context` tokens on each replica. The error names the ledger and the
-/// nearest batch that fits or, where the weights alone do not, the nearest tensor parallelism.
+/// nearest batch that fits or, if the weights alone do not fit, the nearest tensor parallelism.
 Status check_decode_memory(const ModelSpec& model,
                            const HardwareSpec& hardware,
                            const RolloutDevices& layout,
                            double batch,
                            double context);
 
-/// The same for a forward pass over `batch` x `seq` tokens on one device. `cached`: whether its
-/// keys and values stay (prefill) or not (log-probs).
+/// The same for a forward pass over `batch` x `seq` tokens on one device. Yes: its keys and values
+/// stay in the cache (prefill); No: they do not (log-probs).
 enum class KeepsCache { No, Yes };
 Status check_pass_memory(const ModelSpec& model,
                          const HardwareSpec& hardware,

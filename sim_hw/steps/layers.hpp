@@ -1,12 +1,12 @@
-// Walks the operators of a model's layers, forwards and backwards, on one device. Templates over
-// the sink so that a sum costs nothing but the sums. Equations: sim_hw/operators/operators.hpp.
+// Visits the operators of a model's layers, forward and backward, on one device. Templates over the
+// sink, so that a sum costs only the additions. Equations: sim_hw/operators/operators.hpp.
 //
-// A checkpointed layer stops its recomputation at the last tensor that the backward needs, the
+// A checkpointed layer stops its recomputation at the last tensor that the backward pass needs, the
 // input of the down projection (PyTorch's early stop), so that GEMM does not run again.
 //
-// Assumed: an engine with fused QKV and gate-up projections, fused norms, and the rest op by op, as
-// the measured PyTorch one. `tokens` are those of this device; routed copies are top_k of them
-// times the share of the experts that live here.
+// Assumed: an engine with fused QKV and gate-up projections, fused norms, and everything else op by
+// op, like the measured PyTorch engine. `tokens` are those of this device; it receives tokens x
+// top_k x its share of the experts routed copies.
 #pragma once
 
 #include "sim_hw/steps/step_cost.hpp"
@@ -14,12 +14,12 @@
 
 namespace temper::sim_hw {
 
-/// What the layers are asked to do, besides attention's core.
+/// Work of the layers, besides the core of attention.
 struct LayerWork {
   double tokens = 0;
   double routed_tokens = 0;      ///< Tokens whose copies may reach this device's experts.
-  double reachable_experts = 0;  ///< Of this device, for these tokens.
-  bool absorbed = false;         ///< Latent attention in its decode form.
+  double reachable_experts = 0;  ///< Experts of this device that these tokens may reach.
+  bool absorbed = false;         ///< Latent attention in its absorbed (decode) form.
 };
 
 namespace detail {
@@ -78,15 +78,15 @@ void visit_mlp(const Device& d, const StepModel& m, const LayerWork& w, Pass pas
 inline double elementwise_bytes(const Device& d, const StepModel& m, Pass pass) {
   const AttentionShape& a = m.attention;
   const double rotated = (a.heads + a.kv_heads) * a.key_dim;
-  // Two residual additions of 2 reads and 1 write; backwards a norm reads x and dy and writes dx,
-  // the gated activation reads and writes each of its parts once more.
+  // Two residual additions of 2 reads and 1 write. Backward, a norm reads x and dy and writes dx,
+  // and the gated activation reads and writes each of its parts once more.
   const bool backward = pass == Pass::Backward;
   const double norm = backward ? 4 * d.k.norm_bytes : d.k.norm_bytes;
   return 2 * norm * m.hidden + 12 * m.hidden + d.k.rotary_bytes * rotated +
          (m.qk_norm ? norm * rotated : 0);
 }
-/// Eager SwiGLU moves 26 bytes per element backwards against 10 forwards: silu' reads x and dy and
-/// writes dx (6), the product reads and writes twice (12), the halves are joined (8).
+/// Eager SwiGLU moves 26 bytes per element backward and 10 forward: silu' reads x and dy and writes
+/// dx (6), the product reads and writes twice (12), the halves are concatenated (8).
 inline constexpr double kActivationBackward = 2.6;
 inline double activation_bytes(const Device& d, Pass pass) {
   return (pass == Pass::Backward ? kActivationBackward : 1.0) * d.k.activation_bytes;
@@ -106,7 +106,7 @@ void visit_elementwise(
 
 }  // namespace detail
 
-/// Everything of every layer but attention's core.
+/// All operators of every layer except the core of attention.
 template <class Sink>
 void visit_layers(const Device& d, const StepModel& m, const LayerWork& w, Pass pass, Sink& sink) {
   detail::visit_projections(d, m, w, pass, sink);

@@ -1,13 +1,13 @@
-// One decode step of an engine that spreads over many devices: tensor parallelism inside a replica,
-// data parallelism over replicas, experts over all of them.
+// One decode step of an engine on many devices: tensor parallelism inside a replica, data
+// parallelism over replicas, experts over all devices.
 //
-// Each replica (tp devices) decodes `batch` sequences; every replica has as many. Per layer and
-// device:
+// Each replica (tp devices) decodes `batch` sequences. Per layer and device:
 //   attention of the batch with heads / tp, then an all-reduce over tp (batch x hidden)
-//   batch / tp tokens are dispatched to experts over ep devices, experts / ep live on each; from
-//   all replicas together batch dp tokens may reach them; combine, then an all-gather over tp
-// The cost is the device's operators plus the exposed communication: decode has nothing to hide it
-// behind. With one padded graph every operator but attention's core runs at the graph's batch.
+//   batch / tp tokens are dispatched to experts over ep devices with experts / ep each; batch dp
+//   tokens of all replicas together may reach them; combine, then an all-gather over tp
+// The cost is the device's operators plus the communication, all of it exposed: a decode step has
+// nothing to hide it behind. With one padded graph every operator except the core of attention runs
+// at the graph's batch.
 //
 // Assumed: experts equally loaded; bf16 weights and exchanges; the vocabulary split over tp.
 // Equations of operators and collectives: sim_hw/operators/operators.hpp,
@@ -26,9 +26,9 @@ struct RolloutLayout {
 };
 
 struct ReplicaShape {
-  double batch = 1;    ///< Sequences of one replica.
-  double padded = 1;   ///< Batch that the graph was captured for; `batch` with a graph per shape.
-  double context = 1;  ///< Cached tokens of each.
+  double batch = 1;    ///< Sequences per replica.
+  double padded = 1;   ///< Batch of the captured graph; `batch` with one graph per shape.
+  double context = 1;  ///< Cached tokens per sequence.
 };
 
 /// One operation that the devices of a layout do together, `count` times.
@@ -36,8 +36,8 @@ struct RolloutExchange {
   enum class Kind { AllReduce, AllGather, Dispatch, Combine } kind = Kind::AllReduce;
   double count = 0;
   Group group;
-  double bytes = 0;    ///< Of a rank.
-  MoeTraffic traffic;  ///< Of dispatch and combine.
+  double bytes = 0;    ///< Per rank.
+  MoeTraffic traffic;  ///< For dispatch and combine.
 
   double seconds(const Fabric& fabric) const {
     switch (kind) {
@@ -52,7 +52,7 @@ struct RolloutExchange {
     }
     return moe_combine_seconds(fabric, group, traffic);
   }
-  /// Sent by each device, each time.
+  /// Bytes sent by each device per operation.
   LevelBytes sent(const Fabric& fabric) const {
     switch (kind) {
       case Kind::AllReduce:
@@ -79,7 +79,7 @@ struct RolloutExchange {
   }
 };
 
-/// What the devices of the layout exchange in all layers for `b` tokens of each replica.
+/// Exchanges of the layout's devices in all layers for `b` tokens per replica.
 template <class Use>
 void for_each_rollout_exchange(const StepModel& m,
                                const RolloutLayout& layout,
@@ -112,7 +112,7 @@ void visit_rollout_exchanges(
   });
 }
 
-/// The bytes of the same: what each device sends.
+/// Bytes that each device sends in these exchanges.
 inline LevelBytes rollout_traffic(const Fabric& fabric,
                                   const StepModel& m,
                                   const RolloutLayout& layout,
@@ -123,7 +123,7 @@ inline LevelBytes rollout_traffic(const Fabric& fabric,
   return out;
 }
 
-/// Requires: `m` made for the layout's tp and ep.
+/// Requires: `m` is made for the layout's tp and ep.
 template <class Sink>
 void visit_parallel_decode(const Device& d,
                            const Fabric& fabric,

@@ -9,7 +9,7 @@
 namespace temper::sim_hw {
 namespace {
 
-/// The divisor of `whole` nearest to `wanted`, the smaller of two. Requires: whole >= 1.
+/// The divisor of `whole` nearest to `wanted`, the smaller one if tied. Requires: whole >= 1.
 std::int64_t nearest_divisor(std::int64_t wanted, std::int64_t whole) {
   wanted = std::clamp<std::int64_t>(wanted, 1, whole);
   for (std::int64_t step = 0;; ++step) {
@@ -20,7 +20,7 @@ std::int64_t nearest_divisor(std::int64_t wanted, std::int64_t whole) {
   }
 }
 
-/// `name`=`value` must divide `parts` and the devices; the nearest that does divides both.
+/// `name`=`value` must divide `parts` and the devices; the proposed value divides both.
 Status check_divides(std::string_view name,
                      std::int64_t value,
                      std::int64_t parts,

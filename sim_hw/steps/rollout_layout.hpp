@@ -1,4 +1,4 @@
-// Whether a rollout can be laid out over a cluster: tensor-parallel replicas, experts over all.
+// Checks whether a rollout fits a cluster's devices: tensor-parallel replicas, experts over all.
 #pragma once
 
 #include "core/result.hpp"
@@ -15,7 +15,7 @@ struct RolloutDevices {
   std::int64_t ep = 1;
 };
 
-/// Names the term that breaks, its numbers and the nearest value that works.
+/// Errors name the violated constraint, its numbers and the nearest value that works.
 Status check_rollout_layout(const ModelSpec& model,
                             const HardwareSpec& hardware,
                             std::int64_t cards,

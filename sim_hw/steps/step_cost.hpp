@@ -1,5 +1,5 @@
-// What a step is made of: each operator with how often it runs and what one run costs. The walkers
-// in steps.hpp hand their operators to a sink; SumSink adds, ListSink keeps them for `--explain`.
+// The operators of a step, each with its count and its cost. The visitors in steps.hpp pass
+// operators to a sink: SumSink adds them up, ListSink keeps them for `--explain`.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ std::string_view op_name(Op op);
 enum class Pass { Forward, Recompute, Backward };
 std::string_view pass_name(Pass pass);
 
-/// Sizes that the explanation prints: m, n, k of a GEMM, else what the operator's equation names.
+/// Sizes for the explanation: m, n, k of a GEMM, else the sizes of the operator's equation.
 struct OpSizes {
   double a = 0;
   double b = 0;
@@ -51,7 +51,7 @@ struct OpTerm {
   Op op = Op::Other;
   Pass pass = Pass::Forward;
   double count = 1;
-  double seconds = 0;  ///< Of one.
+  double seconds = 0;  ///< Of one run.
   OpSizes sizes;
 };
 

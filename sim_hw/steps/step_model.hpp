@@ -1,5 +1,5 @@
-// The part of a model that one device computes, as doubles: dimensions after tensor and expert
-// parallelism. Made once per (model, layout); the cost functions only multiply.
+// The part of a model on one device, as doubles: dimensions after tensor and expert parallelism.
+// Computed once per (model, layout); the cost functions only multiply.
 #pragma once
 
 #include "sim_hw/model/model_spec.hpp"
@@ -12,21 +12,21 @@ struct StepModel {
   double dense_layers = 0;
   double moe_layers = 0;
   double hidden = 0;
-  AttentionShape attention;  ///< Of this device, after tensor parallelism.
+  AttentionShape attention;  ///< After tensor parallelism.
   bool latent = false;
   double q_rank = 0;   ///< Latent attention: query latent.
   double kv_rank = 0;  ///< Latent attention: cached latent.
   double rope = 0;
   double nope = 0;
   bool qk_norm = false;
-  double mlp_matrices = 3;  ///< Before the down projection two (gated) or one.
+  double mlp_matrices = 3;  ///< Matrices before the down projection: two (gated) or one.
   double ffn = 0;           ///< Of this device.
   double vocabulary = 0;    ///< Of this device.
   double experts = 0;       ///< Routed experts of this device.
   double all_experts = 0;
   double top_k = 0;
   double expert_ffn = 0;
-  double shared_ffn = 0;  ///< Of all shared experts together.
+  double shared_ffn = 0;  ///< All shared experts together.
   double tp = 1;
   double ep = 1;
   double parameters = 0;  ///< Of the whole model.
@@ -37,7 +37,7 @@ struct StepModel {
   }
 };
 
-/// Requires: a valid layout; tp divides the heads and ep the experts
+/// Requires: a valid layout, whose tp divides the heads and ep the experts
 /// (sim_hw/parallel/layout_check.hpp).
 StepModel make_step_model(const ModelSpec& model, double tp = 1, double ep = 1);
 

@@ -1,17 +1,17 @@
-// What a step of a whole model costs on one device: decode, prefill, log-prob pass, training step.
+// Cost of a step of a whole model on one device: decode, prefill, log-prob pass, training step.
 //
 //   time = max(sum of the device's operators, host launch time)
-// Host: an eager step launches kernels one by one (host_kernel each; host_train_kernel where
-// autograd records); a captured graph launches once. Decode is affine in the batch because its
-// operators are: weights are read once, keys and values and logits once per sequence.
+// Host: an eager step launches kernels one by one (host_kernel each; host_train_kernel if autograd
+// records); a captured graph launches once. Decode is affine in the batch because its operators
+// are: weights are read once; keys, values and logits once per sequence.
 //
-// Assumed: random weights reach only `sequence_expert_share` of the experts from within one
-// sequence (prefill, log-probs); decoding sequences are independent. The log-prob head works in
-// chunks of 4096 tokens and is always recomputed in training. Kernels per layer of the host cost
-// are counts of the measured engine: 20 forwards, 40 backwards, 29 for a checkpointed recomputation
-// (it also saves and restores the random state), 2 more for norms of queries and keys, 40 more with
-// routed experts when decoding (only there: the one measured prefill of 512 tokens leaves no room
-// for them; why is not known). Range: see docs/validation.md.
+// Assumed: with random weights one sequence reaches only `sequence_expert_share` of the experts
+// (prefill, log-probs); decoding sequences are independent. The log-prob head works in chunks of
+// 4096 tokens and is always recomputed in training. The host's kernels per layer are counts of the
+// measured engine: 20 forward, 40 backward, 29 for a checkpointed recomputation (which also saves
+// and restores the random state), 2 more for norms of queries and keys, 40 more with routed experts
+// when decoding (only there: the one measured prefill of 512 tokens leaves no time for them, for
+// unknown reasons). Range: the validation report of the hardware model.
 #pragma once
 
 #include "sim_hw/layout/layout.hpp"
@@ -24,7 +24,7 @@ enum class Launch { Graph, Eager };
 
 struct DecodeShape {
   double batch = 1;    ///< Sequences.
-  double context = 1;  ///< Cached tokens of each.
+  double context = 1;  ///< Cached tokens per sequence.
   Launch launch = Launch::Graph;
 };
 
@@ -56,12 +56,12 @@ void visit_decode(const Device& d, const StepModel& m, double batch, double cont
        {kSamplingKernels, bytes, 0});
 }
 
-/// A norm of queries and one of keys are kernels of their own.
+/// Norms of queries and of keys are separate kernels.
 inline double forward_kernels(const StepModel& m) {
   return kForwardKernels + (m.qk_norm ? 2 : 0);
 }
 
-/// Seconds of the host for one eager decode step.
+/// Host seconds of one eager decode step.
 inline double decode_host_seconds(const Device& d, const StepModel& m) {
   return d.k.host_step +
          d.k.host_kernel * (m.layers * forward_kernels(m) + m.moe_layers * kRoutingKernels);
@@ -89,7 +89,7 @@ void visit_trunk(const Device& d, const StepModel& m, const PassShape& s, Pass p
   visit_attention(d, m, s.batch, s.seq, pass, sink);
 }
 
-/// Logits for the last token of each sequence.
+/// Computes logits for the last token of each sequence.
 template <class Sink>
 void visit_prefill(const Device& d, const StepModel& m, const PassShape& s, Sink& sink) {
   visit_trunk(d, m, s, Pass::Forward, sink);
@@ -157,13 +157,13 @@ inline double forward_backward_seconds(const Device& d,
   return std::max(sum.seconds, train_host_seconds(d, m, recompute));
 }
 
-/// AdamW with its states in bf16.
+/// AdamW with states in bf16.
 inline double optimizer_seconds(const Device& d, double parameters) {
   return d.k.optimizer_latency + parameters * d.k.optimizer_bytes / d.bandwidth;
 }
 
-/// Weights copied tensor by tensor inside device memory: one kernel for each of the 12 tensors that
-/// a layer of a published checkpoint has, and every byte read and written.
+/// Copies weights tensor by tensor inside device memory: one kernel for each of the 12 tensors of a
+/// layer in a published checkpoint; every byte is read and written.
 inline constexpr double kTensorsPerLayer = 12;
 inline double weight_copy_seconds(const Device& d, const StepModel& m) {
   return m.layers * kTensorsPerLayer * d.k.kernel_latency + 2 * 2 * m.parameters / d.copy_bandwidth;

@@ -13,7 +13,7 @@
 namespace temper::sim_hw {
 namespace {
 
-/// Rows of these kinds in the files that ship, in the order of their names.
+/// Rows of these kinds in the shipped files, in the order of the file names.
 Result<std::vector<Row>> measured_rows(Catalog& catalog, std::span<const MeasuredAs> kinds) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
@@ -40,7 +40,7 @@ Result<std::vector<Row>> measured_rows(Catalog& catalog, std::span<const Measure
 
 using Spreads = std::map<std::string, ErrorSpread>;
 
-/// By hardware.
+/// Error spread by hardware.
 Spreads spreads_of(Catalog& catalog, std::span<const Row> rows) {
   Spreads out;
   for (const Comparison& row : compare(catalog, rows)) {
@@ -64,7 +64,7 @@ Spreads spreads_of(Catalog& catalog, std::span<const Row> rows) {
   return out;
 }
 
-/// What its own fits say of rows of these kinds: they may be of a user's file.
+/// Error spread stated by the fits of the hardware; their rows may be in a user's file.
 std::optional<ErrorSpread> spread_of_fits(const HardwareSpec& hardware,
                                           std::span<const MeasuredAs> kinds) {
   ErrorSpread out;
@@ -87,8 +87,8 @@ std::optional<ErrorSpread> spread_of_fits(const HardwareSpec& hardware,
   return out;
 }
 
-/// The spreads of other hardware with the values of `hardware` that nothing stands behind. False:
-/// there are none.
+/// The spreads of other hardware when the default and unsourced values of `hardware` replace their
+/// measured ones. False: there are no such values.
 bool put_defaults_in(const Catalog& catalog,
                      const HardwareSpec& hardware,
                      std::span<const Row> rows,
@@ -129,7 +129,7 @@ Result<ErrorSpread> error_spread(Catalog& catalog,
   TEMPER_TRY(const std::vector<Row> rows, measured_rows(catalog, kinds));
   Spreads spreads = spreads_of(catalog, rows);
   if (spreads.empty())
-    return Error{ErrorCode::NotFound, "no measurement of these kinds"};
+    return Error{ErrorCode::NotFound, "no shipped measurement is of these kinds"};
   if (const auto here = spreads.find(hardware.name); here != spreads.end())
     return here->second;
   if (auto own = spread_of_fits(hardware, kinds))

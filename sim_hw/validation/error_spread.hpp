@@ -1,6 +1,6 @@
-// How far predictions of some kinds are from what was measured on a hardware: what a plan made of
-// them can be off by. From the measurements that ship with the build, compared anew each time, so
-// that it speaks of the constants in use. No threads.
+// The errors of predictions of given kinds on a hardware: the possible error of a plan based on
+// them. Computed from the shipped measurements each time, so that it reflects the constants in use.
+// No threads.
 #pragma once
 
 #include "sim_hw/validation/statistics.hpp"
@@ -12,13 +12,13 @@
 namespace temper::sim_hw {
 
 struct ErrorSpread {
-  std::string hardware;  ///< Where it was measured.
-  std::string kinds;     ///< "train_step time", with commas.
+  std::string hardware;  ///< Hardware with the measurements.
+  std::string kinds;     ///< "train_step time", comma-separated.
   std::int64_t rows = 0;
-  double mean = 0;  ///< Of the errors' sizes.
+  double mean = 0;  ///< Mean absolute error.
   double max = 0;
-  bool elsewhere = false;  ///< Nothing was measured on the hardware asked for.
-  /// And what that one has by default or without a source was put in place of what they measured.
+  bool elsewhere = false;  ///< No row was measured on the requested hardware.
+  /// Its default and unsourced constants replaced the measured ones of that hardware.
   bool put_in = false;
 
   /// "3.3 % at most (1.5 % mean) over 12 rows of train_step time on nvidia-h200"
@@ -30,10 +30,10 @@ struct MeasuredAs {
   std::string_view metric;
 };
 
-/// Of every row of configs/validation of these kinds on `hardware`; where there is none, of the
-/// rows that its own constants were fitted to; without such, of the hardware that is furthest off,
-/// predicted with the constants of `hardware` that nothing stands behind. Error: a file cannot be
-/// read, or no row is of these kinds.
+/// Uses all rows of configs/validation of these kinds on `hardware`; if there are none, the rows
+/// that its constants were fitted to; if there are none either, the hardware with the largest
+/// errors, predicted with the default and unsourced constants of `hardware`. Errors: a file cannot
+/// be read; no row is of these kinds.
 Result<ErrorSpread> error_spread(Catalog& catalog,
                                  const HardwareSpec& hardware,
                                  std::span<const MeasuredAs> kinds);

@@ -46,7 +46,7 @@ std::optional<std::pair<std::string_view, int>> numbered(std::string_view id) {
   return std::pair(id.substr(0, digits), number);
 }
 
-/// "CO084-CO086" holds CO085.
+/// "CO084-CO086" contains CO085.
 bool range_holds(std::string_view word, std::string_view id) {
   const std::size_t dash = word.find('-');
   if (dash == std::string_view::npos)
@@ -63,7 +63,7 @@ bool is_kind(std::string_view word) {
       kinds().begin(), kinds().end(), [&](const Kind& kind) { return kind.name == word; });
 }
 
-/// What the fits of a hardware call the constants that a kind rests on; empty where it has none.
+/// Name that fits use for the constants behind a kind; empty if there are none.
 std::string_view constants_behind(std::string_view kind) {
   const auto scenarios = scenario_kinds();
   if (std::ranges::any_of(scenarios, [&](const Kind& each) { return each.name == kind; }))

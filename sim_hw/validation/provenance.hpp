@@ -1,9 +1,8 @@
-// Which measurements a fit has used, read from where it says so: FitRecord::source names rows by id
-// ("PT134, PT136"), by range ("CO084-CO086") or by file ("h200.csv"), a file together with the
-// kinds that are meant if it is not all of them ("h200.csv, gemm and moe_layer"). Errors on such
-// rows say how well an equation can follow its data; only the others say how well it predicts.
-// Where a hardware records no fit for the constants behind a kind, its rows may have been used all
-// the same. Pure functions.
+// Determines which measurements a fit has used, from FitRecord::source. A source names rows by id
+// ("PT134, PT136"), by range ("CO084-CO086") or by file ("h200.csv"), optionally with the kinds
+// that it means ("h200.csv, gemm and moe_layer"). Errors on used rows show how well an equation can
+// follow its data; only the others show how well it predicts. If a hardware records no fit for the
+// constants behind a kind, its rows may have been used too. Pure functions.
 #pragma once
 
 #include "sim_hw/hardware/hardware_spec.hpp"
@@ -18,8 +17,8 @@ namespace temper::sim_hw {
 bool names_row(std::string_view source, const Row& row);
 
 enum class Provenance {
-  Unused,  ///< No fit names the row, and the constants behind its kind say where they come from.
-  Used,    ///< A fit names it.
+  Unused,      ///< No fit names the row, and the constants behind its kind name their sources.
+  Used,        ///< A fit names the row.
   Unrecorded,  ///< The constants behind its kind name no source, so the row may have been used.
 };
 Provenance provenance(std::span<const HardwareSpec* const> hardware, const Row& row);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kWorstRows = 20;
 
-/// A cell must not end its column.
+/// Escapes characters that would end a table cell.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text)
@@ -60,7 +60,7 @@ std::string note_of(const ReportNotes& notes, const Row& row) {
   return "";
 }
 
-/// Of a row's unit: "ms" -> "s", "GB/s" -> "B/s"; others as they are.
+/// SI unit of a row's unit: "ms" -> "s", "GB/s" -> "B/s"; other units are kept.
 std::string_view si_unit(std::string_view unit) {
   for (const std::string_view si : {"B/s", "FLOP/s", "tokens/s"}) {
     if (unit.ends_with(si))
@@ -108,7 +108,7 @@ std::string failed_rows(const ReportInput& input) {
   return out;
 }
 
-/// By whether a fit has used a row.
+/// Splits the rows by whether a fit has used them.
 std::string by_provenance(const ReportInput& input) {
   std::map<Provenance, std::vector<Comparison>> groups;
   for (const Comparison& row : input.comparisons)
@@ -131,7 +131,7 @@ std::string by_provenance(const ReportInput& input) {
   return out;
 }
 
-/// What the data of a kind spans: bounds of numbers, lists of words.
+/// Range of a parameter in the data of a kind: bounds of numbers, lists of words.
 struct Range {
   std::optional<double> low;
   double high = 0;

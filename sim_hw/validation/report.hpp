@@ -1,5 +1,5 @@
-// docs/validation.md: how far the hardware model is from measurements, what it was not held against
-// and why, where it is known to hold, and where its constants come from. Generated, never edited.
+// Writes the validation report (docs): errors of the hardware model by kind, rows that were not
+// used and why, the range of validity, and the sources of the constants. Generated; do not edit.
 #pragma once
 
 #include "core/describe.hpp"
@@ -15,7 +15,7 @@
 
 namespace temper::sim_hw {
 
-/// Why rows are far off, by id of a row or by kind: configs/validation/notes.yaml.
+/// Explanations of large errors, by row id or by kind: configs/validation/notes.yaml.
 struct ReportNotes {
   std::map<std::string, std::string> notes;
 };
@@ -24,10 +24,10 @@ void describe(V& v, ReportNotes& c) {
   v.field(1, "notes", c.notes, {.doc = "A sentence by row id or by kind."});
 }
 
-/// A table of its own, such as the errors on models that a fit has not seen.
+/// An additional table, such as the errors on models that a fit has not seen.
 struct StatisticsTable {
   std::string title;
-  std::string text;  ///< One paragraph: what was done.
+  std::string text;  ///< One paragraph on the method.
   std::vector<Statistics> rows;
 };
 
@@ -38,7 +38,7 @@ void describe(V& v, StatisticsTable& t) {
   v.field(3, "rows", t.rows, {.doc = "Its rows."});
 }
 
-/// Tables that other commands leave for the report: configs/validation/tables.yaml.
+/// Tables that other commands add to the report: configs/validation/tables.yaml.
 struct ReportTables {
   std::vector<StatisticsTable> tables;
 };
@@ -46,16 +46,16 @@ template <class V>
 void describe(V& v, ReportTables& t) {
   v.field(1, "tables", t.tables, {.doc = "Placed after the summary, in this order."});
 }
-/// A file that does not exist holds no tables.
+/// A missing file has no tables.
 Result<ReportTables> read_report_tables(const std::filesystem::path& file);
-/// Replaces the table of the same title, else appends.
+/// Replaces the table with the same title, or appends it.
 Status put_report_table(const std::filesystem::path& file, StatisticsTable table);
 
 struct ReportInput {
   std::vector<Comparison> comparisons;
   std::vector<UnusedRow> unused;
   ReportNotes notes;
-  std::vector<const HardwareSpec*> hardware;  ///< Whose fitted constants are listed.
+  std::vector<const HardwareSpec*> hardware;  ///< Hardware whose fitted constants are listed.
   std::vector<StatisticsTable> tables;        ///< Placed after the summary.
 };
 

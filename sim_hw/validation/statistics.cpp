@@ -56,7 +56,7 @@ void fill(Statistics& out, const Pointers& rows) {
   out.rank_correlation = group_rank_correlation(rows);
 }
 
-/// What cost_of() is asked for, of all rows that share it.
+/// The request of a row; rows with equal requests share one prediction.
 auto request_key(const Row& row) {
   return std::make_tuple(row.hardware, row.cards, row.kind, row.params, row.folder.string());
 }

@@ -1,12 +1,12 @@
-// How far predictions are from measurements: the same few numbers everywhere, so that the command
-// line, the report and the calibration speak of the same. Pure functions; any thread.
+// Error statistics of predictions against measurements, shared by the command line, the report and
+// the calibration. Pure functions; any thread.
 //
 // For a row, error = predicted / measured - 1. Over n rows
 //   MAPE = mean |error|     bias = mean error     max = largest |error|
 //   rank correlation = Spearman's rho of predicted against measured (core/statistics.hpp):
-//   whether the model orders configurations as reality does. Metrics of a kind are not comparable
-//   with each other (a time, a memory), so that of a group is the mean over its metrics, weighted
-//   by their rows; a metric of fewer than two distinct measured values has none.
+//   whether the model orders configurations correctly. Metrics of a kind are not comparable with
+//   each other (a time, a memory), so the value of a group is the mean over its metrics, weighted
+//   by their rows. A metric with fewer than two distinct measured values has none.
 #pragma once
 
 #include "core/describe.hpp"
@@ -20,15 +20,15 @@
 
 namespace temper::sim_hw {
 
-/// A row with what the model says to it; in SI units.
+/// A row with its prediction, in SI units.
 struct Comparison {
   Row row;
   double measured = 0;
-  std::optional<double> predicted;  ///< Nothing if the prediction failed.
-  std::string failure;              ///< Then why.
-  bool exceeds_memory = false;      ///< And whether it is that it does not fit the memory.
+  std::optional<double> predicted;  ///< None: the prediction failed.
+  std::string failure;              ///< Reason of the failure.
+  bool exceeds_memory = false;      ///< The prediction failed because it exceeds the memory.
 
-  /// predicted / measured - 1; nothing where it is undefined.
+  /// predicted / measured - 1; none if undefined.
   std::optional<double> error() const;
 };
 
@@ -40,8 +40,8 @@ std::vector<Comparison> compare(Catalog& catalog,
 
 struct Statistics {
   std::string kind;
-  std::string hardware;  ///< Empty: of every hardware.
-  std::string metric;    ///< Empty: of every metric.
+  std::string hardware;  ///< Empty: all hardware.
+  std::string metric;    ///< Empty: all metrics.
   std::int64_t n = 0;
   std::int64_t failed = 0;  ///< Rows without a prediction; not in n.
   std::optional<double> mape;

@@ -16,7 +16,7 @@ constexpr std::string_view kCollectives = "collectives";
 
 using NamedOperation = std::pair<std::string_view, CollectiveOperation*>;
 
-/// By name; borrowed.
+/// Operations by name; borrows.
 std::array<NamedOperation, 7> operations_of(CollectiveConstants& c) {
   return {{{"all_gather", &c.all_gather},
            {"reduce_scatter", &c.reduce_scatter},
@@ -33,7 +33,7 @@ bool is_ideal(const CollectiveOperation& c) {
          c.efficiency == ideal.efficiency && c.segment == ideal.segment;
 }
 
-/// Whether a list of constants, as fits write it, has this one or its whole group.
+/// Whether a comma-separated list of constants contains this name or its whole group.
 bool lists(std::string_view list, std::string_view group, const std::string& name) {
   while (!list.empty()) {
     const std::size_t end = list.find(", ");
@@ -87,7 +87,7 @@ CollectiveOperation* operation_of(CollectiveConstants& constants, std::string_vi
   return nullptr;
 }
 
-/// Names of one kind, whole groups as "operators.*".
+/// Names of constants with this origin; whole groups as "operators.*".
 std::string names_of(std::span<const Unmeasured> all, Behind behind) {
   std::string out;
   for (const std::string_view group : {kOperators, kCollectives}) {
@@ -110,7 +110,7 @@ std::string names_of(std::span<const Unmeasured> all, Behind behind) {
   return out;
 }
 
-/// Asks the same of a hardware with other constants.
+/// Repeats a request with changed constants.
 class Asker {
  public:
   Asker(const CostContext& context, const Request& request, const HardwareSpec& hardware)
@@ -123,7 +123,7 @@ class Asker {
 
   const HardwareSpec& hardware() const { return hardware_; }
 
-  /// The first metric; none where the question has no answer then.
+  /// Value of the first metric; none if the changed request has no answer.
   std::optional<double> ask(HardwareSpec changed) {
     changed.name = request_.hardware;
     changed.aliases.clear();
@@ -141,7 +141,7 @@ class Asker {
   const HardwareSpec& hardware_;
 };
 
-/// A hundredth less of it, to see whether the answer depends on it.
+/// The hardware with this constant reduced by 1 %, to test whether the answer depends on it.
 HardwareSpec nudged(const HardwareSpec& hardware, std::string_view name) {
   HardwareSpec out = hardware;
   if (double* const value = operator_of(out.constants.operators, name))
@@ -151,7 +151,7 @@ HardwareSpec nudged(const HardwareSpec& hardware, std::string_view name) {
   return out;
 }
 
-/// Hardware that ships, and what of it is not measured.
+/// Shipped hardware with its unmeasured constants.
 using Measured = std::vector<std::pair<HardwareSpec, std::vector<Unmeasured>>>;
 
 Measured measured_hardware(Catalog& catalog, const std::string& but) {

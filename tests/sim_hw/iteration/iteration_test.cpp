@@ -220,8 +220,8 @@ TEST_F(LengthsFile, MustHoldOneLengthPerResponseWithinTheLongest) {
   };
   EXPECT_EQ(failure("[1,2,3,4]", "max_new=4"), "");
   EXPECT_EQ(failure("[1,2,3]", "max_new=4"),
-            "rl_iteration: lengths holds 3 responses; prompts x group is 4");
-  EXPECT_EQ(failure("[1,2,3,5]", "max_new=4"), "rl_iteration: lengths holds 5, above max_new=4");
+            "rl_iteration: lengths: found 3 responses, expected prompts x group = 4");
+  EXPECT_EQ(failure("[1,2,3,5]", "max_new=4"), "rl_iteration: lengths: the longest response has 5 tokens, above max_new=4");
 }
 
 }  // namespace

@@ -167,7 +167,7 @@ TEST(RolloutAdvice, SaysByHowMuchTheNearestEngineExceedsTheMemoryAndWhatWouldDo)
   EXPECT_NE(text.find("fits 16 devices; the nearest, tp16 ep16 with 1 slot"), std::string::npos)
       << text;
   EXPECT_NE(text.find("GiB above the limit of 59.60"), std::string::npos) << text;
-  EXPECT_NE(text.find("what would do: 32 devices instead of 16"), std::string::npos) << text;
+  EXPECT_NE(text.find("a change that works: 32 devices instead of 16"), std::string::npos) << text;
 }
 
 TEST(RolloutAdvice, SaysByHowMuchTheFastestTokenIsTooSlow) {
@@ -179,7 +179,7 @@ TEST(RolloutAdvice, SaysByHowMuchTheFastestTokenIsTooSlow) {
   ASSERT_TRUE(search.best.empty());
   const std::string text = no_plan(world.problem, *request, search).context;
   EXPECT_NE(text.find("max_token_time=20 ms; the nearest, tp2 ep1"), std::string::npos) << text;
-  EXPECT_NE(text.find("ms more; what would do: without tp"), std::string::npos) << text;
+  EXPECT_NE(text.find("ms more; a change that works: without tp"), std::string::npos) << text;
 }
 
 TEST(RolloutRequest, NamesWhatIsWrong) {
