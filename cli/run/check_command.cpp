@@ -162,7 +162,7 @@ std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
 /// What the figures above rest on, as comments.
 std::string constants_map(const orchestrator::ResolvedPipeline& pipeline) {
   std::string out;
-  for (const char c : sim_hw::note_of_runs(actors::all_hardware(*pipeline.simulation)))
+  for (const char c : sim_hw::simulated_run_note(actors::all_hardware(*pipeline.simulation)))
     out += out.empty() || out.back() == '\n' ? std::string("# ") + c : std::string(1, c);
   return out.empty() ? out : "\n" + out;
 }

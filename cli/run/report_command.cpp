@@ -60,7 +60,7 @@ std::string report_text(const orchestrator::RecordedRun& run, const ReportOption
   const CardMap map = make_card_map(run.summary, run.config.actors, machines_of(*pipeline));
   return orchestrator::summary_text(run.summary, predicted_states(*pipeline)) + "\n" +
          render_card_map(map, options.width, options.colours) + "\n" +
-         sim_hw::note_of_runs(actors::all_hardware(*pipeline->simulation));
+         sim_hw::simulated_run_note(actors::all_hardware(*pipeline->simulation));
 }
 
 /// Of a run without an end.

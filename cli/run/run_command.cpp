@@ -195,7 +195,7 @@ void show_end(const orchestrator::RunPlan& plan,
   const orchestrator::PipelineConfig& config = plan.pipeline.config;
   const std::string note =
       plan.pipeline.simulation
-          ? sim_hw::note_of_runs(actors::all_hardware(*plan.pipeline.simulation))
+          ? sim_hw::simulated_run_note(actors::all_hardware(*plan.pipeline.simulation))
           : "";
   if (json) {
     std::puts(to_json(summary, JsonStyle::Pretty).c_str());

@@ -13,12 +13,12 @@ std::string constants_note(const std::string& config, std::span<const std::strin
   if (!loaded || loaded->hardware != orchestrator::HardwareKind::Simulated)
     return {};
   if (loaded->simulation.clusters.empty())
-    return sim_hw::note_of_runs(loaded->simulation.cluster);
+    return sim_hw::simulated_run_note(loaded->simulation.cluster);
   std::string out;
   std::set<std::string> said;
   for (const actors::ClusterConfig& cluster : loaded->simulation.clusters) {
     if (said.insert(cluster.hardware).second)
-      out += sim_hw::note_of_runs(cluster.hardware);
+      out += sim_hw::simulated_run_note(cluster.hardware);
   }
   return out;
 }

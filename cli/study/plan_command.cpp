@@ -24,12 +24,12 @@
 namespace temper::cli {
 namespace {
 
-using sim_hw::MeasuredAs;
+using sim_hw::KindMetric;
 
-constexpr MeasuredAs kTraining[] = {
+constexpr KindMetric kTraining[] = {
     {"train_iteration", "time"}, {"train_step", "time"}, {"rl_iteration", "update"}};
 
-constexpr MeasuredAs kRollout[] = {{"decode_step", "time"}, {"rl_iteration", "rollout"}};
+constexpr KindMetric kRollout[] = {{"decode_step", "time"}, {"rl_iteration", "rollout"}};
 
 /// Where the answer goes, and what is said beside it.
 struct Streams {
@@ -98,7 +98,7 @@ bool for_people(const PlanOptions& options) {
 Status say_unmeasured(const PlanOptions& options,
                       sim_hw::Catalog& catalog,
                       const sim_hw::HardwareSpec& hardware,
-                      std::span<const MeasuredAs> kinds,
+                      std::span<const KindMetric> kinds,
                       Streams to) {
   TEMPER_TRY(const auto note, sim_hw::unmeasured_note(catalog, hardware, kinds));
   if (note)
@@ -228,7 +228,7 @@ Status plan_pipeline(const PlanOptions& options, Streams to) {
     to.out << (options.json ? study::config_plan_json(report) : study::config_plan_text(report));
   }
   const std::array<const sim_hw::HardwareSpec*, 2> both{&training, &engines};
-  beside(!for_people(options), to.out, to.err) << sim_hw::note_of_runs(both);
+  beside(!for_people(options), to.out, to.err) << sim_hw::simulated_run_note(both);
   if (!options.out.empty()) {
     TEMPER_TRY_STATUS(study::check_rules(report.plan.config));
     TEMPER_TRY_STATUS(write_pipeline(options, report.plan.config, "Both layouts were chosen."));

@@ -13,8 +13,8 @@ namespace {
 MoeSystem unbalanced(const MoeSystem& base, const TraceFigures& t) {
   return with(base, [&](MoeSystem& m) {
     m.layout.layer_balance = LayerBalance::Even;
-    m.shape.expert_imbalance = t.experts_in_order;
-    m.shape.attention_imbalance = t.samples_as_they_come;
+    m.shape.expert_imbalance = t.experts_original;
+    m.shape.attention_imbalance = t.samples_original;
   });
 }
 
@@ -24,7 +24,7 @@ void count_layers(MoeSystem& m) {
 
 void balance(MoeSystem& m, const TraceFigures& t) {
   m.shape.expert_imbalance = t.experts_migrated;
-  m.shape.attention_imbalance = t.samples_rearranged;
+  m.shape.attention_imbalance = t.samples_balanced;
   count_layers(m);
 }
 
@@ -60,7 +60,7 @@ std::string loads_text(const TraceInput& input, const TraceFigures& t) {
       "times with {} migrations of {:.0f} ms per layer",
       source,
       t.steps,
-      t.experts_in_order,
+      t.experts_original,
       t.experts_migrated,
       t.migrations,
       migration * 1e3);
@@ -88,15 +88,15 @@ void add_parts(const MoeSystem& off,
   row.why = fmt::format("With {}.", loads_text(input, t));
   rows.push_back(row);
   const MoeSystem samples =
-      with(off, [&](MoeSystem& m) { m.shape.attention_imbalance = t.samples_rearranged; });
+      with(off, [&](MoeSystem& m) { m.shape.attention_imbalance = t.samples_balanced; });
   row =
       row_of("EDPB, D: samples rearranged", kPanguConditions, before, samples.tokens_per_second());
   row.why = fmt::format(
       "With {}: waiting for the slowest replica adds {} to the attention of whole samples in their "
       "original order, {} after rearranging.",
       samples_text(input),
-      percent_text(t.samples_as_they_come - 1),
-      percent_text(t.samples_rearranged - 1));
+      percent_text(t.samples_original - 1),
+      percent_text(t.samples_balanced - 1));
   rows.push_back(row);
   const MoeSystem layers = with(off, count_layers);
   row = row_of("EDPB, P: modules and heads count as layers",

@@ -103,7 +103,7 @@ TraceFigures trace_figures(const MoeSystem& system, const TraceInput& input) {
   rule.expert_seconds =
       p2p_seconds(system.fabric, system.hardware->devices_per_node(), expert_bytes(system));
   const MigrationOutcome moved = migrate(trace, {layout.ep, nodes}, rule);
-  out.experts_in_order = moved.in_order;
+  out.experts_original = moved.without_migration;
   out.experts_migrated = moved.imbalance;
   out.steps = std::ssize(trace);
   out.migrations = moved.migrations;
@@ -120,8 +120,8 @@ TraceFigures trace_figures(const MoeSystem& system, const TraceInput& input) {
   costs.resize(costs.size() - costs.size() % static_cast<std::size_t>(row));
   const SampleReplicas replicas{
       layout.dp, std::max<std::int64_t>(1, layout.ep / layout.tp), system.shape.micro_batch};
-  out.samples_as_they_come = attention_imbalance(costs, as_they_come(costs.size()), replicas, seq);
-  out.samples_rearranged = attention_imbalance(costs, rearranged(costs, replicas), replicas, seq);
+  out.samples_original = attention_imbalance(costs, original_order(costs.size()), replicas, seq);
+  out.samples_balanced = attention_imbalance(costs, balanced_order(costs, replicas), replicas, seq);
   return out;
 }
 

@@ -50,13 +50,13 @@ struct TraceInput {
 };
 /// Imbalances of these traces without and with EDPB (expert_balance.hpp, data_balance.hpp).
 struct TraceFigures {
-  double experts_in_order = 1;
+  double experts_original = 1;
   double experts_migrated = 1;
   std::int64_t steps = 0;
   std::int64_t migrations = 0;
   double migration_seconds = 0;  ///< Per step and layer.
-  double samples_as_they_come = 1;
-  double samples_rearranged = 1;
+  double samples_original = 1;
+  double samples_balanced = 1;
 };
 /// Requires: the number of recorded samples, if any, is one micro-batch per replica or a multiple.
 TraceFigures trace_figures(const MoeSystem& system, const TraceInput& input);

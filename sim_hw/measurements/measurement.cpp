@@ -13,9 +13,9 @@ namespace temper::sim_hw {
 namespace {
 
 /// One line of a table; errors name the file, line and column.
-class Line {
+class TableLine {
  public:
-  Line(const CsvTable& table, const std::filesystem::path& file, std::size_t index)
+  TableLine(const CsvTable& table, const std::filesystem::path& file, std::size_t index)
       : table_(table), file_(file), index_(index) {}
 
   /// Empty if the column does not exist.
@@ -52,7 +52,7 @@ class Line {
   const std::size_t index_;
 };
 
-Row row_at(const Line& line, const std::filesystem::path& file) {
+Row row_at(const TableLine& line, const std::filesystem::path& file) {
   Row row;
   row.id = line.id();
   row.source = line.text("source");
@@ -60,7 +60,7 @@ Row row_at(const Line& line, const std::filesystem::path& file) {
   return row;
 }
 
-Result<Row> measured_row(const Line& line, const std::filesystem::path& file) {
+Result<Row> measured_row(const TableLine& line, const std::filesystem::path& file) {
   Row row = row_at(line, file);
   row.hardware = line.text("hardware");
   row.kind = line.text("kind");
@@ -76,7 +76,7 @@ Result<Row> measured_row(const Line& line, const std::filesystem::path& file) {
 
 constexpr std::string_view kSimGrid = "SimGrid 3.32, max-min fair fluid flows (CM02)";
 
-Row simgrid_row(const Line& line, const std::filesystem::path& file, std::string kind) {
+Row simgrid_row(const TableLine& line, const std::filesystem::path& file, std::string kind) {
   Row row = row_at(line, file);
   row.hardware = "simgrid";
   row.kind = std::move(kind);
@@ -85,7 +85,7 @@ Row simgrid_row(const Line& line, const std::filesystem::path& file, std::string
   return row;
 }
 
-Result<Row> flat_row(const Line& line, const std::filesystem::path& file) {
+Result<Row> flat_row(const TableLine& line, const std::filesystem::path& file) {
   Row row = simgrid_row(line, file, "flat_" + std::string(line.text("algorithm")));
   TEMPER_TRY(row.cards, line.number<std::int64_t>("npus"));
   row.params = fmt::format("npus={};size_bytes={}", line.text("npus"), line.text("size_bytes"));
@@ -95,7 +95,7 @@ Result<Row> flat_row(const Line& line, const std::filesystem::path& file) {
 }
 
 /// Up to three rows: the whole scenario, and the end of each group that exists.
-Status add_contended_rows(const Line& line,
+Status add_contended_rows(const TableLine& line,
                           const std::filesystem::path& file,
                           std::vector<Row>& out) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kMetrics{
@@ -139,7 +139,7 @@ Result<std::vector<Row>> to_rows(const CsvTable& table, const std::filesystem::p
     TEMPER_TRY_STATUS(require_columns(table, file));
   std::vector<Row> rows;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const Line line(table, file, i);
+    const TableLine line(table, file, i);
     if (contended) {
       TEMPER_TRY_STATUS(add_contended_rows(line, file, rows));
       continue;

@@ -6,14 +6,15 @@ namespace temper::sim_hw {
 
 namespace {
 
-SavedTensor elementwise(std::string_view name, double width, Cut cut, double reads = 1) {
-  return {name, width, 2, cut, Part::Kept, Remake::Elementwise, reads};
+SavedTensor elementwise(std::string_view name, double width, TensorSplit cut, double reads = 1) {
+  return {name, width, 2, cut, TensorPart::Kept, RecomputeOperator::Elementwise, reads};
 }
 
-SavedTensor projection(std::string_view name, double width, Cut cut, double inner) {
-  const Remake remake =
-      cut == Cut::Routed || cut == Cut::Expert ? Remake::Experts : Remake::Projection;
-  return {name, width, 2, cut, Part::Kept, remake, inner};
+SavedTensor projection(std::string_view name, double width, TensorSplit cut, double inner) {
+  const RecomputeOperator recompute_operator =
+      cut == TensorSplit::Routed || cut == TensorSplit::Expert ? RecomputeOperator::Experts
+                                                               : RecomputeOperator::Projection;
+  return {name, width, 2, cut, TensorPart::Kept, recompute_operator, inner};
 }
 
 void add_latent_projections(SavedTensors& saved, const ModelSpec& model) {
@@ -22,62 +23,70 @@ void add_latent_projections(SavedTensors& saved, const ModelSpec& model) {
   const double value = as_double(model.heads * model.value_dim());
   const double query_latent = as_double(model.latent->q_lora_rank);
   const double latent = as_double(model.latent->kv_lora_rank);
-  saved.add(projection("query latent before its norm", query_latent, Cut::Sequence, hidden));
-  saved.add(elementwise("query latent", query_latent, Cut::Sequence));
-  saved.add(projection("key-value latent before its norm", latent, Cut::Sequence, hidden));
-  saved.add(elementwise("key-value latent", latent, Cut::Sequence));
-  saved.add(projection("queries", query, Cut::Tensor, query_latent));
-  saved.add(projection(
-      "keys", query, Cut::Tensor, latent));  // Of every head, because training expands them.
-  saved.add(projection("values", value, Cut::Tensor, latent));
+  saved.add(
+      projection("query latent before its norm", query_latent, TensorSplit::Sequence, hidden));
+  saved.add(elementwise("query latent", query_latent, TensorSplit::Sequence));
+  saved.add(projection("key-value latent before its norm", latent, TensorSplit::Sequence, hidden));
+  saved.add(elementwise("key-value latent", latent, TensorSplit::Sequence));
+  saved.add(projection("queries", query, TensorSplit::Tensor, query_latent));
+  saved.add(projection("keys",
+                       query,
+                       TensorSplit::Tensor,
+                       latent));  // Of every head, because training expands them.
+  saved.add(projection("values", value, TensorSplit::Tensor, latent));
 }
 
 void add_attention(SavedTensors& saved, const ModelSpec& model, const TrainShape& shape) {
   const double hidden = as_double(model.hidden);
   const double query = as_double(model.heads * model.head_dim);
   const double value = as_double(model.heads * model.value_dim());
-  saved.add({"attention norm input", hidden, 2, Cut::Sequence});
-  saved.add(elementwise("attention norm output, input of the projections", hidden, Cut::Sequence));
+  saved.add({"attention norm input", hidden, 2, TensorSplit::Sequence});
+  saved.add(elementwise(
+      "attention norm output, input of the projections", hidden, TensorSplit::Sequence));
   if (model.latent) {
     add_latent_projections(saved, model);
   } else {
     const double key = as_double(model.kv_heads * model.head_dim);
     const double values = as_double(model.kv_heads * model.value_dim());
     if (model.qk_norm) {
-      saved.add(projection("queries and keys before their norm", query + key, Cut::Tensor, hidden));
-      saved.add(elementwise("queries", query, Cut::Tensor));
-      saved.add(elementwise("keys", key, Cut::Tensor));
+      saved.add(projection(
+          "queries and keys before their norm", query + key, TensorSplit::Tensor, hidden));
+      saved.add(elementwise("queries", query, TensorSplit::Tensor));
+      saved.add(elementwise("keys", key, TensorSplit::Tensor));
     } else {
-      saved.add(projection("queries", query, Cut::Tensor, hidden));
-      saved.add(projection("keys", key, Cut::Tensor, hidden));
+      saved.add(projection("queries", query, TensorSplit::Tensor, hidden));
+      saved.add(projection("keys", key, TensorSplit::Tensor, hidden));
     }
-    saved.add(projection("values", values, Cut::Tensor, hidden));
+    saved.add(projection("values", values, TensorSplit::Tensor, hidden));
   }
   if (shape.attention == AttentionKernel::Fused) {
     saved.add({"logsumexp", as_double(model.heads), 4});
   } else {
     const double scores = as_double(model.heads) * as_double(shape.seq);
-    saved.add({"softmax output", scores, 2, Cut::Tensor, Part::AttentionCore});
+    saved.add({"softmax output", scores, 2, TensorSplit::Tensor, TensorPart::AttentionCore});
     if (shape.dropout > 0) {
-      saved.add({"softmax dropout mask", scores, 1, Cut::Tensor, Part::AttentionCore});
-      saved.add({"softmax dropout output", scores, 2, Cut::Tensor, Part::AttentionCore});
+      saved.add(
+          {"softmax dropout mask", scores, 1, TensorSplit::Tensor, TensorPart::AttentionCore});
+      saved.add(
+          {"softmax dropout output", scores, 2, TensorSplit::Tensor, TensorPart::AttentionCore});
     }
   }
   saved.add({"attention output, input of its projection",
              value,
              2,
-             Cut::Tensor,
-             Part::Kept,
-             Remake::Attention,
+             TensorSplit::Tensor,
+             TensorPart::Kept,
+             RecomputeOperator::Attention,
              0});
   if (shape.dropout > 0)
-    saved.add({"attention dropout mask", hidden, 1, Cut::Sequence});
+    saved.add({"attention dropout mask", hidden, 1, TensorSplit::Sequence});
   if (model.sandwich_norm)
-    saved.add(projection("norm after attention, input", hidden, Cut::Sequence, value));
+    saved.add(projection("norm after attention, input", hidden, TensorSplit::Sequence, value));
 }
 
 /// Tensors of an MLP of intermediate size `ffn`, after its norm; `in` and `out` give their cuts.
-void add_inner(SavedTensors& saved, const ModelSpec& model, double ffn, Cut cut, Gating gating) {
+void add_inner(
+    SavedTensors& saved, const ModelSpec& model, double ffn, TensorSplit cut, Gating gating) {
   const double hidden = as_double(model.hidden);
   if (model.activation == Activation::Gelu) {
     saved.add(projection("GELU input", ffn, cut, hidden));
@@ -100,29 +109,32 @@ SavedTensors saved_tensors(const ModelSpec& model,
   SavedTensors saved;
   const double hidden = as_double(model.hidden);
   add_attention(saved, model, shape);
-  saved.add({"MLP norm input", hidden, 2, Cut::Sequence});
-  saved.add(elementwise("MLP norm output, input of its projection", hidden, Cut::Sequence));
+  saved.add({"MLP norm input", hidden, 2, TensorSplit::Sequence});
+  saved.add(elementwise("MLP norm output, input of its projection", hidden, TensorSplit::Sequence));
   if (kind == LayerKind::Dense || !model.moe) {
-    add_inner(saved, model, as_double(model.ffn), Cut::Tensor, gating);
+    add_inner(saved, model, as_double(model.ffn), TensorSplit::Tensor, gating);
   } else {
     const MixtureOfExperts& moe = *model.moe;
     const double copies = as_double(moe.top_k);
-    saved.add({"router probabilities", as_double(moe.experts), 4, Cut::Sequence});
-    saved.add({"tokens sorted by expert", copies * hidden, 2, Cut::Routed});
-    add_inner(saved, model, copies * as_double(moe.expert_ffn), Cut::Expert, gating);
+    saved.add({"router probabilities", as_double(moe.experts), 4, TensorSplit::Sequence});
+    saved.add({"tokens sorted by expert", copies * hidden, 2, TensorSplit::Routed});
+    add_inner(saved, model, copies * as_double(moe.expert_ffn), TensorSplit::Expert, gating);
     saved.add(projection("expert outputs, for the gradient of their weights",
                          copies * hidden,
-                         Cut::Routed,
+                         TensorSplit::Routed,
                          as_double(moe.expert_ffn)));
     if (moe.shared_experts > 0) {
-      add_inner(
-          saved, model, as_double(moe.shared_experts * moe.shared_expert_ffn), Cut::Tensor, gating);
+      add_inner(saved,
+                model,
+                as_double(moe.shared_experts * moe.shared_expert_ffn),
+                TensorSplit::Tensor,
+                gating);
     }
   }
   if (shape.dropout > 0)
-    saved.add({"MLP dropout mask", hidden, 1, Cut::Sequence});
+    saved.add({"MLP dropout mask", hidden, 1, TensorSplit::Sequence});
   if (model.sandwich_norm)
-    saved.add({"norm after the MLP, input", hidden, 2, Cut::Sequence});
+    saved.add({"norm after the MLP, input", hidden, 2, TensorSplit::Sequence});
   return saved;
 }
 
@@ -132,16 +144,17 @@ double tensor_bytes_per_token(const SavedTensor& tensor,
   const double tp = as_double(layout.tp);
   double cut = 1;
   switch (tensor.cut) {
-    case Cut::Sequence:
+    case TensorSplit::Sequence:
       cut = layout.sequence_parallel == SequenceParallel::On ? tp : 1;
       break;
-    case Cut::Tensor:
+    case TensorSplit::Tensor:
       cut = tp;
       break;
-    case Cut::Routed:  // Each device routes 1/tp of the tokens and gathers those of expert_tp.
+    case TensorSplit::Routed:  // Each device routes 1/tp of the tokens and gathers those of
+                               // expert_tp.
       cut = tp / (as_double(layout.expert_tp) * shape.expert_imbalance);
       break;
-    case Cut::Expert:
+    case TensorSplit::Expert:
       cut = tp / shape.expert_imbalance;
       break;
   }
@@ -157,7 +170,7 @@ double SavedTensors::bytes_per_token(const Layout& layout,
     const SavedTensor& tensor = tensors_[i];
     if ((dropped >> i & 1) != 0)
       continue;
-    if (recompute == Recompute::Selective && tensor.part == Part::AttentionCore)
+    if (recompute == Recompute::Selective && tensor.part == TensorPart::AttentionCore)
       continue;
     sum += tensor_bytes_per_token(tensor, layout, shape);
   }

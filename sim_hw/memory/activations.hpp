@@ -24,7 +24,7 @@
 namespace temper::sim_hw {
 
 /// How a layout splits a saved tensor.
-enum class Cut {
+enum class TensorSplit {
   Sequence,  ///< Whole on every tensor-parallel device unless sequence parallelism splits it.
   Tensor,    ///< Split by tensor parallelism.
   Routed,    ///< Whole rows of the tokens routed to this device.
@@ -32,10 +32,10 @@ enum class Cut {
 };
 
 /// Whether selective recompute drops a tensor and recomputes it.
-enum class Part { Kept, AttentionCore };
+enum class TensorPart { Kept, AttentionCore };
 
 /// The operator that recomputes a tensor from tensors that are kept or recomputed before it.
-enum class Remake {
+enum class RecomputeOperator {
   Never,        ///< Chains of recomputation start here, or recomputing needs a collective.
   Elementwise,  ///< One kernel.
   Projection,   ///< A matrix product.
@@ -47,9 +47,9 @@ struct SavedTensor {
   std::string_view name;
   double width = 0;  ///< Elements per token; for routed tensors, per token before routing.
   double bytes = 2;  ///< Per element.
-  Cut cut = Cut::Tensor;
-  Part part = Part::Kept;
-  Remake remake = Remake::Never;
+  TensorSplit cut = TensorSplit::Tensor;
+  TensorPart part = TensorPart::Kept;
+  RecomputeOperator recompute_operator = RecomputeOperator::Never;
   double inner = 0;  ///< Inner size of the matrix product, or the number of tensors that an
                      ///< elementwise kernel reads.
 };

@@ -16,22 +16,22 @@ std::int64_t first_layer(std::int64_t layers, std::int64_t stages, std::int64_t 
 }
 
 /// Bytes that a stage on each side have in common.
-struct Common {
+struct SharedBytes {
   double dense = 0;
   double experts = 0;
 };
 
-Common common_layers(const WeightVolume& weights,
-                     const ShardLayout& from,
-                     std::int64_t from_stage,
-                     const ShardLayout& to,
-                     std::int64_t to_stage) {
+SharedBytes common_layers(const WeightVolume& weights,
+                          const ShardLayout& from,
+                          std::int64_t from_stage,
+                          const ShardLayout& to,
+                          std::int64_t to_stage) {
   const auto layers = static_cast<std::int64_t>(weights.layers.size());
   const std::int64_t begin =
       std::max(first_layer(layers, from.pp, from_stage), first_layer(layers, to.pp, to_stage));
   const std::int64_t end = std::min(first_layer(layers, from.pp, from_stage + 1),
                                     first_layer(layers, to.pp, to_stage + 1));
-  Common out;
+  SharedBytes out;
   for (std::int64_t l = begin; l < end; ++l) {
     out.dense += weights.layers[static_cast<std::size_t>(l)];
     out.experts += weights.experts[static_cast<std::size_t>(l)];
@@ -44,7 +44,7 @@ Common common_layers(const WeightVolume& weights,
 }
 
 /// The split of a kind of tensor among the devices of a stage: device i holds interval i mod parts.
-struct Cut {
+struct StageSplit {
   std::int64_t parts = 1;
   std::int64_t stage_devices = 1;
   std::int64_t first_device = 0;  ///< Of the stage.
@@ -69,7 +69,7 @@ class Mover {
   Mover(const Fabric& fabric, ReshardTraffic& out) : fabric_(fabric), out_(out) {}
 
   /// Adds the transfer of everything that the devices of a stage need of `bytes`, with both splits.
-  void move(const Cut& from, const Cut& to, double bytes, FanOut replicas) {
+  void move(const StageSplit& from, const StageSplit& to, double bytes, FanOut replicas) {
     if (bytes <= 0)
       return;
     for (std::int64_t i = 0; i < to.stage_devices; ++i) {
@@ -182,7 +182,7 @@ ReshardTraffic reshard_traffic(const Fabric& fabric,
   Mover mover(fabric, out);
   for (std::int64_t a = 0; a < from.pp; ++a) {
     for (std::int64_t b = 0; b < to.pp; ++b) {
-      const Common bytes = common_layers(weights, from, a, to, b);
+      const SharedBytes bytes = common_layers(weights, from, a, to, b);
       const std::int64_t first_a = from.first_device + a * from.stage_devices();
       const std::int64_t first_b = to.first_device + b * to.stage_devices();
       mover.move({from.tp, from.stage_devices(), first_a},

@@ -14,27 +14,27 @@ namespace {
 double seconds_of(const StepInputs& in, const SavedTensor& tensor) {
   const double elements = in.tokens() * tensor_bytes_per_token(tensor, in.layout, in.shape) /
                           tensor.bytes;  // On this device.
-  switch (tensor.remake) {
-    case Remake::Elementwise:
+  switch (tensor.recompute_operator) {
+    case RecomputeOperator::Elementwise:
       return elementwise_seconds(in.device, 1, elements * 2 * (tensor.inner + 1));
-    case Remake::Projection: {
-      const bool rows_cut = tensor.cut == Cut::Sequence;
+    case RecomputeOperator::Projection: {
+      const bool rows_cut = tensor.cut == TensorSplit::Sequence;
       return gemm_seconds(in.device,
                           Heat::Sustained,
                           in.tokens() / (rows_cut ? in.sequence_cut() : 1),
                           tensor.width / (rows_cut ? 1 : in.tp()),
                           tensor.inner);
     }
-    case Remake::Experts:
+    case RecomputeOperator::Experts:
       return gemm_latency(in.device, tensor.inner) +
              2 * elements * tensor.inner * in.device.grouped_cost;
-    case Remake::Attention:
+    case RecomputeOperator::Attention:
       return attention_prefill_seconds(in.device,
                                        attention_shape(in),
                                        as_double(in.shape.micro_batch),
                                        as_double(in.shape.seq)) /
              as_double(in.layout.cp);
-    case Remake::Never:
+    case RecomputeOperator::Never:
       break;
   }
   return 0;
@@ -81,7 +81,7 @@ std::optional<Candidate> best_candidate(const StepInputs& in, const MemoryLimits
         Candidate next{in.shape, saved_bytes(in, kind, bit), 0};
         TensorFates& fates = fates_of(next.shape, kind);
         if (((fates.recomputed | fates.swapped) & bit) != 0 ||
-            (!swap && saved.all()[i].remake == Remake::Never))
+            (!swap && saved.all()[i].recompute_operator == RecomputeOperator::Never))
           continue;
         (swap ? fates.swapped : fates.recomputed) |= bit;
         const StepInputs changed{in.model, in.device, in.fabric, in.layout, next.shape};
@@ -98,7 +98,7 @@ std::optional<Candidate> best_candidate(const StepInputs& in, const MemoryLimits
 
 }  // namespace
 
-double remake_seconds(const StepInputs& in, LayerKind kind, std::uint32_t which) {
+double recompute_seconds(const StepInputs& in, LayerKind kind, std::uint32_t which) {
   double sum = 0;
   for_each(in, kind, which, [&](const SavedTensor& tensor) { sum += seconds_of(in, tensor); });
   return sum;

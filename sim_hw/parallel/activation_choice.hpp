@@ -21,7 +21,7 @@
 namespace temper::sim_hw {
 
 /// Seconds to recompute the tensors in the bit set `which`.
-double remake_seconds(const StepInputs& in, LayerKind kind, std::uint32_t which);
+double recompute_seconds(const StepInputs& in, LayerKind kind, std::uint32_t which);
 /// Bytes on one device of the tensors in the bit set `which`.
 double saved_bytes(const StepInputs& in, LayerKind kind, std::uint32_t which);
 

@@ -28,14 +28,14 @@ std::vector<double> pack_documents(const DocumentShape& documents,
   return costs;
 }
 
-SampleOrder as_they_come(std::size_t samples) {
+SampleOrder original_order(std::size_t samples) {
   SampleOrder order(samples);
   std::iota(order.begin(), order.end(), std::size_t{0});
   return order;
 }
 
-SampleOrder rearranged(const std::vector<double>& costs, const SampleReplicas& shape) {
-  SampleOrder falling = as_they_come(costs.size());
+SampleOrder balanced_order(const std::vector<double>& costs, const SampleReplicas& shape) {
+  SampleOrder falling = original_order(costs.size());
   std::ranges::stable_sort(falling,
                            [&](std::size_t a, std::size_t b) { return costs[a] > costs[b]; });
   const auto replicas = static_cast<std::size_t>(shape.replicas);

@@ -38,8 +38,8 @@ struct SampleReplicas {
 /// Sample at each place: replica by replica, each replica's samples in order.
 using SampleOrder = std::vector<std::size_t>;
 
-SampleOrder as_they_come(std::size_t samples);
-SampleOrder rearranged(const std::vector<double>& costs, const SampleReplicas& shape);
+SampleOrder original_order(std::size_t samples);
+SampleOrder balanced_order(const std::vector<double>& costs, const SampleReplicas& shape);
 /// 1 + the wait defined above. Requires: costs in tokens^2.
 double attention_imbalance(const std::vector<double>& costs,
                            const SampleOrder& order,

@@ -62,7 +62,7 @@ std::vector<ExpertLoads> generate_loads(const LoadTraceShape& shape, Random& ran
   return trace;
 }
 
-ExpertPlacement in_order(std::int64_t experts, const ExpertGroup& group) {
+ExpertPlacement original_placement(std::int64_t experts, const ExpertGroup& group) {
   ExpertPlacement placement(static_cast<std::size_t>(experts));
   const std::int64_t each = experts / group.devices;
   for (std::int64_t e = 0; e < experts; ++e)
@@ -108,7 +108,8 @@ double imbalance_of(const ExpertLoads& loads,
 MigrationOutcome migrate(const std::vector<ExpertLoads>& trace,
                          const ExpertGroup& group,
                          const MigrationRule& rule) {
-  const ExpertPlacement start = in_order(static_cast<std::int64_t>(trace.front().size()), group);
+  const ExpertPlacement start =
+      original_placement(static_cast<std::int64_t>(trace.front().size()), group);
   ExpertPlacement placement = start;
   ExpertLoads predicted;
   MigrationOutcome out{0, 0, 0, 0};
@@ -125,7 +126,7 @@ MigrationOutcome migrate(const std::vector<ExpertLoads>& trace,
         out.seconds += cost;
       }
     }
-    out.in_order += imbalance_of(loads, start, group);
+    out.without_migration += imbalance_of(loads, start, group);
     out.imbalance += imbalance_of(loads, placement, group);
     if (predicted.empty())
       predicted = loads;
@@ -133,7 +134,7 @@ MigrationOutcome migrate(const std::vector<ExpertLoads>& trace,
       predicted[e] = rule.memory * predicted[e] + (1 - rule.memory) * loads[e];
   }
   const auto steps = static_cast<double>(trace.size());
-  out.in_order /= steps;
+  out.without_migration /= steps;
   out.imbalance /= steps;
   out.seconds /= steps;
   return out;

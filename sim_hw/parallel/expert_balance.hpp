@@ -40,7 +40,7 @@ struct ExpertGroup {
 using ExpertPlacement = std::vector<std::int64_t>;  ///< Device of each expert.
 
 /// Experts in their original order, the same number on each device.
-ExpertPlacement in_order(std::int64_t experts, const ExpertGroup& group);
+ExpertPlacement original_placement(std::int64_t experts, const ExpertGroup& group);
 ExpertPlacement place_greedily(const ExpertLoads& predicted, const ExpertGroup& group);
 /// Load of the busiest device over the mean.
 double imbalance_of(const ExpertLoads& loads,
@@ -56,8 +56,8 @@ struct MigrationRule {
   double horizon = 10;  ///< Steps that a placement is expected to last.
 };
 struct MigrationOutcome {
-  double in_order = 1;   ///< Mean imbalance without migration.
-  double imbalance = 1;  ///< Mean imbalance with migration.
+  double without_migration = 1;  ///< Mean imbalance without migration.
+  double imbalance = 1;          ///< Mean imbalance with migration.
   std::int64_t migrations = 0;
   double seconds = 0;  ///< Migration time per step.
 };

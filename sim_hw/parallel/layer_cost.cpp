@@ -24,7 +24,7 @@ struct Matmul {
   }
 };
 
-struct BothWays {
+struct PassSeconds {
   double forward = 0;
   double backward = 0;
 
@@ -68,12 +68,12 @@ Matmul mlp(const StepInputs& in, double ffn) {
 /// softmax reads 2 and writes 2, the second product reads 2; dropout reads 2, writes 2 and a mask.
 /// Backward: the second product reads 2 and writes 2, softmax reads 4 and writes 2, the first
 /// product reads 2 for each of its gradients; dropout reads 2 and the mask and writes 2.
-BothWays score_bytes(double dropout) {
+PassSeconds score_bytes(double dropout) {
   const double extra = dropout > 0 ? 5 : 0;
   return {8 + extra, 14 + extra};
 }
 
-BothWays attention(const StepInputs& in) {
+PassSeconds attention(const StepInputs& in) {
   const double cp = as_double(in.layout.cp);
   const double batch = as_double(in.shape.micro_batch);
   const double seq = as_double(in.shape.seq);
@@ -84,7 +84,7 @@ BothWays attention(const StepInputs& in) {
   }
   const double scores = batch * a.heads * seq * seq / cp;  // The whole square.
   const double products = scores * 2 * (a.key_dim + a.value_dim) * in.device.sustained_cost;
-  const BothWays bytes = score_bytes(in.shape.dropout);
+  const PassSeconds bytes = score_bytes(in.shape.dropout);
   const double kernels = in.shape.dropout > 0 ? 4 : 3;
   return {products + elementwise_seconds(in.device, kernels, scores * bytes.forward),
           2 * products + elementwise_seconds(in.device, kernels + 2, scores * bytes.backward)};
@@ -95,7 +95,7 @@ BothWays attention(const StepInputs& in) {
 /// of 1; backward it reads 3 and writes 2. Rotary embedding reads and writes queries and keys in
 /// both passes. GELU reads 2 and writes 2; backward it reads 4 and writes 2. SwiGLU reads 4 and
 /// writes 2; backward 6 and 4.
-BothWays elementwise(const StepInputs& in, double ffn) {
+PassSeconds elementwise(const StepInputs& in, double ffn) {
   const ModelSpec& model = in.model;
   const double rows = in.tokens() / in.sequence_cut();
   const double norms = model.sandwich_norm ? 4 : 2;
@@ -124,7 +124,7 @@ double routed_copies(const StepInputs& in) {
          in.shape.expert_imbalance;
 }
 
-BothWays routed_experts(const StepInputs& in) {
+PassSeconds routed_experts(const StepInputs& in) {
   const MixtureOfExperts& moe = *in.model.moe;
   const double local = as_double(moe.experts) / as_double(in.layout.ep);
   const double copies = routed_copies(in);
@@ -141,10 +141,10 @@ double excess(double communication, double compute) {
 }
 
 /// GEMMs of the attention block and the MLP, each with a region split by tensor parallelism.
-BothWays tensor_wait(const StepInputs& in,
-                     double weight_gradients,
-                     double input_gradients,
-                     const TensorExchange& e) {
+PassSeconds tensor_wait(const StepInputs& in,
+                        double weight_gradients,
+                        double input_gradients,
+                        const TensorExchange& e) {
   if (in.layout.tp == 1)
     return {};
   if (in.layout.sequence_parallel == SequenceParallel::Off) {
@@ -157,7 +157,7 @@ BothWays tensor_wait(const StepInputs& in,
           gather + excess(gather, input_gradients) + excess(scatter, weight_gradients)};
 }
 
-BothWays expert_wait(const StepInputs& in) {
+PassSeconds expert_wait(const StepInputs& in) {
   const ExpertExchange e = expert_exchange(in);
   double once = e.seconds;
   if (in.layout.expert_tp > 1) {
@@ -168,7 +168,7 @@ BothWays expert_wait(const StepInputs& in) {
 }
 
 /// Ring exchange of keys and values (forward), and of them with their gradients (backward).
-BothWays context_wait(const StepInputs& in, const BothWays& attention) {
+PassSeconds context_wait(const StepInputs& in, const PassSeconds& attention) {
   const std::int64_t cp = in.layout.cp;
   if (cp == 1)
     return {};
@@ -181,7 +181,7 @@ BothWays context_wait(const StepInputs& in, const BothWays& attention) {
 /// Compute of a layer, with the exposed part of its tensor and context parallelism.
 struct LayerParts {
   Matmul matmul;
-  BothWays core, vector, routed, tensor, context;
+  PassSeconds core, vector, routed, tensor, context;
 
   double forward() const { return matmul.forward + core.forward + vector.forward + routed.forward; }
   double backward() const {
@@ -212,16 +212,16 @@ LayerParts layer_parts(const StepInputs& in, LayerKind kind) {
 }
 
 /// Exposed part of dispatch and combine.
-struct ExpertShow {
-  BothWays pass;
+struct ExpertExposure {
+  PassSeconds pass;
   double recompute = 0;
-  BothWays hidden;  ///< By the schedule.
+  PassSeconds hidden;  ///< By the schedule.
 };
 
-ExpertShow expert_show(const StepInputs& in, const LayerParts& parts) {
+ExpertExposure expert_show(const StepInputs& in, const LayerParts& parts) {
   const bool full = in.shape.recompute == Recompute::Full;
-  const BothWays raw = expert_wait(in);
-  ExpertShow show;
+  const PassSeconds raw = expert_wait(in);
+  ExpertExposure show;
   show.pass = raw;
   if (in.shape.mechanisms.schedule != PipelineSchedule::OneForwardOneBackward) {
     // Each overlaps the compute of the other direction, which includes recomputation.
@@ -253,7 +253,7 @@ void add_recompute(const StepInputs& in, const LayerParts& parts, LayerKind kind
   const ActivationPlan& plan = in.shape.activations;
   const TensorFates& fates = kind == LayerKind::Experts ? plan.experts : plan.dense;
   if (fates.recomputed != 0)
-    time.recompute += remake_seconds(in, kind, fates.recomputed);
+    time.recompute += recompute_seconds(in, kind, fates.recomputed);
   if (fates.swapped != 0) {
     const double bytes = saved_bytes(in, kind, fates.swapped);
     time.swap = excess(bytes * in.fabric.from_device, parts.forward()) +
@@ -349,10 +349,10 @@ LayerCost layer_cost(const StepInputs& in, LayerKind kind) {
   const double again = in.shape.recompute == Recompute::Full ? 1 : 0;
   time.data_wait =
       (in.shape.attention_imbalance - 1) * (parts.core.total() + again * parts.core.forward);
-  BothWays routed;  // Experts and the exposed part of their exchange.
+  PassSeconds routed;  // Experts and the exposed part of their exchange.
   double way_forward = 0;
   if (kind == LayerKind::Experts) {
-    const ExpertShow show = expert_show(in, parts);
+    const ExpertExposure show = expert_show(in, parts);
     const LoadSum loads = load_sum(in);
     const double summed = all_reduce_seconds(in.fabric, loads.group, loads.bytes);
     time.expert_parallel = show.pass.total() + show.recompute + summed;

@@ -55,7 +55,7 @@ double transfer_seconds(const StepInputs& in) {
 using Stage = LayerCost;
 
 /// Costs that the stages share, computed once.
-struct Parts {
+struct SharedCosts {
   LayerCost dense;
   LayerCost experts;
   StageTime head;
@@ -64,8 +64,8 @@ struct Parts {
   double accumulation = 0;  ///< Seconds per parameter and micro-batch.
 };
 
-Parts make_parts(const StepInputs& in) {
-  Parts parts;
+SharedCosts make_parts(const StepInputs& in) {
+  SharedCosts parts;
   if (in.model.dense_layers() > 0)
     parts.dense = layer_cost(in, LayerKind::Dense);
   if (in.model.moe)
@@ -80,7 +80,7 @@ Parts make_parts(const StepInputs& in) {
   return parts;
 }
 
-Stage stage_time(const StepInputs& in, const Parts& parts, std::int64_t stage) {
+Stage stage_time(const StepInputs& in, const SharedCosts& parts, std::int64_t stage) {
   const double layers = as_double(stage_layers(in.model, in.layout, stage));
   const double dense = as_double(dense_stage_layers(in.model, in.layout, stage));
   const StageModules modules = stage_modules(in.model, in.layout, stage);
@@ -99,7 +99,7 @@ Stage stage_time(const StepInputs& in, const Parts& parts, std::int64_t stage) {
 
 /// Sum of a micro-batch's time over all stages.
 double sum_of_stages(const StepInputs& in,
-                     const Parts& parts,
+                     const SharedCosts& parts,
                      const Stage& first,
                      const Stage& last) {
   if (in.layout.pp == 1)
@@ -129,20 +129,20 @@ double sum_of_stages(const StepInputs& in,
   return sum + as_double(in.layout.pp - 2) * first.time.pipeline_transfer;
 }
 
-struct Slowest {
+struct SlowestDevice {
   Stage work;
   std::int64_t where = 0;
 };
 
 /// The slowest device: stage 0 embeds, the last stage has modules, the stages between have the most
 /// layers. With DualPipe a device does half the work of its stage and half of the mirrored one.
-Slowest slowest_device(const StepInputs& in,
-                       const Parts& parts,
-                       const Stage& first,
-                       const Stage& last) {
+SlowestDevice slowest_device(const StepInputs& in,
+                             const SharedCosts& parts,
+                             const Stage& first,
+                             const Stage& last) {
   const Layout& layout = in.layout;
   const bool mirrored = weight_copies(in.shape) > 1;
-  Slowest slowest{first, 0};
+  SlowestDevice slowest{first, 0};
   const auto consider = [&](const Stage& other, std::int64_t stage) {
     if (other.time.total() > slowest.work.time.total())
       slowest = {other, stage};
@@ -169,12 +169,15 @@ Slowest slowest_device(const StepInputs& in,
 }
 
 /// Fill and drain of the pipeline under a schedule.
-struct Fill {
+struct PipelineFill {
   double bubble = 0;
   double alone = 0;  ///< Micro-batches of a device whose passes overlap no other pass.
 };
 
-Fill fill_of(const StepInputs& in, const Parts& parts, const Stage& slowest, double all_stages) {
+PipelineFill fill_of(const StepInputs& in,
+                     const SharedCosts& parts,
+                     const Stage& slowest,
+                     double all_stages) {
   const double pp = as_double(in.layout.pp);
   const double vpp = as_double(in.layout.vpp);
   const double micro_batches = as_double(in.shape.micro_batches(in.layout));
@@ -199,7 +202,7 @@ Fill fill_of(const StepInputs& in, const Parts& parts, const Stage& slowest, dou
 }
 
 /// Compute that hides data parallelism: passes of one micro-batch of a stage.
-struct Beside {
+struct OverlapWindow {
   double forward = 0;
   double backward = 0;
   double layers = 1;  ///< Layers of the stage; one layer's share is always exposed.
@@ -207,7 +210,10 @@ struct Beside {
 
 /// Reduces the gradients of `parameters` (of one device, unsharded) and gathers the weights among
 /// the replicas. Compute hides all of it except the excess and the last layer's share.
-double exposed_sync(const StepInputs& in, Group group, double parameters, const Beside& beside) {
+double exposed_sync(const StepInputs& in,
+                    Group group,
+                    double parameters,
+                    const OverlapWindow& beside) {
   if (group.ranks <= 1)
     return 0;
   const double ranks = as_double(group.ranks);
@@ -226,9 +232,9 @@ double data_parallel_seconds(const StepInputs& in,
                              const Stage& stage,
                              const StageParameters& weights) {
   const Layout& layout = in.layout;
-  const Beside beside{stage.forward,
-                      stage.time.total() - stage.forward,
-                      std::max(1.0, as_double(stage_layers(in.model, layout, 0)))};
+  const OverlapWindow beside{stage.forward,
+                             stage.time.total() - stage.forward,
+                             std::max(1.0, as_double(stage_layers(in.model, layout, 0)))};
   const std::int64_t copies = weight_copies(in.shape);
   const Group dense{copies * layout.dp * layout.cp, layout.tp};
   const Group experts{copies * layout.expert_dp(), layout.ep * layout.expert_tp};
@@ -290,14 +296,14 @@ TrainTime train_iteration_time(const ModelSpec& model,
   if (shape.mechanisms.operators == OperatorKernels::Plain)
     plain = plain_kernels(device);
   const StepInputs in{model, plain ? *plain : device, fabric, layout, shape};
-  const Parts parts = make_parts(in);
+  const SharedCosts parts = make_parts(in);
   const Stage first = stage_time(in, parts, 0);
   const Stage last = layout.pp == 1 ? first : stage_time(in, parts, layout.pp - 1);
-  const Slowest slowest = slowest_device(in, parts, first, last);
+  const SlowestDevice slowest = slowest_device(in, parts, first, last);
   const double micro_batches = as_double(shape.micro_batches(layout));
   TrainTime time;
   time.all_stages = sum_of_stages(in, parts, first, last);
-  const Fill fill = fill_of(in, parts, slowest.work, time.all_stages);
+  const PipelineFill fill = fill_of(in, parts, slowest.work, time.all_stages);
   time.bubble = fill.bubble;
   time.stage.add(slowest.work.time, micro_batches);
   time.stage.expert_parallel += fill.alone * slowest.work.hidden;

@@ -31,7 +31,7 @@ std::string solution(const TrainPlan& plan) {
 /// A change that makes the request solvable, as text; empty if none was found.
 std::string working_change(const TrainProblem& problem, const TrainPlanRequest& request) {
   for (const std::string& key : request.given) {
-    if (const auto plan = solve(problem, freed(problem, request, key)))
+    if (const auto plan = solve(problem, without_key(problem, request, key)))
       return fmt::format("without {}: {}", key, solution(*plan));
   }
   TrainProblem larger = problem;
@@ -40,7 +40,7 @@ std::string working_change(const TrainProblem& problem, const TrainPlanRequest& 
     TrainPlanRequest on_more = request;
     for (const std::string_view key : {"tp", "pp", "ep", "cp", "dp"}) {
       if (std::ranges::find(request.given, key) == request.given.end())
-        on_more = freed(larger, on_more, key);
+        on_more = without_key(larger, on_more, key);
     }
     if (const auto plan = solve(larger, on_more))
       return fmt::format(

@@ -63,7 +63,7 @@ bool same_cut(const Layout& a, const Layout& b) {
   return cut(a) == cut(b);
 }
 
-bool simpler(const TrainPlan& a, const TrainPlan& b) {
+bool is_simpler(const TrainPlan& a, const TrainPlan& b) {
   const auto order = [](const TrainPlan& p) {
     const TrainScenario& s = p.scenario;
     const Layout& l = s.layout;

@@ -62,6 +62,6 @@ double plan_mfu(const TrainProblem& problem, const TrainPlan& plan);
 bool same_cut(const Layout& a, const Layout& b);
 /// Order of equally fast plans, so that a search is deterministic: fewer devices, then smaller
 /// splits.
-bool simpler(const TrainPlan& a, const TrainPlan& b);
+bool is_simpler(const TrainPlan& a, const TrainPlan& b);
 
 }  // namespace temper::sim_hw

@@ -200,9 +200,9 @@ Result<TrainPlanRequest> train_plan_request(const Params& params,
   return request;
 }
 
-TrainPlanRequest freed(const TrainProblem& problem,
-                       const TrainPlanRequest& request,
-                       std::string_view key) {
+TrainPlanRequest without_key(const TrainProblem& problem,
+                             const TrainPlanRequest& request,
+                             std::string_view key) {
   TrainPlanRequest out = request;
   copy_key(full_space(problem, request.shape), out.space, key);
   std::erase(out.given, key);

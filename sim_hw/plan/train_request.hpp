@@ -37,9 +37,9 @@ Result<TrainPlanRequest> train_plan_request(const Params& params,
                                             TrainProblem& problem);
 
 /// The request with one narrowed key free again.
-TrainPlanRequest freed(const TrainProblem& problem,
-                       const TrainPlanRequest& request,
-                       std::string_view key);
+TrainPlanRequest without_key(const TrainProblem& problem,
+                             const TrainPlanRequest& request,
+                             std::string_view key);
 
 /// The best plan of the request with the keys of `text` ("tp8,pp16,vpp2") at these values and the
 /// other keys as in the request. If none fits the memory: the best of those within 2 % of the

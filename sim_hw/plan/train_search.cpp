@@ -15,11 +15,11 @@ namespace temper::sim_hw {
 namespace {
 
 bool faster(const TrainPlan& a, const TrainPlan& b) {
-  return a.total() != b.total() ? a.total() < b.total() : simpler(a, b);
+  return a.total() != b.total() ? a.total() < b.total() : is_simpler(a, b);
 }
 
 /// A split of a layer and its cost: everything that a node needs besides pp and dp.
-struct Cut {
+struct LayerSplit {
   TrainScenario scenario;  ///< pp, vpp and dp are 1.
   double layers = 0;       ///< Seconds of all layers, one micro-batch.
   double dense = 0;        ///< Parameters of all layers on one device, without routed experts.
@@ -31,7 +31,7 @@ class TrainSearcher {
   TrainSearcher(const TrainProblem& problem,
                 const TrainSpace& space,
                 const TrainShape& shape,
-                const SearchWishes& wishes)
+                const TrainSearchOptions& wishes)
       : problem_(problem), space_(space), shape_(shape), wishes_(wishes) {}
 
   TrainSearch run();
@@ -40,21 +40,21 @@ class TrainSearcher {
   template <class Use>
   void each_layout(const TrainSpace& space, const Use& use) const;
   template <class Use>
-  void each_pipeline(const TrainSpace& space, const Cut& cut, const Use& use) const;
+  void each_pipeline(const TrainSpace& space, const LayerSplit& cut, const Use& use) const;
   template <class Use>
   void each_node(const TrainSpace& space, const Use& use) const;
   template <class Use>
   void each_scenario(const TrainScenario& node, const Use& use) const;
 
   std::vector<std::int64_t> expert_tps(const TrainSpace& space, std::int64_t tp) const;
-  Cut make_cut(const Layout& layout, const TrainShape& shape) const;
-  double least_states(const Cut& cut, const Layout& layout) const;
-  double least_time(const Cut& cut, const TrainScenario& node) const;
+  LayerSplit make_cut(const Layout& layout, const TrainShape& shape) const;
+  double least_states(const LayerSplit& cut, const Layout& layout) const;
+  double least_time(const LayerSplit& cut, const TrainScenario& node) const;
   PlacedLedger least_memory(TrainScenario node) const;
 
-  void try_node(const Cut& cut, const TrainScenario& node);
+  void try_node(const LayerSplit& cut, const TrainScenario& node);
   void try_scenario(const TrainScenario& scenario, double bound);
-  void approach(const Cut& cut, const TrainScenario& node);
+  void approach(const LayerSplit& cut, const TrainScenario& node);
   void choose_activations_of_the_fastest();
   std::vector<TrainPlan> overfull() const;
 
@@ -72,7 +72,7 @@ class TrainSearcher {
   const TrainProblem& problem_;
   const TrainSpace& space_;
   const TrainShape& shape_;
-  const SearchWishes& wishes_;
+  const TrainSearchOptions& wishes_;
   TrainSearch out_;
 };
 
@@ -82,14 +82,17 @@ TrainSearch TrainSearcher::run() {
   TrainSpace coarse = space_;
   for (auto* values : {&coarse.cp, &coarse.micro_batch})
     values->resize(std::min(values->size(), kFew));
-  const auto attempt = [this](const Cut& cut, const TrainScenario& node) { try_node(cut, node); };
+  const auto attempt = [this](const LayerSplit& cut, const TrainScenario& node) {
+    try_node(cut, node);
+  };
   each_node(coarse, attempt);
   out_.counts = {};
   each_node(space_, attempt);
   if (space_.activations.back() == Activations::Chosen)
     choose_activations_of_the_fastest();
   if (out_.best.empty()) {
-    each_node(space_, [this](const Cut& cut, const TrainScenario& node) { approach(cut, node); });
+    each_node(space_,
+              [this](const LayerSplit& cut, const TrainScenario& node) { approach(cut, node); });
   }
   std::erase_if(out_.front, [this](const TrainPlan& p) { return p.total() > slowest_of_front(); });
   return std::move(out_);
@@ -142,7 +145,9 @@ void TrainSearcher::each_layout(const TrainSpace& space, const Use& use) const {
 
 /// A split with each pp and dp that its devices, experts and batch allow.
 template <class Use>
-void TrainSearcher::each_pipeline(const TrainSpace& space, const Cut& cut, const Use& use) const {
+void TrainSearcher::each_pipeline(const TrainSpace& space,
+                                  const LayerSplit& cut,
+                                  const Use& use) const {
   TrainScenario node = cut.scenario;
   Layout& layout = node.layout;
   for (const std::int64_t pp : space.pp) {
@@ -201,12 +206,12 @@ void TrainSearcher::each_scenario(const TrainScenario& node, const Use& use) con
   }
 }
 
-Cut TrainSearcher::make_cut(const Layout& layout, const TrainShape& shape) const {
+LayerSplit TrainSearcher::make_cut(const Layout& layout, const TrainShape& shape) const {
   const ModelSpec& model = problem_.model;
   const Device device = device_under(shape.mechanisms, problem_.device);
   const StepInputs in{model, device, problem_.fabric, layout, shape};
   const LayerParameters weights = layer_parameters(model, layout);
-  Cut cut;
+  LayerSplit cut;
   cut.scenario = {layout, shape, TrainerState::Active};
   const double modules = as_double(model.mtp_layers);
   const double routed = model.moe ? as_double(model.moe_layers()) + modules : 0;
@@ -223,7 +228,7 @@ Cut TrainSearcher::make_cut(const Layout& layout, const TrainShape& shape) const
 
 /// State bytes of the mean stage, with everything shardable sharded and everything movable moved to
 /// the host.
-double TrainSearcher::least_states(const Cut& cut, const Layout& layout) const {
+double TrainSearcher::least_states(const LayerSplit& cut, const Layout& layout) const {
   const StateBytes& bytes = shape_.states;
   const Zero zero = space_.zero.back();
   const bool parked = space_.state.back() != TrainerState::Active;
@@ -239,7 +244,7 @@ double TrainSearcher::least_states(const Cut& cut, const Layout& layout) const {
 
 /// m t + (p - 1) t / v with the mean stage's t: a lower bound for every distribution of the layers.
 /// t excludes communication that a schedule hides.
-double TrainSearcher::least_time(const Cut& cut, const TrainScenario& node) const {
+double TrainSearcher::least_time(const LayerSplit& cut, const TrainScenario& node) const {
   const double stages = as_double(node.layout.pp);
   const double mean = cut.layers / stages;
   const std::int64_t layers = stage_layers(problem_.model, node.layout, 0);
@@ -276,7 +281,7 @@ bool TrainSearcher::wanted(double memory, double time) const {
          });
 }
 
-void TrainSearcher::try_node(const Cut& cut, const TrainScenario& node) {
+void TrainSearcher::try_node(const LayerSplit& cut, const TrainScenario& node) {
   ++out_.counts.nodes;
   if (least_states(cut, node.layout) + kFrameworkReserve > problem_.device_memory) {
     ++out_.counts.unfit;
@@ -317,7 +322,7 @@ void TrainSearcher::try_scenario(const TrainScenario& scenario, double bound) {
 /// best.
 std::vector<TrainPlan> TrainSearcher::overfull() const {
   std::vector<TrainPlan> out;
-  each_node(space_, [&](const Cut& cut, const TrainScenario& node) {
+  each_node(space_, [&](const LayerSplit& cut, const TrainScenario& node) {
     if (node.shape.recompute != Recompute::None ||
         least_states(cut, node.layout) + kFrameworkReserve > problem_.device_memory ||
         least_time(cut, node) > slowest_of_best())
@@ -362,7 +367,7 @@ void TrainSearcher::choose_activations_of_the_fastest() {
 }
 
 /// If nothing fits: the nearest plan.
-void TrainSearcher::approach(const Cut& cut, const TrainScenario& node) {
+void TrainSearcher::approach(const LayerSplit& cut, const TrainScenario& node) {
   const double known =
       out_.nearest ? fullness(out_.nearest->memory) : std::numeric_limits<double>::infinity();
   const double states = least_states(cut, node.layout) + kFrameworkReserve;
@@ -397,7 +402,7 @@ void TrainSearcher::keep_on_front(const TrainPlan& plan) {
     const double a_bytes = a.memory.device.total();
     const double b_bytes = b.memory.device.total();
     if (a_bytes == b_bytes && a.total() == b.total())
-      return !simpler(b, a);
+      return !is_simpler(b, a);
     return a_bytes <= b_bytes && a.total() <= b.total();
   };
   if (std::ranges::any_of(front, [&](const TrainPlan& other) { return covers(other, plan); }))
@@ -413,7 +418,7 @@ void TrainSearcher::keep_on_front(const TrainPlan& plan) {
 TrainSearch search_train(const TrainProblem& problem,
                          const TrainSpace& space,
                          const TrainShape& shape,
-                         const SearchWishes& wishes) {
+                         const TrainSearchOptions& wishes) {
   return TrainSearcher(problem, space, shape, wishes).run();
 }
 

@@ -47,7 +47,7 @@ struct TrainSearch {
   SearchCounts counts;
 };
 
-struct SearchWishes {
+struct TrainSearchOptions {
   std::size_t count = 3;
   double front_slowdown = 2;
 };
@@ -56,6 +56,6 @@ struct SearchWishes {
 TrainSearch search_train(const TrainProblem& problem,
                          const TrainSpace& space,
                          const TrainShape& shape,
-                         const SearchWishes& wishes);
+                         const TrainSearchOptions& wishes);
 
 }  // namespace temper::sim_hw

@@ -162,9 +162,9 @@ Result<Cost> cost_of_p2p(const CostContext& context, const Request& r) {
   return out;
 }
 
-enum class Way { Dispatch, Combine };
+enum class ExpertExchangeKind { Dispatch, Combine };
 
-Result<Cost> cost_of_experts(const CostContext& context, const Request& r, Way way) {
+Result<Cost> cost_of_experts(const CostContext& context, const Request& r, ExpertExchangeKind way) {
   TEMPER_TRY(const Fabric fabric, fabric_of(context, r));
   TEMPER_TRY(const Group group, group_of(context, r, "ep"));
   MoeTraffic traffic;
@@ -183,8 +183,8 @@ Result<Cost> cost_of_experts(const CostContext& context, const Request& r, Way w
   if (route == ExpertRoute::AllGather)
     time = moe_all_gather_seconds(fabric, group, traffic);
   else
-    time = way == Way::Dispatch ? moe_dispatch_seconds(fabric, group, traffic, how)
-                                : moe_combine_seconds(fabric, group, traffic, how);
+    time = way == ExpertExchangeKind::Dispatch ? moe_dispatch_seconds(fabric, group, traffic, how)
+                                               : moe_combine_seconds(fabric, group, traffic, how);
   const double bytes = traffic.tokens_per_rank * traffic.top_k * traffic.bytes_per_token;
   Cost out = one_time(time,
                       r.kind,
@@ -199,11 +199,11 @@ Result<Cost> cost_of_experts(const CostContext& context, const Request& r, Way w
 }
 
 Result<Cost> cost_of_dispatch(const CostContext& c, const Request& r) {
-  return cost_of_experts(c, r, Way::Dispatch);
+  return cost_of_experts(c, r, ExpertExchangeKind::Dispatch);
 }
 
 Result<Cost> cost_of_combine(const CostContext& c, const Request& r) {
-  return cost_of_experts(c, r, Way::Combine);
+  return cost_of_experts(c, r, ExpertExchangeKind::Combine);
 }
 
 Result<Cost> cost_of_host_copy(const CostContext& context, const Request& r) {

@@ -17,15 +17,15 @@ namespace temper::sim_hw {
 namespace {
 
 /// Inputs of every step.
-struct Subject {
+struct StepSubject {
   const HardwareSpec* hardware = nullptr;
   const ModelSpec* spec = nullptr;
   Device device;
   StepModel model;
 };
 
-Result<Subject> subject(const CostContext& context, const Request& r) {
-  Subject s;
+Result<StepSubject> subject(const CostContext& context, const Request& r) {
+  StepSubject s;
   TEMPER_TRY(s.hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const std::string name, r.params.text("model"));
   TEMPER_TRY(s.spec, context.catalog.model(name));
@@ -121,7 +121,7 @@ Result<Cost> cost_of_decode(const CostContext& context, const Request& r) {
       return cost_of_parallel_decode(context, r);
   }
   TEMPER_TRY_STATUS(one_card(r));
-  TEMPER_TRY(const Subject s, subject(context, r));
+  TEMPER_TRY(const StepSubject s, subject(context, r));
   DecodeShape shape;
   TEMPER_TRY(shape.batch, at_least_one(r.params, "batch"));
   TEMPER_TRY(shape.context, at_least_one(r.params, "context"));
@@ -138,7 +138,10 @@ Result<Cost> cost_of_decode(const CostContext& context, const Request& r) {
   return out;
 }
 
-Status check_pass(const Request& r, const Subject& s, const PassShape& shape, KeepsCache cached) {
+Status check_pass(const Request& r,
+                  const StepSubject& s,
+                  const PassShape& shape,
+                  CacheRetention cached) {
   TEMPER_TRY(const Overflow overflow, overflow_of(r.params));
   if (overflow == Overflow::Report)
     return {};
@@ -147,9 +150,9 @@ Status check_pass(const Request& r, const Subject& s, const PassShape& shape, Ke
 
 Result<Cost> cost_of_prefill(const CostContext& context, const Request& r) {
   TEMPER_TRY_STATUS(one_card(r));
-  TEMPER_TRY(const Subject s, subject(context, r));
+  TEMPER_TRY(const StepSubject s, subject(context, r));
   TEMPER_TRY(const PassShape shape, pass_shape(r.params));
-  TEMPER_TRY_STATUS(check_pass(r, s, shape, KeepsCache::Yes));
+  TEMPER_TRY_STATUS(check_pass(r, s, shape, CacheRetention::Kept));
   ListSink list;
   visit_prefill(s.device, s.model, shape, list);
   Cost out;
@@ -160,9 +163,9 @@ Result<Cost> cost_of_prefill(const CostContext& context, const Request& r) {
 
 Result<Cost> cost_of_logprobs(const CostContext& context, const Request& r) {
   TEMPER_TRY_STATUS(one_card(r));
-  TEMPER_TRY(const Subject s, subject(context, r));
+  TEMPER_TRY(const StepSubject s, subject(context, r));
   TEMPER_TRY(const PassShape shape, pass_shape(r.params));
-  TEMPER_TRY_STATUS(check_pass(r, s, shape, KeepsCache::No));
+  TEMPER_TRY_STATUS(check_pass(r, s, shape, CacheRetention::Dropped));
   ListSink list;
   visit_trunk(s.device, s.model, shape, Pass::Forward, list);
   visit_logprob_head(s.device, s.model, shape.batch * shape.seq, Pass::Forward, list);
@@ -236,7 +239,7 @@ Status check_train_memory(const ModelSpec& model,
 
 Result<Cost> cost_of_train(const CostContext& context, const Request& r) {
   TEMPER_TRY_STATUS(one_card(r));
-  TEMPER_TRY(const Subject s, subject(context, r));
+  TEMPER_TRY(const StepSubject s, subject(context, r));
   TEMPER_TRY(const PassShape shape, pass_shape(r.params));
   TEMPER_TRY(const Recompute recompute, recompute_of(r.params));
   TEMPER_TRY_STATUS(check_training_options(r.params));
@@ -265,7 +268,7 @@ Result<Cost> cost_of_train(const CostContext& context, const Request& r) {
 }
 
 Result<Cost> cost_of_weight_copy(const CostContext& context, const Request& r) {
-  TEMPER_TRY(const Subject s, subject(context, r));
+  TEMPER_TRY(const StepSubject s, subject(context, r));
   Cost out;
   const double seconds = weight_copy_seconds(s.device, s.model);
   out.metrics.push_back(

@@ -77,11 +77,11 @@ Status check_pass_memory(const ModelSpec& model,
                          const HardwareSpec& hardware,
                          double batch,
                          double seq,
-                         KeepsCache cached) {
+                         CacheRetention cached) {
   const auto capacity = static_cast<double>(hardware.die.memory.count());
   const auto ledger_for = [&](double sequences) {
     InferenceShape shape;
-    shape.cached_tokens = cached == KeepsCache::Yes ? sequences * seq : 0;
+    shape.cached_tokens = cached == CacheRetention::Kept ? sequences * seq : 0;
     shape.batch_tokens = sequences * seq;
     shape.logit_rows = sequences;
     return inference_ledger(model, {}, shape);

@@ -16,13 +16,13 @@ Status check_decode_memory(const ModelSpec& model,
                            double batch,
                            double context);
 
-/// The same for a forward pass over `batch` x `seq` tokens on one device. Yes: its keys and values
-/// stay in the cache (prefill); No: they do not (log-probs).
-enum class KeepsCache { No, Yes };
+/// The same for a forward pass over `batch` x `seq` tokens on one device. Kept: keys and values
+/// stay in the cache (prefill); Dropped: they do not (log-probs).
+enum class CacheRetention { Dropped, Kept };
 Status check_pass_memory(const ModelSpec& model,
                          const HardwareSpec& hardware,
                          double batch,
                          double seq,
-                         KeepsCache cached);
+                         CacheRetention cached);
 
 }  // namespace temper::sim_hw

@@ -14,7 +14,7 @@ namespace temper::sim_hw {
 namespace {
 
 /// Rows of these kinds in the shipped files, in the order of the file names.
-Result<std::vector<Row>> measured_rows(Catalog& catalog, std::span<const MeasuredAs> kinds) {
+Result<std::vector<Row>> measured_rows(Catalog& catalog, std::span<const KindMetric> kinds) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
   const std::filesystem::path folder = catalog.configs() / "validation";
@@ -29,7 +29,7 @@ Result<std::vector<Row>> measured_rows(Catalog& catalog, std::span<const Measure
   for (const std::filesystem::path& file : files) {
     TEMPER_TRY(MeasurementFile each, read_any(file, catalog));
     for (Row& row : each.rows) {
-      if (std::ranges::any_of(kinds, [&](const MeasuredAs& k) {
+      if (std::ranges::any_of(kinds, [&](const KindMetric& k) {
             return k.kind == row.kind && k.metric == row.metric;
           }))
         rows.push_back(std::move(row));
@@ -66,11 +66,11 @@ Spreads spreads_of(Catalog& catalog, std::span<const Row> rows) {
 
 /// Error spread stated by the fits of the hardware; their rows may be in a user's file.
 std::optional<ErrorSpread> spread_of_fits(const HardwareSpec& hardware,
-                                          std::span<const MeasuredAs> kinds) {
+                                          std::span<const KindMetric> kinds) {
   ErrorSpread out;
   out.hardware = hardware.name;
   for (const FitRecord& fit : hardware.fits) {
-    const auto named = std::ranges::find_if(kinds, [&](const MeasuredAs& k) {
+    const auto named = std::ranges::find_if(kinds, [&](const KindMetric& k) {
       return fit.source.ends_with(fmt::format(", {}", k.kind)) ||
              fit.source.starts_with(fmt::format("{}, rows", k.kind));
     });
@@ -93,8 +93,9 @@ bool put_defaults_in(const Catalog& catalog,
                      const HardwareSpec& hardware,
                      std::span<const Row> rows,
                      Spreads& spreads) {
-  std::vector<Unmeasured> unmeasured = unmeasured_constants(hardware);
-  std::erase_if(unmeasured, [](const Unmeasured& u) { return u.behind == Behind::TakenOver; });
+  std::vector<UnmeasuredConstant> unmeasured = unmeasured_constants(hardware);
+  std::erase_if(unmeasured,
+                [](const UnmeasuredConstant& u) { return u.origin == ConstantOrigin::TakenOver; });
   if (unmeasured.empty())
     return false;
   Catalog changed(catalog.configs());
@@ -103,8 +104,8 @@ bool put_defaults_in(const Catalog& catalog,
     if (!spec)
       continue;
     HardwareSpec with = **spec;
-    for (const Unmeasured& constant : unmeasured)
-      take_constant(with, hardware, constant.name);
+    for (const UnmeasuredConstant& constant : unmeasured)
+      copy_constant(with, hardware, constant.name);
     changed.put(std::move(with));
   }
   spreads = spreads_of(changed, rows);
@@ -125,7 +126,7 @@ std::string ErrorSpread::text() const {
 
 Result<ErrorSpread> error_spread(Catalog& catalog,
                                  const HardwareSpec& hardware,
-                                 std::span<const MeasuredAs> kinds) {
+                                 std::span<const KindMetric> kinds) {
   TEMPER_TRY(const std::vector<Row> rows, measured_rows(catalog, kinds));
   Spreads spreads = spreads_of(catalog, rows);
   if (spreads.empty())
@@ -134,11 +135,11 @@ Result<ErrorSpread> error_spread(Catalog& catalog,
     return here->second;
   if (auto own = spread_of_fits(hardware, kinds))
     return *std::move(own);
-  const bool put_in = put_defaults_in(catalog, hardware, rows, spreads);
+  const bool substituted = put_defaults_in(catalog, hardware, rows, spreads);
   ErrorSpread worst =
       std::ranges::max_element(spreads, {}, [](const auto& s) { return s.second.max; })->second;
   worst.elsewhere = true;
-  worst.put_in = put_in;
+  worst.substituted = substituted;
   return worst;
 }
 

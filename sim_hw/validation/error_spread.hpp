@@ -19,13 +19,13 @@ struct ErrorSpread {
   double max = 0;
   bool elsewhere = false;  ///< No row was measured on the requested hardware.
   /// Its default and unsourced constants replaced the measured ones of that hardware.
-  bool put_in = false;
+  bool substituted = false;
 
   /// "3.3 % at most (1.5 % mean) over 12 rows of train_step time on nvidia-h200"
   std::string text() const;
 };
 
-struct MeasuredAs {
+struct KindMetric {
   std::string_view kind;
   std::string_view metric;
 };
@@ -36,6 +36,6 @@ struct MeasuredAs {
 /// be read; no row is of these kinds.
 Result<ErrorSpread> error_spread(Catalog& catalog,
                                  const HardwareSpec& hardware,
-                                 std::span<const MeasuredAs> kinds);
+                                 std::span<const KindMetric> kinds);
 
 }  // namespace temper::sim_hw

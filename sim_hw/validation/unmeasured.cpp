@@ -34,7 +34,7 @@ bool is_ideal(const CollectiveOperation& c) {
 }
 
 /// Whether a comma-separated list of constants contains this name or its whole group.
-bool lists(std::string_view list, std::string_view group, const std::string& name) {
+bool list_contains(std::string_view list, std::string_view group, const std::string& name) {
   while (!list.empty()) {
     const std::size_t end = list.find(", ");
     const std::string_view each = list.substr(0, end);
@@ -46,29 +46,30 @@ bool lists(std::string_view list, std::string_view group, const std::string& nam
 }
 
 /// None: measured on this hardware.
-std::optional<Behind> behind(const HardwareSpec& hardware,
-                             std::string_view group,
-                             const std::string& name,
-                             bool is_default) {
+std::optional<ConstantOrigin> origin_of(const HardwareSpec& hardware,
+                                        std::string_view group,
+                                        const std::string& name,
+                                        bool is_default) {
   bool recorded = false;
   for (const FitRecord& fit : hardware.fits) {
-    if (!lists(fit.constants, group, name))
+    if (!list_contains(fit.constants, group, name))
       continue;
     if (fit.rows > 0 && !fit.source.starts_with("taken over"))
       return std::nullopt;
     recorded = true;
   }
   if (recorded)
-    return Behind::TakenOver;
-  return is_default ? Behind::Default : Behind::Given;
+    return ConstantOrigin::TakenOver;
+  return is_default ? ConstantOrigin::Default : ConstantOrigin::Given;
 }
 
 std::string in_group(std::string_view group, std::string_view name) {
   return fmt::format("{}.{}", group, name);
 }
 
-bool has(const std::vector<Unmeasured>& list, std::string_view name) {
-  return std::ranges::any_of(list, [&](const Unmeasured& each) { return each.name == name; });
+bool has(const std::vector<UnmeasuredConstant>& list, std::string_view name) {
+  return std::ranges::any_of(list,
+                             [&](const UnmeasuredConstant& each) { return each.name == name; });
 }
 
 double* operator_of(OperatorConstants& constants, std::string_view name) {
@@ -88,13 +89,15 @@ CollectiveOperation* operation_of(CollectiveConstants& constants, std::string_vi
 }
 
 /// Names of constants with this origin; whole groups as "operators.*".
-std::string names_of(std::span<const Unmeasured> all, Behind behind) {
+std::string constant_names(std::span<const UnmeasuredConstant> all, ConstantOrigin origin) {
   std::string out;
   for (const std::string_view group : {kOperators, kCollectives}) {
-    const auto of_group = [&](const Unmeasured& each) { return each.name.starts_with(group); };
+    const auto of_group = [&](const UnmeasuredConstant& each) {
+      return each.name.starts_with(group);
+    };
     std::vector<std::string> names;
-    for (const Unmeasured& each : all) {
-      if (each.behind == behind && of_group(each))
+    for (const UnmeasuredConstant& each : all) {
+      if (each.origin == origin && of_group(each))
         names.push_back(each.name);
     }
     OperatorConstants operators;
@@ -111,9 +114,9 @@ std::string names_of(std::span<const Unmeasured> all, Behind behind) {
 }
 
 /// Repeats a request with changed constants.
-class Asker {
+class RequestRepeater {
  public:
-  Asker(const CostContext& context, const Request& request, const HardwareSpec& hardware)
+  RequestRepeater(const CostContext& context, const Request& request, const HardwareSpec& hardware)
       : catalog_(context.catalog.configs()),
         folder_(context.folder),
         request_(request),
@@ -124,7 +127,7 @@ class Asker {
   const HardwareSpec& hardware() const { return hardware_; }
 
   /// Value of the first metric; none if the changed request has no answer.
-  std::optional<double> ask(HardwareSpec changed) {
+  std::optional<double> answer_with(HardwareSpec changed) {
     changed.name = request_.hardware;
     changed.aliases.clear();
     catalog_.put(std::move(changed));
@@ -142,7 +145,7 @@ class Asker {
 };
 
 /// The hardware with this constant reduced by 1 %, to test whether the answer depends on it.
-HardwareSpec nudged(const HardwareSpec& hardware, std::string_view name) {
+HardwareSpec perturbed(const HardwareSpec& hardware, std::string_view name) {
   HardwareSpec out = hardware;
   if (double* const value = operator_of(out.constants.operators, name))
     *value *= 0.99;
@@ -152,10 +155,10 @@ HardwareSpec nudged(const HardwareSpec& hardware, std::string_view name) {
 }
 
 /// Shipped hardware with its unmeasured constants.
-using Measured = std::vector<std::pair<HardwareSpec, std::vector<Unmeasured>>>;
+using MeasuredHardware = std::vector<std::pair<HardwareSpec, std::vector<UnmeasuredConstant>>>;
 
-Measured measured_hardware(Catalog& catalog, const std::string& but) {
-  Measured out;
+MeasuredHardware measured_hardware(Catalog& catalog, const std::string& but) {
+  MeasuredHardware out;
   for (const std::string& name : catalog.hardware_names()) {
     const auto spec = catalog.hardware(name);
     if (spec && (*spec)->name != but)
@@ -164,25 +167,25 @@ Measured measured_hardware(Catalog& catalog, const std::string& but) {
   return out;
 }
 
-std::optional<Doubt> doubt_of(Asker& asker,
-                              const Measured& others,
-                              const Unmeasured& constant,
-                              double answer) {
+std::optional<ConstantEffect> effect_of(RequestRepeater& repeater,
+                                        const MeasuredHardware& others,
+                                        const UnmeasuredConstant& constant,
+                                        double answer) {
   const auto differs = [&](std::optional<double> value) {
     return value && std::abs(*value - answer) > 1e-9 * std::abs(answer);
   };
-  if (!differs(asker.ask(nudged(asker.hardware(), constant.name))))
+  if (!differs(repeater.answer_with(perturbed(repeater.hardware(), constant.name))))
     return std::nullopt;
-  Doubt out{constant.name, constant.behind, std::nullopt, {}, {}, answer, answer};
-  HardwareSpec own = asker.hardware();
+  ConstantEffect out{constant.name, constant.origin, std::nullopt, {}, {}, answer, answer};
+  HardwareSpec own = repeater.hardware();
   if (const double* const used = operator_of(own.constants.operators, constant.name))
     out.used = *used;
   for (const auto& [other, unmeasured] : others) {
     if (has(unmeasured, constant.name))
       continue;
-    HardwareSpec changed = asker.hardware();
-    take_constant(changed, other, constant.name);
-    const std::optional<double> value = asker.ask(changed);
+    HardwareSpec changed = repeater.hardware();
+    copy_constant(changed, other, constant.name);
+    const std::optional<double> value = repeater.answer_with(changed);
     if (!value)
       continue;
     out.least = std::min(out.least, *value);
@@ -197,8 +200,8 @@ std::optional<Doubt> doubt_of(Asker& asker,
 
 }  // namespace
 
-std::vector<Unmeasured> unmeasured_constants(const HardwareSpec& hardware) {
-  std::vector<Unmeasured> out;
+std::vector<UnmeasuredConstant> unmeasured_constants(const HardwareSpec& hardware) {
+  std::vector<UnmeasuredConstant> out;
   OperatorConstants operators = hardware.constants.operators;
   OperatorConstants defaults;
   const std::vector<NamedConstant> before = constants_of(defaults);
@@ -207,19 +210,19 @@ std::vector<Unmeasured> unmeasured_constants(const HardwareSpec& hardware) {
     if (std::ranges::find(kCountedConstants, now[i].name) != kCountedConstants.end())
       continue;
     const std::string name = in_group(kOperators, now[i].name);
-    if (const auto what = behind(hardware, kOperators, name, *now[i].value == *before[i].value))
+    if (const auto what = origin_of(hardware, kOperators, name, *now[i].value == *before[i].value))
       out.push_back({name, *what});
   }
   CollectiveConstants collectives = hardware.constants.collectives;
   for (const auto& [operation, value] : operations_of(collectives)) {
     const std::string name = in_group(kCollectives, operation);
-    if (const auto what = behind(hardware, kCollectives, name, is_ideal(*value)))
+    if (const auto what = origin_of(hardware, kCollectives, name, is_ideal(*value)))
       out.push_back({name, *what});
   }
   return out;
 }
 
-void take_constant(HardwareSpec& to, const HardwareSpec& from, std::string_view name) {
+void copy_constant(HardwareSpec& to, const HardwareSpec& from, std::string_view name) {
   HardwareSpec source = from;
   if (double* const value = operator_of(to.constants.operators, name))
     *value = *operator_of(source.constants.operators, name);
@@ -227,15 +230,15 @@ void take_constant(HardwareSpec& to, const HardwareSpec& from, std::string_view 
     *operation = *operation_of(source.constants.collectives, name);
 }
 
-std::string names_of(std::span<const Unmeasured> constants) {
+std::string constant_names(std::span<const UnmeasuredConstant> constants) {
   std::string out;
-  const auto add = [&](std::string_view what, Behind behind) {
-    if (const std::string names = names_of(constants, behind); !names.empty())
+  const auto add = [&](std::string_view what, ConstantOrigin origin) {
+    if (const std::string names = constant_names(constants, origin); !names.empty())
       out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", what, names);
   };
-  add("defaults", Behind::Default);
-  add("given without a source", Behind::Given);
-  add("taken over or estimated", Behind::TakenOver);
+  add("defaults", ConstantOrigin::Default);
+  add("given without a source", ConstantOrigin::Given);
+  add("taken over or estimated", ConstantOrigin::TakenOver);
   return out;
 }
 
@@ -243,7 +246,7 @@ std::string UnmeasuredNote::text() const {
   return fmt::format(
       "{}predictions were off by {}\n  {} constant{} not measured on {}; names: temper cost "
       "hardware={} --explain\n",
-      spread.put_in ? "with these constants in place of measured ones, " : "",
+      spread.substituted ? "with these constants in place of measured ones, " : "",
       spread.text(),
       constants.size(),
       constants.size() == 1 ? "" : "s",
@@ -253,7 +256,7 @@ std::string UnmeasuredNote::text() const {
 
 Result<std::optional<UnmeasuredNote>> unmeasured_note(Catalog& catalog,
                                                       const HardwareSpec& hardware,
-                                                      std::span<const MeasuredAs> kinds) {
+                                                      std::span<const KindMetric> kinds) {
   const std::vector<std::string> shipped = catalog.hardware_names();
   const bool by_name = std::ranges::find(shipped, hardware.name) != shipped.end();
   UnmeasuredNote note{
@@ -264,8 +267,8 @@ Result<std::optional<UnmeasuredNote>> unmeasured_note(Catalog& catalog,
   return std::optional<UnmeasuredNote>(std::move(note));
 }
 
-std::string note_of_runs(const HardwareSpec& hardware) {
-  static constexpr std::array<MeasuredAs, 6> kRuns{{{"train_iteration", "time"},
+std::string simulated_run_note(const HardwareSpec& hardware) {
+  static constexpr std::array<KindMetric, 6> kRuns{{{"train_iteration", "time"},
                                                     {"train_step", "time"},
                                                     {"logprob_pass", "time"},
                                                     {"decode_step", "time"},
@@ -278,7 +281,7 @@ std::string note_of_runs(const HardwareSpec& hardware) {
   return *note ? (*note)->text() : "";
 }
 
-std::string note_of_runs(std::span<const HardwareSpec* const> hardware) {
+std::string simulated_run_note(std::span<const HardwareSpec* const> hardware) {
   std::string out;
   for (std::size_t i = 0; i < hardware.size(); ++i) {
     const auto before = hardware.first(i);
@@ -286,44 +289,47 @@ std::string note_of_runs(std::span<const HardwareSpec* const> hardware) {
             before, hardware[i]->name, [](const HardwareSpec* h) -> const auto& {
               return h->name;
             }) == before.end())
-      out += note_of_runs(*hardware[i]);
+      out += simulated_run_note(*hardware[i]);
   }
   return out;
 }
 
-std::string note_of_runs(std::string_view hardware) {
+std::string simulated_run_note(std::string_view hardware) {
   Catalog catalog = Catalog::shipped();
   const auto spec = catalog.hardware(hardware);
-  return spec ? note_of_runs(**spec) : spec.error().context + "\n";
+  return spec ? simulated_run_note(**spec) : spec.error().context + "\n";
 }
 
-Doubts doubts_of(const CostContext& context, const Request& request, const Cost& cost) {
-  Doubts out;
+UnmeasuredConstants analyze_unmeasured(const CostContext& context,
+                                       const Request& request,
+                                       const Cost& cost) {
+  UnmeasuredConstants out;
   const auto hardware = context.catalog.hardware(request.hardware);
   if (!hardware || cost.metrics.empty())
     return out;
   out.hardware = (*hardware)->name;
   const double answer = cost.metrics.front().value;
-  Asker asker(context, request, **hardware);
-  const Measured others = measured_hardware(context.catalog, out.hardware);
-  for (const Unmeasured& constant : unmeasured_constants(**hardware)) {
-    if (auto doubt = doubt_of(asker, others, constant, answer))
-      out.constants.push_back(*std::move(doubt));
+  RequestRepeater repeater(context, request, **hardware);
+  const MeasuredHardware others = measured_hardware(context.catalog, out.hardware);
+  for (const UnmeasuredConstant& constant : unmeasured_constants(**hardware)) {
+    if (auto effect = effect_of(repeater, others, constant, answer))
+      out.constants.push_back(*std::move(effect));
   }
-  std::ranges::stable_sort(
-      out.constants, std::ranges::greater(), [](const Doubt& d) { return d.most - d.least; });
+  std::ranges::stable_sort(out.constants, std::ranges::greater(), [](const ConstantEffect& d) {
+    return d.most - d.least;
+  });
   for (const auto& [other, unmeasured] : others) {
     HardwareSpec changed = **hardware;
     bool any = false;
-    for (const Doubt& doubt : out.constants) {
-      if (has(unmeasured, doubt.name))
+    for (const ConstantEffect& effect : out.constants) {
+      if (has(unmeasured, effect.name))
         continue;
-      take_constant(changed, other, doubt.name);
+      copy_constant(changed, other, effect.name);
       any = true;
     }
     if (!any)
       continue;
-    if (const auto value = asker.ask(std::move(changed)))
+    if (const auto value = repeater.answer_with(std::move(changed)))
       out.together.emplace_back(other.name, *value);
   }
   return out;

@@ -16,29 +16,29 @@
 
 namespace temper::sim_hw {
 
-enum class Behind {
+enum class ConstantOrigin {
   Default,    ///< No record; the value is the default.
   Given,      ///< The description sets a value, but no record names its source.
   TakenOver,  ///< A record names its source, which is not a measurement on this hardware.
 };
 
-struct Unmeasured {
+struct UnmeasuredConstant {
   std::string name;  ///< "operators.matmul_boost", "collectives.all_gather"
-  Behind behind = Behind::Default;
+  ConstantOrigin origin = ConstantOrigin::Default;
 };
 
 /// In declaration order.
-std::vector<Unmeasured> unmeasured_constants(const HardwareSpec& hardware);
+std::vector<UnmeasuredConstant> unmeasured_constants(const HardwareSpec& hardware);
 
 /// Copies the constant `name` from `from` to `to`.
-void take_constant(HardwareSpec& to, const HardwareSpec& from, std::string_view name);
+void copy_constant(HardwareSpec& to, const HardwareSpec& from, std::string_view name);
 
 /// For answers that are too large to recompute: the possible error of answers of these kinds. None
 /// if every constant was measured on the hardware.
 struct UnmeasuredNote {
   std::string hardware;
   std::string source;  ///< Name for a command line; FILE: a user's file.
-  std::vector<Unmeasured> constants;
+  std::vector<UnmeasuredConstant> constants;
   ErrorSpread spread;
 
   /// The error first, then the number of constants and the command that names them. One or more
@@ -46,31 +46,31 @@ struct UnmeasuredNote {
   std::string text() const;
 };
 /// "defaults: operators.*; taken over from other hardware: collectives.p2p"
-std::string names_of(std::span<const Unmeasured> constants);
+std::string constant_names(std::span<const UnmeasuredConstant> constants);
 Result<std::optional<UnmeasuredNote>> unmeasured_note(Catalog& catalog,
                                                       const HardwareSpec& hardware,
-                                                      std::span<const MeasuredAs> kinds);
+                                                      std::span<const KindMetric> kinds);
 
 /// For a simulated run on this hardware, with all of its roles. Empty if every constant was
 /// measured there.
-std::string note_of_runs(const HardwareSpec& hardware);
+std::string simulated_run_note(const HardwareSpec& hardware);
 /// For several; each hardware name once.
-std::string note_of_runs(std::span<const HardwareSpec* const> hardware);
+std::string simulated_run_note(std::span<const HardwareSpec* const> hardware);
 /// By name or path; returns the error text if there is no such hardware.
-std::string note_of_runs(std::string_view hardware);
+std::string simulated_run_note(std::string_view hardware);
 
 /// One unmeasured constant: its range on other hardware, and the range of the answer with these
 /// values.
-struct Doubt {
+struct ConstantEffect {
   std::string name;
-  Behind behind = Behind::Default;
+  ConstantOrigin origin = ConstantOrigin::Default;
   std::optional<double> used;       ///< None for a collective, which has several numbers.
   std::optional<double> low, high;  ///< Over hardware that measured it; none: no hardware did.
   double least = 0;  ///< Smallest value of the answer's first metric with any of these values.
   double most = 0;
 };
 template <class V>
-void describe(V& v, Doubt& d) {
+void describe(V& v, ConstantEffect& d) {
   v.field(1, "name", d.name);
   v.field(2, "used", d.used);
   v.field(3, "low", d.low);
@@ -80,13 +80,15 @@ void describe(V& v, Doubt& d) {
 }
 
 /// Unmeasured constants that an answer depends on.
-struct Doubts {
+struct UnmeasuredConstants {
   std::string hardware;
-  std::vector<Doubt> constants;  ///< Widest range of the answer first.
+  std::vector<ConstantEffect> constants;  ///< Widest range of the answer first.
   /// Hardware that measured some of them, and the answer with all of these taken from it.
   std::vector<std::pair<std::string, double>> together;
 };
 /// Analyzes the first metric of `cost`, the answer to `request`.
-Doubts doubts_of(const CostContext& context, const Request& request, const Cost& cost);
+UnmeasuredConstants analyze_unmeasured(const CostContext& context,
+                                       const Request& request,
+                                       const Cost& cost);
 
 }  // namespace temper::sim_hw

@@ -133,7 +133,7 @@ std::string sureness_text(const sim_hw::ErrorSpread& spread,
       "other than it may change places.\n",
       spread.elsewhere ? fmt::format("nothing of the kind was measured on {}; elsewhere{} ",
                                      hardware,
-                                     spread.put_in ? ", with its unmeasured constants," : "")
+                                     spread.substituted ? ", with its unmeasured constants," : "")
                        : "",
       spread.text(),
       what,

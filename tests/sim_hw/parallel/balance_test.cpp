@@ -12,12 +12,12 @@ namespace temper::sim_hw {
 namespace {
 
 TEST(ExpertPlacement, InOrderHasAsManyOnEachDevice) {
-  EXPECT_EQ(in_order(8, {4, 2}), (ExpertPlacement{0, 0, 1, 1, 2, 2, 3, 3}));
+  EXPECT_EQ(original_placement(8, {4, 2}), (ExpertPlacement{0, 0, 1, 1, 2, 2, 3, 3}));
 }
 
 TEST(ExpertPlacement, ImbalanceIsTheBusiestDeviceOverTheMean) {
   // Devices have 0.6 and 0.4; the mean is 0.5.
-  EXPECT_DOUBLE_EQ(imbalance_of({0.4, 0.2, 0.3, 0.1}, in_order(4, {2, 1}), {2, 1}), 1.2);
+  EXPECT_DOUBLE_EQ(imbalance_of({0.4, 0.2, 0.3, 0.1}, original_placement(4, {2, 1}), {2, 1}), 1.2);
 }
 
 TEST(ExpertPlacement, GreedyGoesToTheLeastLoadedNodeThenDeviceThatHasRoom) {
@@ -58,7 +58,7 @@ TEST(Migration, HappensOnceWhereLoadsStay) {
   const MigrationOutcome out = migrate(steady(10), {2, 1}, rule);
   EXPECT_EQ(out.migrations, 1);
   // 1.6 in the first step, before there is anything to predict from, then 1.
-  EXPECT_DOUBLE_EQ(out.in_order, 1.6);
+  EXPECT_DOUBLE_EQ(out.without_migration, 1.6);
   EXPECT_DOUBLE_EQ(out.imbalance, (1.6 + 9 * 1.0) / 10);
   EXPECT_DOUBLE_EQ(out.seconds, 0.1 / 10);  // One expert each way, at the same time.
 }
@@ -80,7 +80,7 @@ TEST(Migration, BringsDriftingLoadsNearBalance) {
   rule.balanced_seconds = 5;
   rule.expert_seconds = 0.01;
   const MigrationOutcome out = migrate(trace, {32, 4}, rule);
-  EXPECT_GT(out.in_order, 1.3);
+  EXPECT_GT(out.without_migration, 1.3);
   EXPECT_LT(out.imbalance, 1.2);
 }
 
@@ -89,8 +89,8 @@ TEST(SampleOrder, DealsSamplesOfLikeCostToTheSameMicroBatch) {
   const std::vector<double> costs{9, 1, 1, 9};
   const SampleReplicas shape{2, 2, 1};
   // Slowest 18, mean 10, whole samples 2 x 3^2.
-  EXPECT_DOUBLE_EQ(attention_imbalance(costs, as_they_come(4), shape, 3), 1 + (18.0 - 10) / 18);
-  const SampleOrder order = rearranged(costs, shape);
+  EXPECT_DOUBLE_EQ(attention_imbalance(costs, original_order(4), shape, 3), 1 + (18.0 - 10) / 18);
+  const SampleOrder order = balanced_order(costs, shape);
   EXPECT_EQ(order, (SampleOrder{0, 1, 3, 2}));  // Rows (9, 9) and (1, 1).
   EXPECT_DOUBLE_EQ(attention_imbalance(costs, order, shape, 3), 1);
 }
@@ -99,19 +99,19 @@ TEST(SampleOrder, EvensTheTotalsOfGroupsThatMeetOnceAStep) {
   // Replicas that share no experts: rows 8 7 | 6 5, the dearer of the second to the cheaper.
   const std::vector<double> costs{5, 6, 7, 8};
   const SampleReplicas shape{2, 1, 1};
-  EXPECT_EQ(rearranged(costs, shape), (SampleOrder{3, 0, 2, 1}));
-  EXPECT_DOUBLE_EQ(attention_imbalance(costs, rearranged(costs, shape), shape, 3), 1);
+  EXPECT_EQ(balanced_order(costs, shape), (SampleOrder{3, 0, 2, 1}));
+  EXPECT_DOUBLE_EQ(attention_imbalance(costs, balanced_order(costs, shape), shape, 3), 1);
 }
 
 TEST(SampleOrder, KeepsEverySample) {
   Random random(2, "documents");
   const std::vector<double> costs = pack_documents({1000, 1.2}, 96, 8192, random);
   const SampleReplicas shape{12, 4, 2};
-  SampleOrder order = rearranged(costs, shape);
+  SampleOrder order = balanced_order(costs, shape);
   EXPECT_LT(attention_imbalance(costs, order, shape, 8192),
-            attention_imbalance(costs, as_they_come(96), shape, 8192));
+            attention_imbalance(costs, original_order(96), shape, 8192));
   std::ranges::sort(order);
-  EXPECT_EQ(order, as_they_come(96));
+  EXPECT_EQ(order, original_order(96));
 }
 
 TEST(Documents, FillASample) {

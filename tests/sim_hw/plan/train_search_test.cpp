@@ -232,7 +232,7 @@ TEST(TrainSearch, GivesTheSameAnswerEachTime) {
   const TrainSearch b = world.search();
   ASSERT_EQ(a.front.size(), b.front.size());
   for (std::size_t i = 0; i < a.front.size(); ++i) {
-    EXPECT_FALSE(simpler(a.front[i], b.front[i]) || simpler(b.front[i], a.front[i]));
+    EXPECT_FALSE(is_simpler(a.front[i], b.front[i]) || is_simpler(b.front[i], a.front[i]));
     EXPECT_EQ(a.front[i].total(), b.front[i].total());
   }
 }

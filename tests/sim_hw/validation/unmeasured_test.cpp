@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const Unmeasured* find(const std::vector<Unmeasured>& all, std::string_view name) {
-  const auto found = std::ranges::find(all, name, &Unmeasured::name);
+const UnmeasuredConstant* find(const std::vector<UnmeasuredConstant>& all, std::string_view name) {
+  const auto found = std::ranges::find(all, name, &UnmeasuredConstant::name);
   return found == all.end() ? nullptr : &*found;
 }
 
@@ -61,37 +61,38 @@ class OwnHardware : public testing::Test {
 TEST_F(OwnHardware, WithoutACalibrationEachConstantIsADefaultAndNamed) {
   const auto hardware = catalog_.hardware(file().string());
   ASSERT_TRUE(hardware) << hardware.error().context;
-  const std::vector<Unmeasured> unmeasured = unmeasured_constants(**hardware);
-  const Unmeasured* const decode = find(unmeasured, "operators.attention_decode_efficiency");
+  const std::vector<UnmeasuredConstant> unmeasured = unmeasured_constants(**hardware);
+  const UnmeasuredConstant* const decode =
+      find(unmeasured, "operators.attention_decode_efficiency");
   ASSERT_NE(decode, nullptr);
-  EXPECT_EQ(decode->behind, Behind::Default);
+  EXPECT_EQ(decode->origin, ConstantOrigin::Default);
   EXPECT_EQ(find(unmeasured, "operators.norm_bytes"), nullptr) << "a count, not physics";
-  const std::string note = note_of_runs(**hardware);
+  const std::string note = simulated_run_note(**hardware);
   EXPECT_EQ(note.find("operators."), std::string::npos) << "names are listed only on request";
   EXPECT_NE(note.find(fmt::format("{} constants", unmeasured.size())), std::string::npos) << note;
   EXPECT_LT(note.find(" % at most"), note.find('\n')) << "the error comes first: " << note;
-  EXPECT_NE(names_of(unmeasured).find("defaults: operators.*"), std::string::npos);
+  EXPECT_NE(constant_names(unmeasured).find("defaults: operators.*"), std::string::npos);
 }
 
 TEST_F(OwnHardware, TheRangeOfAnAnswerHoldsWhatAMeasuredCardOfItsKindGives) {
   const Request request = decode(file().string());
   const auto cost = cost_of({catalog_, "."}, request);
   ASSERT_TRUE(cost) << cost.error().context;
-  const Doubts doubts = doubts_of({catalog_, "."}, request, *cost);
-  EXPECT_EQ(doubts.hardware, "mine");
-  ASSERT_FALSE(doubts.constants.empty());
+  const UnmeasuredConstants unmeasured = analyze_unmeasured({catalog_, "."}, request, *cost);
+  EXPECT_EQ(unmeasured.hardware, "mine");
+  ASSERT_FALSE(unmeasured.constants.empty());
   // The widest range comes first, and each holds the answer itself.
   const double answer = cost->metrics.front().value;
-  double before = doubts.constants.front().most - doubts.constants.front().least;
-  for (const Doubt& doubt : doubts.constants) {
-    EXPECT_LE(doubt.least, answer) << doubt.name;
-    EXPECT_GE(doubt.most, answer) << doubt.name;
-    EXPECT_LE(doubt.most - doubt.least, before) << doubt.name;
-    before = doubt.most - doubt.least;
+  double before = unmeasured.constants.front().most - unmeasured.constants.front().least;
+  for (const ConstantEffect& effect : unmeasured.constants) {
+    EXPECT_LE(effect.least, answer) << effect.name;
+    EXPECT_GE(effect.most, answer) << effect.name;
+    EXPECT_LE(effect.most - effect.least, before) << effect.name;
+    before = effect.most - effect.least;
   }
   const auto h200 = std::ranges::find(
-      doubts.together, std::string("nvidia-h200"), &std::pair<std::string, double>::first);
-  ASSERT_NE(h200, doubts.together.end());
+      unmeasured.together, std::string("nvidia-h200"), &std::pair<std::string, double>::first);
+  ASSERT_NE(h200, unmeasured.together.end());
   EXPECT_NE(h200->second, answer);
 }
 
@@ -106,9 +107,9 @@ TEST_F(OwnHardware, OperatorsTakenOverAreNamedAsSuch) {
   take_over("nvidia-h200");
   const auto hardware = catalog_.hardware(file().string());
   ASSERT_TRUE(hardware) << hardware.error().context;
-  const std::vector<Unmeasured> unmeasured = unmeasured_constants(**hardware);
+  const std::vector<UnmeasuredConstant> unmeasured = unmeasured_constants(**hardware);
   ASSERT_NE(find(unmeasured, "operators.matmul_boost"), nullptr);
-  EXPECT_EQ(find(unmeasured, "operators.matmul_boost")->behind, Behind::TakenOver);
+  EXPECT_EQ(find(unmeasured, "operators.matmul_boost")->origin, ConstantOrigin::TakenOver);
   EXPECT_EQ((*hardware)->constants.operators.matmul_boost,
             (*catalog_.hardware("nvidia-h200"))->constants.operators.matmul_boost);
 }
@@ -127,18 +128,19 @@ TEST(Unmeasured, AFitWithRowsOfItsOwnStandsBehindAConstant) {
   spec.name = "h";
   spec.constants.operators.matmul_boost = 0.8;
   const std::size_t all = unmeasured_constants(spec).size();
-  EXPECT_EQ(find(unmeasured_constants(spec), "operators.matmul_boost")->behind, Behind::Given);
+  EXPECT_EQ(find(unmeasured_constants(spec), "operators.matmul_boost")->origin,
+            ConstantOrigin::Given);
   spec.fits = {{"operators.matmul_boost, operators.matmul_latency", "rows A1-A9", 9, 0.1, 0.2},
                {"collectives.p2p", "taken over from g: rows B1", 3, 0, 0}};
-  const std::vector<Unmeasured> unmeasured = unmeasured_constants(spec);
+  const std::vector<UnmeasuredConstant> unmeasured = unmeasured_constants(spec);
   EXPECT_EQ(unmeasured.size(), all - 2);
   EXPECT_EQ(find(unmeasured, "operators.matmul_boost"), nullptr);
-  EXPECT_EQ(find(unmeasured, "collectives.p2p")->behind, Behind::TakenOver);
-  EXPECT_EQ(find(unmeasured, "collectives.all_gather")->behind, Behind::Default);
+  EXPECT_EQ(find(unmeasured, "collectives.p2p")->origin, ConstantOrigin::TakenOver);
+  EXPECT_EQ(find(unmeasured, "collectives.all_gather")->origin, ConstantOrigin::Default);
   spec.fits = {{"operators", "h.csv, gemm", 9, 0.1, 0.2},
                {"collectives", "h.csv, all_gather", 9, 0.1, 0.2}};
   EXPECT_TRUE(unmeasured_constants(spec).empty());
-  EXPECT_EQ(note_of_runs(spec), "");
+  EXPECT_EQ(simulated_run_note(spec), "");
 }
 
 TEST(ErrorSpreadOf, HardwareFittedByItsUserIsThatOfItsFit) {
@@ -147,7 +149,7 @@ TEST(ErrorSpreadOf, HardwareFittedByItsUserIsThatOfItsFit) {
   spec.name = "mine";
   spec.fits = {{"operators", "rows.csv, decode_step", 10, 0.02, 0.05},
                {"operators: the same constants, fitted together", "rows.csv, gemm", 4, 0.2, 0.3}};
-  const MeasuredAs kinds[] = {{"decode_step", "time"}};
+  const KindMetric kinds[] = {{"decode_step", "time"}};
   const auto spread = error_spread(catalog, spec, kinds);
   ASSERT_TRUE(spread) << spread.error().context;
   EXPECT_EQ(spread->hardware, "mine");
@@ -162,12 +164,12 @@ TEST(ErrorSpreadOf, HardwareWithDefaultsIsThatOfTheDefaultsElsewhere) {
   spec.name = "mine";
   spec.fits.clear();
   spec.constants.operators = {};
-  const MeasuredAs kinds[] = {{"decode_step", "time"}};
+  const KindMetric kinds[] = {{"decode_step", "time"}};
   const auto own = error_spread(catalog, **catalog.hardware("nvidia-h200"), kinds);
   const auto spread = error_spread(catalog, spec, kinds);
   ASSERT_TRUE(own && spread);
   EXPECT_TRUE(spread->elsewhere);
-  EXPECT_TRUE(spread->put_in);
+  EXPECT_TRUE(spread->substituted);
   EXPECT_GT(spread->max, own->max) << "fitted constants describe their card better than defaults";
 }
 
