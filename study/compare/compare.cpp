@@ -18,23 +18,23 @@ namespace {
 
 constexpr std::size_t kMostRuns = 20000;
 
-/// To so many parts of one; short in print.
+/// Whether `list` contains `value`.
 bool contains(const auto& list, const auto& value) {
   return std::ranges::find(list, value) != std::ranges::end(list);
 }
 
-// --- What cannot be meant
+// --- Validation
 
-/// Keys that options other than --set decide, and which.
+/// Keys that other options set, and the reason.
 std::vector<std::pair<std::string, std::string>> decided(const CompareOptions& options) {
   std::vector<std::pair<std::string, std::string>> out{
-      {"staleness.policy", "--policies and --eta decide"},
-      {"staleness.bound", "--policies and --eta decide"},
-      {"run_dir", "the comparison decides"}};
+      {"staleness.policy", "is set by --policies and --eta"},
+      {"staleness.bound", "is set by --policies and --eta"},
+      {"run_dir", "is set by the comparison"}};
   if (!options.seeds.empty())
-    out.emplace_back("seed", "--seeds decide");
+    out.emplace_back("seed", "is set by --seeds");
   if (options.steps > 0)
-    out.emplace_back("steps", "--steps decides");
+    out.emplace_back("steps", "is set by --steps");
   return out;
 }
 
@@ -44,16 +44,15 @@ Status check_sets(const CompareOptions& options) {
     for (const std::string& key : axis.keys) {
       for (const auto& [other, who] : keys) {
         if (other == key)
-          return invalid_input(
-              fmt::format("--vary {}: {} {}; leave it out", axis.name(), who, key));
+          return invalid_input(fmt::format("--vary {}: {} {}; remove it", axis.name(), key, who));
       }
-      keys.emplace_back(key, "--vary decides");
+      keys.emplace_back(key, "is already set by --vary");
     }
   }
   for (const std::string& set : options.sets) {
     for (const auto& [key, who] : keys) {
       if (set.starts_with(key + "="))
-        return invalid_input(fmt::format("--set {}: {} {}; leave it out", set, who, key));
+        return invalid_input(fmt::format("--set {}: {} {}; remove it", set, key, who));
     }
   }
   return {};
@@ -66,7 +65,7 @@ Status check_etas(const CompareOptions& options) {
     for (const orchestrator::StalenessRuleKind policy : options.policies) {
       if (policy == orchestrator::StalenessRuleKind::Sync || orchestrator::allows_fractions(policy))
         continue;
-      return invalid_input(fmt::format("--eta {}: `{}` needs whole numbers; did you mean {} or {}?",
+      return invalid_input(fmt::format("--eta {}: `{}` takes whole numbers; did you mean {} or {}?",
                                        eta,
                                        name_of(policy),
                                        std::floor(eta),
@@ -76,7 +75,7 @@ Status check_etas(const CompareOptions& options) {
   return {};
 }
 
-/// The first thing that is wrong with --vary alone.
+/// The first error in the --vary options by themselves.
 Status check_vary(const CompareOptions& options, const std::string& text) {
   for (const SweepAxis& axis : options.vary) {
     for (std::size_t place = 0; place < axis.values.size(); ++place) {
@@ -92,7 +91,7 @@ Status check_vary(const CompareOptions& options, const std::string& text) {
       for (std::size_t other = 0; other < place; ++other) {
         if (axis.values[other] == axis.values[place])
           return invalid_input(
-              fmt::format("--vary {}: {} is named twice", axis.name(), axis.text(place)));
+              fmt::format("--vary {}: {} is given twice", axis.name(), axis.text(place)));
       }
     }
   }
@@ -190,7 +189,7 @@ Result<std::vector<orchestrator::StalenessRuleKind>> parse_policies(
   for (const std::string& name : names.empty() ? known : names) {
     TEMPER_TRY(const auto policy, parse_name<orchestrator::StalenessRuleKind>("--policies", name));
     if (contains(out, policy))
-      return invalid_input(fmt::format("--policies: `{}` is named twice", name));
+      return invalid_input(fmt::format("--policies: `{}` is given twice", name));
     out.push_back(policy);
   }
   return out;
@@ -206,11 +205,12 @@ Result<std::vector<CompareJob>> compare_jobs(const CompareOptions& options) {
   TEMPER_TRY_STATUS(check(options, text));
   const auto policies = policies_at(options);
   if (policies.empty())
-    return invalid_input("nothing to compare; name a policy and an eta");
+    return invalid_input("nothing to compare; give at least one of --policies and one --eta");
   TEMPER_TRY(const auto all_variants, combinations(options.vary));
   const std::size_t seeds = std::max<std::size_t>(1, options.seeds.size());
   if (all_variants.size() > kMostRuns / policies.size() / seeds)
-    return invalid_input(fmt::format("more than {} runs", kMostRuns));
+    return invalid_input(fmt::format(
+        "the comparison has more than {} runs; reduce --eta, --seeds or --vary", kMostRuns));
   std::vector<CompareJob> jobs;
   for (const PolicyAt& at : policies) {
     for (const auto& variant : all_variants) {

@@ -1,23 +1,23 @@
-// Staleness policies beside each other (scheduler/policy/): the same run under each of them at each
-// bound, perhaps with several seeds and with other keys of the configuration varied.
+// Compares staleness rules: the same run under each rule at each bound, optionally with several
+// seeds and other varied configuration keys.
 //
-// A cell is a policy, a bound and a value of each varied key; a run is a cell with a seed. Equal
-// seeds mean equal prompt streams, and where lengths are made up (simulated hardware, `policy:
-// synthetic`) equal lengths: the k-th response is equally long in every cell.
+// A cell is a rule, a bound and a value of each varied key; a run is a cell with a seed. Equal
+// seeds mean equal prompt streams. Where lengths are generated (simulated hardware, `policy:
+// synthetic`), they also mean equal lengths: the k-th response has the same length in every cell.
 //
-// Runs on simulated hardware whose policy is only counted are tried in this process, several at
-// once. All others (local hardware, twins) are real runs, one after the other, each in a folder of
-// its own (compare_runs.hpp).
+// Runs on simulated hardware without a trained policy run in this process, several at once. All
+// others (local hardware, simulated hardware that trains a policy) are real runs, one after the
+// other, each in its own folder (compare_runs.hpp).
 //
-// Figures are those of whole runs, since what a policy costs at the ends of a run is its own, and
-// everything that was ever generated is counted:
+// Figures cover whole runs, because a rule also has costs at the ends of a run, and all generated
+// tokens count:
 //   wasted   tokens sampled that no update trained, over all tokens sampled
-//   bias     mean length of trained responses over that of all begun, each as long as it would have
-//            become: below 1, the trainer sees answers that are shorter than those of the policy.
-//            (Over those generated to the end it would look better: a response that was aborted,
-//            as long ones are, is not among them. Their mean is `generated_length`. It is what bias
-//            is over on local hardware with a real policy, where nobody knows the other.)
-// What is learned: study/simulate/learning.hpp.
+//   bias     mean length of trained responses over that of all begun responses, each at the length
+//            that it would have reached; below 1, the trainer sees shorter responses than the
+//            policy generates. Finished responses are no substitute: they exclude the long ones
+//            that were aborted. Their mean is `generated_length`; it is the denominator on local
+//            hardware with a real policy, where the other length is unknown.
+// Learning figures: study/simulate/learning.hpp.
 #pragma once
 
 #include "orchestrator/metrics/run_metrics.hpp"
@@ -32,86 +32,85 @@
 
 namespace temper::study {
 
-/// Makes a real run from its start to its end, in config.run_dir, and says how it ended. Error: it
-/// could not begin. `on_update` is called after each update.
+/// Runs config in config.run_dir from start to end and returns how it ended. Error: it could not
+/// start. `on_update` is called after each update.
 using StartRun = std::function<Result<orchestrator::RunEnd>(
     const orchestrator::PipelineConfig& config,
     const std::function<void(const orchestrator::RunMetrics&)>& on_update)>;
 
 struct CompareOptions {
   std::filesystem::path config;
-  std::vector<std::string> sets;  ///< Without the keys that the comparison decides.
+  std::vector<std::string> sets;  ///< Without the keys that the comparison sets.
   std::vector<orchestrator::StalenessRuleKind> policies;
-  std::vector<double> etas;          ///< `sync` is run once, at 0.
-  std::vector<std::uint64_t> seeds;  ///< Empty: the configuration's own.
+  std::vector<double> etas;          ///< `sync` runs once, at 0.
+  std::vector<std::uint64_t> seeds;  ///< Empty: the configuration's seed.
   std::vector<SweepAxis> vary;
-  std::uint64_t steps = 0;  ///< Updates of each run; 0: as configured.
+  std::uint64_t steps = 0;  ///< Updates per run; 0: as configured.
   double target_reward = 0.9;
-  SimulateOptions simulate;  ///< Of the runs in this process.
+  SimulateOptions simulate;  ///< Options of the runs in this process.
 
   // --- Real runs
-  std::filesystem::path out;  ///< Their folders are in out/runs.
-  /// New: none of the folders may be there. Resume: a whole run of the same configuration is not
-  /// run again, one that did not end well is begun anew.
+  std::filesystem::path out;  ///< Run folders are out/runs/*.
+  /// New: no run folder may exist. Resume: complete runs of the same configuration are kept; others
+  /// are restarted.
   enum class Folders { New, Resume } folders = Folders::New;
   StartRun start_run;
-  /// Lines for people: one per run that ended (`lasting`), others while it goes on.
+  /// Progress lines: Lasting for each finished run, Passing in between.
   enum class Line { Lasting, Passing };
   std::function<void(Line, const std::string&)> on_line;
 };
 
-/// Of a list on the command line; empty: all, in the order of StalenessRuleKind. Errors: a name that is
-/// none, or twice the same.
+/// Parses --policies; empty: all, in the order of StalenessRuleKind. Errors: an unknown name, a duplicate.
 Result<std::vector<orchestrator::StalenessRuleKind>> parse_policies(const std::vector<std::string>& names);
-/// NotRun: the configuration breaks a rule, such as a bound that the policy cannot have.
+/// NotRun: the configuration is invalid, for example a bound that the rule does not allow.
 enum class CompareEnd { Ran, NotRun, Failed };
 
-/// One run. Figures are 0 where there is none, with the reason.
+/// One run. Figures are 0 where there are none; `reason` says why.
 struct CompareRow {
   std::string policy;
   double eta = 0;
-  std::string vary;  ///< "key=value ..."; empty: nothing is varied.
+  std::string vary;  ///< "key=value ..."; empty if nothing is varied.
   std::uint64_t seed = 0;
   CompareEnd end = CompareEnd::Ran;
   std::uint64_t updates = 0;
-  double seconds = 0;  ///< On the run's clock: wall, or virtual.
+  double seconds = 0;  ///< Wall time, or virtual time.
   double trained_per_s = 0, generated_per_s = 0;
   double busy = 0;
-  std::int64_t staleness_max = 0;  ///< s = T - v0, of trained groups.
+  std::int64_t staleness_max = 0;  ///< s = T - v0, over trained groups.
   double staleness_mean = 0;
   std::string staleness;  ///< "s:groups s:groups ..."
-  double wasted = 0;      ///< Share of generated tokens.
+  double wasted = 0;      ///< Share of the generated tokens.
   std::uint64_t groups_trained = 0, groups_evicted = 0;
   double trained_length = 0, generated_length = 0, begun_length = 0, bias = 0;
-  std::optional<double> final_reward;  ///< This and the next two: of policies that learn.
+  std::optional<double> final_reward;  ///< This and the next two: only if a policy is trained.
   std::optional<std::uint64_t> steps_to_target;
   std::optional<double> seconds_to_target;
-  std::string folder;  ///< Of a real run.
-  std::string reason;  ///< Why it did not run, or failed.
+  std::string folder;  ///< Folder of a real run.
+  std::string reason;  ///< Why it did not run, or why it failed.
 };
 
 struct PolicyComparison {
-  /// By eta (`sync` first), then by policy in the order given, by varied keys, by seed.
+  /// Sorted by eta (`sync` first), then by rule in the given order, varied keys and seed.
   std::vector<CompareRow> rows;
-  std::vector<std::vector<RewardPoint>> rewards;  ///< Of each row; empty where nothing learns.
+  std::vector<std::vector<RewardPoint>> rewards;  ///< Per row; empty if nothing is trained.
   double target_reward = 0;
   enum class Time { Wall, Virtual } time = Time::Virtual;
-  enum class End { Whole, Stopped } end = End::Whole;  ///< Stopped: by the user, in a real run.
+  enum class End { Whole, Stopped } end = End::Whole;  ///< Stopped: the user stopped a real run.
 };
 
-/// Errors, before anything is run: the configuration cannot be read; options that cannot be meant;
-/// a folder that holds another run. Where the user stops a real run the rest is not run.
+/// Errors, before any run starts: the configuration cannot be read; contradictory options; a folder
+/// that holds another run. If the user stops a real run, the remaining runs are skipped.
 Result<PolicyComparison> compare(const CompareOptions& options);
 
-/// A configuration of a comparison, and what of its row is known before it has run.
+/// A configuration of a comparison, with the part of its row known before it runs.
 struct CompareJob {
   CompareRow row;
   orchestrator::PipelineConfig config;
 };
-/// In the order of PolicyComparison::rows. Errors: as compare(), but for folders.
+/// In the order of PolicyComparison::rows. Errors: as compare(), except for folders.
 Result<std::vector<CompareJob>> compare_jobs(const CompareOptions& options);
 
-/// Whether a job is run as `temper run` would.
+/// Whether a job runs as `temper run` would.
 bool is_real_run(const orchestrator::PipelineConfig& config);
 
 template <class V>

@@ -11,14 +11,14 @@
 namespace temper::study {
 namespace {
 
-constexpr std::size_t kMostPoints = 150;  ///< Of a line.
+constexpr std::size_t kMostPoints = 150;  ///< Per line.
 
-/// Runs that differ in their seed alone.
+/// Runs that differ only in their seed.
 struct Cell {
   const CompareRow* first = nullptr;
   std::size_t runs = 0;
   std::vector<const CompareRow*> ran;
-  std::vector<std::vector<RewardPoint>> rewards;  ///< Smooth; of those that ran.
+  std::vector<std::vector<RewardPoint>> rewards;  ///< Smoothed; of the runs that ended.
 
   bool learns() const { return !ran.empty() && ran.front()->final_reward.has_value(); }
 };
@@ -42,7 +42,7 @@ std::vector<Cell> cells_of(const PolicyComparison& comparison) {
   return out;
 }
 
-/// Of what the runs of a cell have; empty where none has it.
+/// Statistics over the runs of a cell that have a value; empty if none has one.
 struct SeedRange {
   std::size_t count = 0;
   double sum = 0, least = 0, most = 0;
@@ -80,8 +80,8 @@ int time_decimals(const SeedRange& s) {
   return s.count > 0 && s.mean() < 10 ? 2 : 1;
 }
 
-/// "51.2" or, of several that differ, "51.2 (50.1..52.0)"; "-" of none, and how many have it if not
-/// all do.
+/// "51.2" or, if several differ, "51.2 (50.1..52.0)"; "-" if there is none; adds how many have a
+/// value if not all do.
 std::string shown(const SeedRange& s, std::size_t of, int decimals) {
   if (s.count == 0)
     return "-";
@@ -95,7 +95,7 @@ std::string shown(const SeedRange& s, std::size_t of, int decimals) {
   return out;
 }
 
-/// "objective=clip" of "algorithm.objective=clip".
+/// "objective=clip" for "algorithm.objective=clip".
 std::string without_sections(const std::string& vary) {
   std::string out, word;
   for (const char c : vary + " ") {
@@ -186,14 +186,14 @@ std::string notes(const std::vector<Cell>& cells, const Columns& columns, double
     seeds = std::max(seeds, cell.runs);
   if (seeds > 1) {
     out += fmt::format(
-        "\nMeans over {} seeds, in brackets the least and the most of them; max s is "
+        "\nValues are means over {} seeds, with (least..most) in parentheses; max s is "
         "the largest.\n",
         seeds);
   }
   if (columns.learns) {
     out += fmt::format(
         "\nFinal reward: mean over the last tenth of the updates. To {}: the first update at which "
-        "the mean over {} is that.\n",
+        "the mean over {} updates reaches it.\n",
         target,
         kRewardWindow);
   }
@@ -205,7 +205,7 @@ std::string reasons(const PolicyComparison& comparison) {
   const CompareRow* before = nullptr;
   for (const CompareRow& r : comparison.rows) {
     std::string cell = fmt::format("{} {}{}{}", r.policy, r.eta, r.vary.empty() ? "" : " ", r.vary);
-    // What kept one seed from running mostly keeps the others too.
+    // An error of one seed usually applies to the others too.
     const bool again = before != nullptr && before->policy == r.policy && before->eta == r.eta &&
                        before->vary == r.vary && before->end == r.end;
     before = &r;
@@ -247,7 +247,7 @@ std::string line_of(const Cell& cell) {
                                   : cell.first->policy + " " + without_sections(cell.first->vary);
 }
 
-/// Mean over the seeds; none where one of them has nothing.
+/// Mean over the seeds; none if one of them has no value.
 template <class At>
 std::optional<double> mean_reward(const Cell& cell, At at) {
   double sum = 0;

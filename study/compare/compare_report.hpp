@@ -1,5 +1,5 @@
-// A comparison for people: a table that is also Markdown, and plots. Cells are means over the seeds
-// that ran; where it matters with the least and the most of them.
+// Reports of a comparison: a table that is also Markdown, and plots. Cells are means over the seeds
+// that ran, with minimum and maximum where these matter.
 #pragma once
 
 #include "study/compare/compare.hpp"
@@ -9,17 +9,17 @@
 
 namespace temper::study {
 
-/// A table, what its columns mean where that is not plain, and below it what did not run or failed,
-/// with the reason.
+/// The table, explanations of its columns, and the runs that did not run or failed with their
+/// reasons.
 std::string compare_text(const PolicyComparison& comparison);
 
-/// Time (that of `sync` = 1, or that of the first cell that ran), largest s and waste over eta; a
-/// line for each policy and value of what is varied, a gap where nothing ran. Requires: a row.
+/// Time (relative to `sync`, or to the first cell that ran), largest staleness and waste over eta;
+/// a line per rule and varied value, with gaps where nothing ran. Requires: at least one row.
 std::string compare_svg(const PolicyComparison& comparison, const std::string& title);
 
 enum class RewardAxis { Steps, Time };
-/// Smooth reward (study/simulate/learning.hpp) over updates or over time, a line for each cell, as
-/// far as all of its seeds go. None: nothing learns.
+/// Smoothed reward (study/simulate/learning.hpp) over updates or time, a line per cell, as far as
+/// all its seeds go. None: nothing is trained.
 std::optional<std::string> rewards_svg(const PolicyComparison& comparison,
                                        RewardAxis axis,
                                        const std::string& title);

@@ -32,7 +32,7 @@ std::string folder_name(const CompareRow& row) {
   return name;
 }
 
-/// Whether the folder holds a run of this very configuration; its own name for the folder aside.
+/// Checks that the folder holds a run of this configuration, ignoring run_dir.
 Status check_same(const fs::path& folder, const orchestrator::PipelineConfig& config) {
   const fs::path file = folder / "config.yaml";
   auto stored = orchestrator::load_config(file);
@@ -44,21 +44,20 @@ Status check_same(const fs::path& folder, const orchestrator::PipelineConfig& co
     return {};
   const auto [was, is] = orchestrator::first_difference(then, now);
   return invalid_input(
-      fmt::format("--resume: {} has `{}` where this comparison has `{}`; name another --out",
+      fmt::format("--resume: {} has `{}`, but this comparison has `{}`; name another --out",
                   file.string(),
                   was,
                   is));
 }
 
-/// That no run is lost and none is taken for another.
+/// Protects existing runs from being overwritten or mistaken for this one.
 Status check_folder(const CompareOptions& options, const orchestrator::PipelineConfig& config) {
   const fs::path folder = config.run_dir;
   if (!fs::exists(folder))
     return {};
   if (options.folders == CompareOptions::Folders::New) {
     return invalid_input(
-        fmt::format("{} is there already; --resume goes on with the comparison, or name another "
-                    "--out",
+        fmt::format("{} already exists; resume the comparison with --resume, or name another --out",
                     folder.string()));
   }
   return fs::exists(folder / "config.yaml") ? check_same(folder, config) : Status();
@@ -80,7 +79,7 @@ class RealRuns {
     if (fs::exists(log)) {
       auto whole = figures_of_log(log, pipeline);
       if (whole) {
-        say_done(job, *whole, ", as before");
+        say_done(job, *whole, ", from an earlier comparison");
         return whole;
       }
     }
@@ -101,7 +100,7 @@ class RealRuns {
     fs::remove_all(job.config.run_dir, error);
     if (error)
       return io_error("cannot empty " + job.config.run_dir, error.value());
-    say(CompareOptions::Line::Passing, job, "begins");
+    say(CompareOptions::Line::Passing, job, "started");
     TEMPER_TRY(const orchestrator::RunEnd finish,
                options_.start_run(job.config, [&](const orchestrator::RunMetrics& metrics) {
                  if (metrics.updates().empty())

@@ -10,7 +10,7 @@
 namespace temper::study {
 namespace {
 
-/// Failures per second of `components` that have this mean time between them each.
+/// Failures per second of `components` with this mean time between failures each.
 double rate(Duration mtbf, double components) {
   return mtbf > Duration{} ? components / seconds(mtbf) : 0;
 }
@@ -31,7 +31,7 @@ CheckpointTerms checkpoint_terms(const orchestrator::ResolvedPipeline& pipeline)
     hosts.insert(card.value() / run.cluster.cards_per_node);
   for (const std::int64_t host : hosts)
     supernodes.insert(host / run.cluster.nodes);
-  double on_hosts = 0;  // what is not in use does not fail
+  double on_hosts = 0;  // Unused components do not fail.
   for (const std::int64_t host : hosts) {
     on_hosts += static_cast<double>(std::min<std::int64_t>(
         run.cluster.cards_per_node,

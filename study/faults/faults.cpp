@@ -18,10 +18,10 @@ namespace {
 
 using orchestrator::ResolvedPipeline;
 
-/// More than any time that is asked for has.
+/// Longer than any requested time.
 constexpr std::uint64_t kEndless = std::uint64_t{1} << 40;
 
-/// Every run to be made, in the order of the rows, the seeds of a row one after the other.
+/// All runs, in row order; the seeds of a row follow each other.
 struct Plan {
   std::vector<std::uint64_t> every;
   std::vector<std::int32_t> spares;
@@ -86,7 +86,7 @@ FaultsRow row_of(std::span<const FaultsRun> runs) {
   return row;
 }
 
-/// Useful seconds of an update, over all runs.
+/// Mean useful seconds of an update over all runs.
 double seconds_per_update(const std::vector<FaultsRun>& runs) {
   double useful = 0, updates = 0;
   for (const FaultsRun& run : runs) {
@@ -108,7 +108,7 @@ Result<FaultsRun> run_with_faults(const ResolvedPipeline& pipeline, Time until) 
   orchestrator::Auditor auditor;
   Time now{};
   int stops = 0;
-  options.stops = [&] { return now >= until ? ++stops : 0; };  // twice: at once
+  options.stops = [&] { return now >= until ? ++stops : 0; };  // The second request stops at once.
   orchestrator::RunObserver observer;
   observer.on_record = [&](const orchestrator::Record& record) {
     now = record.time;
@@ -129,7 +129,8 @@ Result<FaultsRun> run_with_faults(const ResolvedPipeline& pipeline, Time until) 
   const auto audit = auditor.report();
   if (!audit.violations.empty())
     return Error{ErrorCode::Internal, "the audit is not clean: " + audit.violations.front()};
-  FaultsRun run{goodput.lost(until), 0};
+  return Error{ErrorCode::Internal,
+               "the audit of the run found violations: " + audit.violations.front()};
   run.seconds_per_update = seconds_per_update({run});
   return run;
 }
@@ -142,18 +143,20 @@ Status check_question(const FaultsOptions& options) {
   std::vector<std::string> issues;
   if (!simulation.faults.any()) {
     issues.emplace_back(
-        "nothing is to fail; set simulation.faults.rate=1 for the rates that were published");
+        "no failures are configured; set simulation.faults.rate=1 for the published rates");
   }
   if (simulation.checkpoint.bandwidth.count() <= 0) {
     issues.emplace_back(
-        "simulation.checkpoint.bandwidth: found 0, so that checkpoints take no time and every "
-        "interval would look alike; set the speed at which a checkpoint is written, such as "
+        "simulation.checkpoint.bandwidth: found 0, so checkpoints take no time and all intervals "
+        "look "
+        "alike; set the write bandwidth of a checkpoint, such as "
         "simulation.checkpoint.bandwidth=32GB/s");
   }
   if (options.every.empty() && options.config.checkpoint.every == 0) {
     issues.emplace_back(
-        "checkpoint.every: found 0, so that no checkpoint is ever made; name the intervals to "
-        "compare, such as --every 4,16,64");
+        "checkpoint.every: found 0, so no checkpoint is made; name the intervals to compare, such "
+        "as "
+        "--every 4,16,64");
   }
   return issues.empty() ? Status() : invalid_input(fmt::format("{}", fmt::join(issues, "\n  ")));
 }

@@ -1,10 +1,10 @@
-// What failures of hardware cost a run on simulated cards, by checkpoint interval and number of
-// spare hosts. Each combination is run in virtual time for as long as asked, with the real
-// scheduler and the failures of simulation.faults, once for each seed of them; every run is
-// audited. Where its time went, and what goodput is: orchestrator/metrics/goodput.hpp.
+// Cost of hardware failures for a run on simulated cards, by checkpoint interval and number of
+// spare hosts. Each combination runs in virtual time for the requested duration, with the real
+// scheduler and the failures of simulation.faults, once per seed; every run is audited. Breakdown
+// of its time, and the definition of goodput: orchestrator/metrics/goodput.hpp.
 //
-// A thinned run (study/simulate/simulate.hpp) takes a fraction of the time; its updates take as
-// long as those of the whole run.
+// A sampled run (study/simulate/simulate.hpp) costs a fraction of the computation; its updates take
+// as long as those of the full run.
 //
 // Equal options give equal reports, whatever the number of threads.
 #pragma once
@@ -22,35 +22,35 @@ namespace temper::study {
 
 struct FaultsOptions {
   orchestrator::PipelineConfig config;
-  Duration time = std::chrono::hours(240);  ///< Of each run, from its start.
-  std::vector<std::uint64_t> every;         ///< checkpoint.every; none: as configured.
-  std::vector<std::int32_t> spares;         ///< None: as configured.
+  Duration time = std::chrono::hours(240);  ///< Virtual time of each run.
+  std::vector<std::uint64_t> every;         ///< Values of checkpoint.every; empty: as configured.
+  std::vector<std::int32_t> spares;         ///< Empty: as configured.
   std::uint64_t seeds = 1;
-  std::int64_t response_weight = 1;  ///< Above 1: thinned runs of this weight at most.
+  std::int64_t response_weight = 1;  ///< Above 1: sampled runs of at most this weight.
   int threads = 1;
   /// Called after each run, by one thread at a time.
   std::function<void(std::size_t done, std::size_t of)> on_progress;
 };
 
-/// Of one run.
+/// Result of one run.
 struct FaultsRun {
   orchestrator::TimeLost time;
-  double seconds_per_update = 0;  ///< Useful seconds of each kept update.
+  double seconds_per_update = 0;  ///< Useful seconds per kept update.
 };
 
-/// Error: the configuration breaks a rule, the run ended by itself before `until`, or its audit is
-/// not clean.
+/// Error: the configuration is invalid, the run ended before `until`, or its audit found
+/// violations.
 Result<FaultsRun> run_with_faults(const orchestrator::ResolvedPipeline& pipeline, Time until);
 
 struct FaultsRow {
   std::uint64_t every = 0;  ///< Updates between checkpoints.
-  double interval_s = 0;    ///< Useful seconds between them.
+  double interval_s = 0;    ///< Useful seconds between checkpoints.
   std::int32_t spares = 0;
   double goodput = 0;  ///< Mean over the seeds.
   double goodput_min = 0, goodput_max = 0;
-  // Shares of the time of all runs; with goodput they sum to 1.
+  // Shares of the time of all runs; with goodput they add up to 1.
   double start = 0, down = 0, checkpoint = 0, missing = 0, again = 0;
-  double rollbacks = 0, losses = 0, updates = 0;  ///< Of a run, mean.
+  double rollbacks = 0, losses = 0, updates = 0;  ///< Mean per run.
 };
 template <class V>
 void describe(V& v, FaultsRow& r) {
@@ -75,10 +75,11 @@ struct FaultsReport {
   std::uint64_t seeds = 0;
   std::int64_t response_weight = 1;
   double save_s = 0;
-  double failures_s = 0;  ///< As of CheckpointTerms; 0: none are planned by rates.
+  double failures_s =
+      0;  ///< Mean time between failures (CheckpointTerms); 0: no failures are planned by rate.
   double young_s = 0, daly_s = 0;
   double seconds_per_update = 0;
-  std::vector<FaultsRow> rows;  ///< By spares, then by interval.
+  std::vector<FaultsRow> rows;  ///< Sorted by spares, then by interval.
 };
 template <class V>
 void describe(V& v, FaultsReport& r) {
@@ -93,15 +94,14 @@ void describe(V& v, FaultsReport& r) {
   v.field(9, "rows", r.rows);
 }
 
-/// Errors: as run_with_faults(); nothing is to fail.
+/// Errors: as run_with_faults(); no failures are configured.
 Result<FaultsReport> study_faults(const FaultsOptions& options);
 
-/// Goodput over the interval, a line for each number of spares; and beside them, where failures
-/// come at rates, what Young's equation leaves of the time: 1 - C / T - T / 2M
-/// (checkpoint_interval.hpp).
+/// Goodput over the interval, a line per number of spares; and, if failures come at rates, the
+/// share of time that Young's equation leaves: 1 - C / T - T / 2M (checkpoint_interval.hpp).
 std::string faults_svg(const FaultsReport& report);
 
-/// For people.
+/// The report as text.
 std::string faults_text(const FaultsReport& report);
 
 }  // namespace temper::study

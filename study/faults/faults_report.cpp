@@ -21,7 +21,7 @@ std::string hours(double s) {
   return fmt::format("{:.2f} h", s / 3600);
 }
 
-/// In updates, as a run can only save between them.
+/// The interval in updates, because a run can only save between updates.
 std::string in_updates(const FaultsReport& report, double interval_s) {
   return report.seconds_per_update > 0
              ? fmt::format(" ({:.0f} updates)",
@@ -100,8 +100,9 @@ std::string faults_text(const FaultsReport& report) {
                       report.seconds_per_update,
                       report.save_s);
   if (report.failures_s > 0) {
-    text += fmt::format("the trainer is lost every {} on the average\n", hours(report.failures_s));
-    text += fmt::format("save every, by Young: {}{}; by Daly: {}{}\n",
+    text +=
+        fmt::format("mean time between failures of the trainer: {}\n", hours(report.failures_s));
+    text += fmt::format("checkpoint interval by Young: {}{}; by Daly: {}{}\n",
                         hours(report.young_s),
                         in_updates(report, report.young_s),
                         hours(report.daly_s),

@@ -17,7 +17,7 @@ namespace {
 using orchestrator::Record;
 using orchestrator::TimeLost;
 
-/// What its log says.
+/// The run's event log.
 struct Measured {
   TimeLost time;
   RunTimes times;
@@ -44,9 +44,11 @@ Result<Measured> measure(const std::filesystem::path& log, Time first) {
                return Status();
              }));
   if (!finished)
-    return invalid_input(log.string() + ": the run has not made all of its updates");
+    return invalid_input(log.string() +
+                         ": the run did not complete all of its updates; resume it first");
   if (by_hand)
-    return invalid_input(log.string() + ": a run that was resumed by hand is not predicted");
+    return invalid_input(log.string() +
+                         ": the run was resumed by hand; expected a run that recovered by itself");
   out.time = goodput.lost(Time{});
   out.times = times.times();
   return out;
@@ -78,10 +80,10 @@ Result<TimeLost> predict(orchestrator::ResolvedPipeline pipeline, const RunTimes
                  Log::discard()));
   const orchestrator::RunOutcome outcome = driver->run();
   if (!outcome.finish.ok)
-    return Error{ErrorCode::Internal, "the prediction ended: " + outcome.finish.reason};
+    return Error{ErrorCode::Internal, "the predicted run failed: " + outcome.finish.reason};
   if (const auto audit = auditor.report(); !audit.violations.empty()) {
     return Error{ErrorCode::Internal,
-                 "the audit of the prediction is not clean: " + audit.violations.front()};
+                 "the audit of the predicted run found violations: " + audit.violations.front()};
   }
   return goodput.lost(Time{});
 }
@@ -91,20 +93,21 @@ Result<TimeLost> predict(orchestrator::ResolvedPipeline pipeline, const RunTimes
 Result<PlayedRun> compare_played(const std::filesystem::path& run) {
   TEMPER_TRY(auto config, orchestrator::load_config(run / "config.yaml", {}));
   if (config.hardware != orchestrator::HardwareKind::Local)
-    return invalid_input(run.string() + ": only runs on local hardware are predicted by this");
+    return invalid_input(run.string() +
+                         ": found simulated hardware, expected a run on local hardware");
   auto pipeline = orchestrator::resolve_cards(config);
   TEMPER_TRY(auto plan, orchestrator::FaultPlan::of(pipeline));
   if (!plan || !plan->next())
-    return invalid_input(run.string() + ": nothing failed by plan; run it with --faults PLAN");
+    return invalid_input(run.string() + ": the run had no fault plan; run it with --faults PLAN");
   PlayedRun out;
   const Time first = *plan->next();
   out.first_s = seconds(first.time_since_epoch());
   TEMPER_TRY(const Measured measured, measure(run / "events.log", first));
   if (measured.times.update == 0) {
     return invalid_input(
-        fmt::format("no update was made before the first failure, at {:.1f} s: nothing is known by "
-                    "which to predict",
-                    out.first_s));
+        fmt::format("{}: no update completed before the first failure, at {:.1f} s, so nothing is known to "
+                    "predict from; plan the first failure later",
+                    run.string(),
   }
   out.measured = measured.time;
   while (plan->next() && plan->next()->time_since_epoch() <= out.measured.wall) {
@@ -146,7 +149,7 @@ std::string played_text(const PlayedRun& run) {
   count("losses", p.losses, m.losses);
   count("updates", p.updates, m.updates);
   return bar_table(rows) +
-         fmt::format("\n{} failures were planned; times are those of the first {:.1f} s\n",
+         fmt::format("\n{} failures were planned; times were measured in the first {:.1f} s\n",
                      run.planned,
                      run.first_s);
 }

@@ -1,10 +1,10 @@
-// A run on this machine whose processes failed by plan, beside what was predicted of it: the same
+// Compares a run on this machine whose processes failed by plan with its prediction: the same
 // configuration and the same plan in virtual time, with the real scheduler, and actors that take
-// the times that the run's own took before anything failed (run_times.hpp, timed_actor.hpp). Where
-// the time of both went: orchestrator/metrics/goodput.hpp.
+// the times measured in the run before the first failure (run_times.hpp, timed_actor.hpp).
+// Breakdown of both times: orchestrator/metrics/goodput.hpp.
 //
-// Not predicted: that processes share cores, so that one that starts slows the others; the head's
-// own work; how long the first update after a start takes.
+// Not predicted: processes share cores, so a starting process slows the others; the orchestrator's
+// own work; the longer first update after a start.
 #pragma once
 
 #include "orchestrator/metrics/goodput.hpp"
@@ -17,8 +17,8 @@ namespace temper::study {
 
 struct PlayedRun {
   orchestrator::TimeLost predicted, measured;
-  std::uint64_t planned = 0;  ///< Failures, within the time of the measured run.
-  double first_s = 0;         ///< When the first was planned: until then times were taken.
+  std::uint64_t planned = 0;  ///< Planned failures within the time of the measured run.
+  double first_s = 0;         ///< Time of the first planned failure; times are measured until then.
 };
 template <class V>
 void describe(V& v, PlayedRun& r) {
@@ -28,12 +28,12 @@ void describe(V& v, PlayedRun& r) {
   v.field(4, "first_s", r.first_s);
 }
 
-/// Of a run folder. Errors: it is no finished run on local hardware with a plan; it was resumed by
-/// hand; nothing happened before its first failure; the prediction did not end, or its audit is not
-/// clean.
+/// `run`: a run folder. Errors: not a finished run on local hardware with a fault plan; it was
+/// resumed by hand; no update completed before its first failure; the prediction failed or its
+/// audit found violations.
 Result<PlayedRun> compare_played(const std::filesystem::path& run);
 
-/// For people.
+/// The comparison as a table.
 std::string played_text(const PlayedRun& run);
 
 }  // namespace temper::study

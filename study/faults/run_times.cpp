@@ -10,7 +10,7 @@ namespace {
 namespace event = orchestrator::event;
 namespace command = orchestrator::command;
 
-/// Of a map of beginnings: the time since that of `key`, which is over.
+/// Removes `key` from a map of start times and returns the seconds since its start.
 template <class Key>
 std::optional<double> ended(std::map<Key, Time>& begun, Key key, Time now) {
   const auto node = begun.extract(key);

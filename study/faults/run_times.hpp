@@ -1,9 +1,9 @@
-// What the parts of a run took, from its records before anything failed: how long an actor takes to
-// start, an update, a checkpoint, and so on. The constants by which the same run is predicted with
-// failures (played.hpp); nothing of them is fitted to what came later.
+// Mean times of a run's operations, from its records before the first failure: actor start, update,
+// checkpoint, and so on. They predict the same run with failures (played.hpp); nothing is fitted to
+// later records.
 //
-// Rates are those of an actor that has something to do: the time in which it owed anything, over
-// what it did. What messages take is part of it.
+// Rates are those of a busy actor: the time in which it had pending work over the work that it did,
+// including message handling.
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"
@@ -14,18 +14,18 @@
 
 namespace temper::study {
 
-/// Means; seconds. 0: it did not happen.
+/// Means in seconds. 0: it did not happen.
 struct RunTimes {
-  std::map<actors::RoleKind, double> start;     ///< From its launch until an actor is ready.
-  std::map<actors::RoleKind, double> response;  ///< A response: generated, scored, judged.
+  std::map<actors::RoleKind, double> start;     ///< From launch to ready.
+  std::map<actors::RoleKind, double> response;  ///< Per response: generated, scored or judged.
   std::map<actors::SwitchAction, double> switching;
   double update = 0, save = 0, stage = 0, commit = 0;
-  double prompt_tokens = 0, response_tokens = 0;  ///< Of a response.
+  double prompt_tokens = 0, response_tokens = 0;  ///< Per response.
 };
 
 class TimesOfRun {
  public:
-  /// To be called for every record, in order, until something fails.
+  /// Call for every record, in order, until the first failure.
   void feed(const orchestrator::Record& record);
   RunTimes times() const;
 

@@ -102,7 +102,7 @@ void TimedActor::generate(const actors::CountedGenerate& work, Time now) {
     then(now, each(), [this, lease = work.lease, item](actors::Outbox& out) {
       const auto it = open_.find(item.response);
       if (it == open_.end() || it->second != lease)
-        return;  // cancelled, or handed back
+        return;  // canceled or withdrawn
       open_.erase(it);
       const Tokens made = tokens(times_->response_tokens);
       actors::CountedGenerated done;

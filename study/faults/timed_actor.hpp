@@ -1,6 +1,6 @@
-// An actor of a run on this machine, in virtual time, of which nothing is known but what its work
-// takes (run_times.hpp): it does what it is told one thing after the other, each in its mean time;
-// weights are staged and committed beside it.
+// An actor of a local run in virtual time, known only by its mean times (run_times.hpp): it handles
+// one command after the other, each in its mean time. Staging and committing weights run
+// concurrently.
 #pragma once
 
 #include "actors/protocol/catalog.hpp"
@@ -31,9 +31,9 @@ class TimedActor final : public actors::SimulatedActor {
     Time at;
     Word word;
   };
-  /// Said once all before it is done and this has taken so long.
+  /// Replies once all earlier work is done and this has taken `takes` seconds.
   void then(Time now, double takes, Word word);
-  /// Said after so long, whatever else it does.
+  /// Replies after `takes` seconds, regardless of other work.
   void beside(Time now, double takes, Word word) {
     say_at(now + from_seconds(takes), std::move(word));
   }
@@ -48,8 +48,8 @@ class TimedActor final : public actors::SimulatedActor {
   const actors::RoleKind role_;
   PolicyVersion version_;
   const std::shared_ptr<const RunTimes> times_;
-  Time free_{};           ///< From when on it has nothing to do.
-  std::vector<Due> due_;  ///< By time; what was first said, first.
+  Time free_{};           ///< The time at which all work is done.
+  std::vector<Due> due_;  ///< Sorted by time; ties in the order of scheduling.
   std::map<ResponseId, LeaseId> open_;
 };
 

@@ -20,7 +20,7 @@ std::string folder_of(std::size_t run, int repeat) {
   return fmt::format("{:02}-{}", run + 1, repeat + 1);
 }
 
-/// What was predicted is on disk before the first run begins.
+/// Writes the predictions to disk before the first run starts.
 Status write_forecasts(const ForecastOptions& options, const std::vector<ForecastRun>& runs) {
   if (options.out.empty())
     return {};
@@ -67,7 +67,7 @@ class Checker {
       : options_(options), configs_(std::move(configs)), out_(out), figures_(configs_.size()) {}
 
   Status run() {
-    // Rounds, so that a machine whose speed wanders does so for all alike.
+    // Runs in rounds, so that a drift of the machine's speed affects all settings alike.
     for (int repeat = 0; repeat < options_.repeats; ++repeat) {
       for (std::size_t i = 0; i < configs_.size(); ++i) {
         if (!out_.runs[i].reason.empty())
@@ -142,7 +142,7 @@ Result<Forecasts> forecast(const ForecastOptions& options) {
   TEMPER_TRY(const auto settings, combinations(options.over));
   if (options.repeats > 0 && fs::exists(options.out / "runs")) {
     return invalid_input(
-        fmt::format("{} is there already; name another --out", (options.out / "runs").string()));
+        fmt::format("{} already exists; name another --out", (options.out / "runs").string()));
   }
   const auto figures = forecast_all(configs, options.calibration, options.simulate);
   Forecasts out;
@@ -240,8 +240,9 @@ std::string forecasts_text(const Forecasts& forecasts) {
   }
   if (checked) {
     out += fmt::format(
-        "mean absolute error of trained tokens/s {:.1f} %; {} of {} pairs that were "
-        "measured apart by more than the noise are in the right order\n",
+        "mean absolute error of trained tokens/s {:.1f} %; {} of {} pairs whose measured "
+        "difference exceeds "
+        "the noise are predicted in the right order\n",
         100 * *forecasts.mean_error,
         forecasts.ranked,
         forecasts.pairs);

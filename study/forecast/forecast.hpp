@@ -1,10 +1,10 @@
-// Forecast, then check: a list of configurations for this machine, each forecast from a model of it
-// (study/machine/machine_run.hpp) before any of them is run, then run, and the two side by side.
+// Forecasts a list of configurations for this machine from a model of it
+// (study/machine/machine_run.hpp), then optionally runs them and compares.
 //
-// Figures are those of whole runs, from the start of the first process to the last update, as a
-// summary has them. Errors are relative to what was measured. Two configurations are ranked as they
-// were measured where the faster one was faster by more than the noise: the larger of the two half
-// ranges over repeats, relative to their means.
+// Figures cover whole runs, from the start of the first process to the last update, as in a
+// summary. Errors are relative to the measurement. Two configurations are ranked if the measured
+// difference exceeds the noise: the larger of the two half ranges over repeats, relative to their
+// means.
 #pragma once
 
 #include "study/compare/compare.hpp"
@@ -16,18 +16,18 @@ namespace temper::study {
 struct ForecastOptions {
   std::filesystem::path config;
   std::vector<std::string> sets;
-  std::vector<SweepAxis> over;  ///< Every combination, the last axis fastest; none: one run.
+  std::vector<SweepAxis> over;  ///< Every combination, the last axis fastest; empty: one run.
   MachineModel calibration;
   SimulateOptions simulate;
 
-  // --- Checking
-  int repeats = 0;            ///< Real runs of each configuration; 0: none is run.
-  std::filesystem::path out;  ///< forecasts.csv and the runs' folders; needed where runs are.
+  // --- Verification by real runs
+  int repeats = 0;            ///< Real runs per configuration; 0: forecast only.
+  std::filesystem::path out;  ///< Folder of forecasts.csv and of the runs; required for real runs.
   StartRun start_run;
   std::function<void(const std::string&)> on_line;
 };
 
-/// The figures of a run that are compared.
+/// The compared figures of a run.
 struct RunFigures {
   double trained_per_s = 0, generated_per_s = 0;
   double busy = 0;
@@ -40,27 +40,27 @@ RunFigures run_figures(const Figures& figures);
 struct ForecastRun {
   std::string setting;  ///< "key=value ..."
   RunFigures predicted;
-  std::optional<RunFigures> measured;  ///< The mean over repeats.
+  std::optional<RunFigures> measured;  ///< Mean over repeats.
   double noise = 0;                    ///< Half the range of trained tokens/s over their mean.
-  double error = 0;                    ///< Of trained tokens/s.
+  double error = 0;                    ///< Relative error of trained tokens/s.
   std::string reason;                  ///< Why it could not be forecast or run.
 };
 
 struct Forecasts {
   std::vector<ForecastRun> runs;
   std::optional<double> mean_error;  ///< Mean absolute error of trained tokens/s.
-  std::size_t pairs = 0;             ///< Of configurations that were measured apart.
-  std::size_t ranked = 0;            ///< Of these, predicted in the same order.
+  std::size_t pairs = 0;   ///< Pairs of configurations whose measured difference exceeds the noise.
+  std::size_t ranked = 0;  ///< Of these, pairs predicted in the measured order.
   enum class End { Whole, Stopped } end = End::Whole;
 };
 
-/// The configurations, in order. Errors: one cannot be read; a value twice; too many.
+/// The configurations, in order. Errors: one cannot be read; a duplicate value; too many.
 Result<std::vector<orchestrator::PipelineConfig>> forecast_configs(const ForecastOptions& options);
 
-/// Error, before anything is run: as forecast_configs(); a folder that is there already.
+/// Errors, before any run starts: as forecast_configs(); the output folder already exists.
 Result<Forecasts> forecast(const ForecastOptions& options);
 
-/// Sets error, mean_error, pairs and ranked from predicted and measured figures.
+/// Computes error, mean_error, pairs and ranked from predicted and measured figures.
 void judge(Forecasts& forecasts);
 
 std::string forecasts_text(const Forecasts& forecasts);

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr int kRounds = 6;
 
-/// Keys, or sections, that change what the scheduler decides and nothing of what work takes.
+/// Keys, or sections, that change the scheduler's decisions but not the time of work.
 constexpr std::string_view kKnowable[] = {"staleness.",
                                           "stragglers.",
                                           "placement.",
@@ -30,7 +30,7 @@ constexpr std::string_view kKnowable[] = {"staleness.",
                                           "algorithm.minibatches",
                                           "checkpoint.every",
                                           "steps"};
-/// Of a simulated run, what the cost model knows as well.
+/// For simulated runs: keys whose effect the cost model knows.
 constexpr std::string_view kSimulated[] = {"simulation.cluster",
                                            "simulation.clusters",
                                            "simulation.between.",
@@ -46,7 +46,7 @@ bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
   });
 }
 
-/// Whether the log, or the cost model, can tell what it does.
+/// Checks that the log or the cost model determines the effect of each key.
 Status check_knowable(const std::vector<std::string>& sets,
                       const orchestrator::PipelineConfig& config) {
   const bool simulated = config.hardware == orchestrator::HardwareKind::Simulated;
@@ -54,11 +54,10 @@ Status check_knowable(const std::vector<std::string>& sets,
     const std::string key = set.substr(0, set.find('='));
     if (is_one_of(key, kKnowable) || (simulated && is_one_of(key, kSimulated)))
       continue;
-    return invalid_input(
-        fmt::format("{}: what it would change cannot be known from the log of a run: {}",
-                    key,
-                    simulated ? "lengths, or the model, would be others"
-                              : "answers, or the times of engines, would be others"));
+    return invalid_input(fmt::format(
+        "{}: its effect cannot be determined from a recorded run, because {} would change",
+        key,
+        simulated ? "response lengths or the model" : "responses or engine times"));
   }
   return {};
 }
@@ -76,15 +75,16 @@ Result<Recorded> read_run(const fs::path& run) {
   TEMPER_TRY(out.pipeline, orchestrator::resolve(std::move(config)));
   auto figures = figures_of_log(run / "events.log", out.pipeline);
   if (!figures) {
-    return invalid_input(fmt::format("{} did not end well ({}): there is nothing to compare with",
-                                     run.string(),
-                                     figures.error().context));
+    return invalid_input(
+        fmt::format("{}: the run did not complete ({}), so there is no baseline to compare with",
+                    run.string(),
+                    figures.error().context));
   }
   out.figures = *std::move(figures);
   return out;
 }
 
-/// Decides runs again, of one record.
+/// Repeats the scheduling of one recorded run.
 class Again {
  public:
   static Result<Again> make(const Recorded& recorded, const WhatifOptions& options) {
@@ -112,8 +112,8 @@ class Again {
  private:
   explicit Again(const Recorded& recorded) : recorded_(&recorded) {}
 
-  /// A response is as long as its number and the run's seed say; a log of another program may not
-  /// agree.
+  /// Response lengths follow from response numbers and the run's seed; the log of another program
+  /// version may differ.
   Status check_lengths() const {
     const orchestrator::ResolvedPipeline& pipeline = recorded_->pipeline;
     const actors::Lengths lengths(
@@ -124,12 +124,12 @@ class Again {
       const Tokens now = lengths.of(response.value(), response.value() / per_group);
       if (now.count() == tokens)
         continue;
-      return invalid_input(
-          fmt::format("response {} has {} tokens in the log, but {} by the run's configuration: it "
-                      "was made by another version; run it again",
-                      response,
-                      tokens,
-                      now.count()));
+      return invalid_input(fmt::format(
+          "response {} has {} tokens in the log, but {} by the run's configuration: another "
+          "program version made the log; repeat the run",
+          response,
+          tokens,
+          now.count()));
     }
     return {};
   }
@@ -158,7 +158,7 @@ class Again {
 
 Result<Whatif> whatif(const WhatifOptions& options) {
   if (options.sets.empty())
-    return invalid_input("nothing is changed; give --set key=value");
+    return invalid_input("nothing to change; give --set key=value");
   TEMPER_TRY(const Recorded recorded, read_run(options.run));
   TEMPER_TRY(const orchestrator::PipelineConfig other,
              orchestrator::load_config(options.run / "config.yaml", options.sets));
@@ -208,8 +208,8 @@ std::string whatif_text(const Whatif& w) {
                        f.staleness_mean);
   };
   line("recorded", w.recorded);
-  line("decided again, unchanged", w.unchanged);
-  line("decided again, with the change", w.counterfactual);
+  line("rescheduled, unchanged", w.unchanged);
+  line("rescheduled, with the change", w.counterfactual);
   line("expected, with the change", w.expected);
   out += fmt::format("changed: {}\n", w.changed);
   out += fmt::format("error on unchanged settings {:+.1f} % of trained tokens/s\n", 100 * w.error);
@@ -218,13 +218,13 @@ std::string whatif_text(const Whatif& w) {
       "regret {:+.1f} trained tokens/s ({:+.1f} %), {:+.2f} s: ", w.regret_per_s, gain, w.regret_s);
   switch (w.verdict) {
     case Whatif::Verdict::Wins:
-      out += "the change wins, by more than unchanged settings miss\n";
+      out += "the change wins by more than the error on unchanged settings\n";
       break;
     case Whatif::Verdict::Loses:
-      out += "the recorded choice wins, by more than unchanged settings miss\n";
+      out += "the recorded settings win by more than the error on unchanged settings\n";
       break;
     case Whatif::Verdict::Same:
-      out += "not told apart from none\n";
+      out += "the difference is within the error on unchanged settings\n";
       break;
   }
   return out;

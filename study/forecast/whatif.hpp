@@ -1,15 +1,15 @@
-// What a recorded run would have done under other settings: the same lengths of prompts and
-// responses, the same times of engines, decided again by the same scheduler.
+// Predicts a recorded run under other settings: the same lengths of prompts and responses and the
+// same engine times, rescheduled by the same scheduler.
 //
-// Local runs: times are those of the run's own log (study/machine/run_calibration.hpp), with the
-// shape of a calibration if one is given; levels are set by repetition until the run with unchanged
-// settings is as busy with each kind of work as the record says (kRounds times, each kind by the
-// ratio of the two). Simulated runs: times are those of the cost model, lengths those of the run's
-// seed; that they are the recorded ones is checked.
+// Local runs: times come from the run's own log (study/machine/run_calibration.hpp), with the shape
+// of a calibration if one is given. Levels are adjusted iteratively until the run with unchanged
+// settings spends as much time on each kind of work as the record says (kRounds times, each kind by
+// the ratio of the two). Simulated runs: times come from the cost model, lengths from the run's
+// seed; they are checked against the record.
 //
-// The answer is relative: the run with other settings against the run with unchanged ones, both as
-// decided again, times what was recorded. The yardstick is what unchanged settings miss: a
-// difference smaller than that is not told apart from none.
+// The answer is relative: the rescheduled run with other settings over the rescheduled run with
+// unchanged settings, times the recorded figures. Its error bound is the error on unchanged
+// settings; a smaller difference is reported as no difference.
 //   expected = recorded x counterfactual / unchanged          (tokens/s; seconds likewise)
 //   regret   = expected - recorded                             (> 0: the other settings win)
 #pragma once
@@ -19,7 +19,7 @@
 namespace temper::study {
 
 struct WhatifOptions {
-  std::filesystem::path run;      ///< Its folder.
+  std::filesystem::path run;      ///< Run folder.
   std::vector<std::string> sets;  ///< key=value
   std::optional<MachineModel> shape;
 };
@@ -28,18 +28,18 @@ struct Whatif {
   std::string run;
   std::string changed;  ///< "key=value ..."
   RunFigures recorded;
-  RunFigures unchanged;       ///< Decided again.
-  RunFigures counterfactual;  ///< With other settings.
-  double error = 0;           ///< Of unchanged trained tokens/s, relative to those recorded.
-  RunFigures expected;        ///< Tokens/s and seconds; the rest is of the counterfactual.
-  double regret_per_s = 0;    ///< Trained tokens/s.
-  double regret_s = 0;        ///< Seconds that the run would have been shorter.
+  RunFigures unchanged;       ///< Rescheduled with unchanged settings.
+  RunFigures counterfactual;  ///< Rescheduled with the other settings.
+  double error = 0;     ///< Of trained tokens/s with unchanged settings, relative to the record.
+  RunFigures expected;  ///< Tokens/s and seconds; other fields equal the counterfactual.
+  double regret_per_s = 0;  ///< Trained tokens/s.
+  double regret_s = 0;      ///< Seconds that the run would have been shorter.
   enum class Verdict { Wins, Loses, Same } verdict = Verdict::Same;
-  std::int64_t recorded_lengths = 0;  ///< Responses whose length is the recorded one.
+  std::int64_t recorded_lengths = 0;  ///< Responses whose recorded length is used.
 };
 
-/// Errors: a folder that holds no run; one that did not end well; an unknown key (with the nearest
-/// name); a setting whose effect no log can tell; what forecast_run() or simulate() refuse.
+/// Errors: the folder holds no run; the run did not complete; an unknown key (with the nearest
+/// name); a key whose effect a log cannot determine; errors of forecast_run() or simulate().
 Result<Whatif> whatif(const WhatifOptions& options);
 
 std::string whatif_text(const Whatif& answer);

@@ -56,7 +56,7 @@ TEST_F(Compare, RunsLeaveTheirFoldersAndAResumeRunsWhatIsMissing) {
   fs::remove_all(run_of(kRuns[3]));
   const Ended second = temper(arguments({"--steps", "6", "--resume"}));
   EXPECT_EQ(second.status, 0) << second.output;
-  EXPECT_EQ(occurrences(second.output, "as before"), 3U) << second.output;
+  EXPECT_EQ(occurrences(second.output, "from an earlier comparison"), 3U) << second.output;
   EXPECT_TRUE(fs::exists(run_of(kRuns[3]) / "events.log"));
   EXPECT_EQ(read_file(run_of(kRuns[0]) / "events.log").value(), kept);
 }

@@ -156,7 +156,8 @@ TEST_F(RealRuns, FoldersThatAreThereAreNotWrittenOver) {
   o.etas = {1, 2};
   const auto again = compare(o);
   ASSERT_FALSE(again);
-  EXPECT_NE(again.error().context.find("exact-eta2-seed1 is there already; --resume"),
+  EXPECT_NE(again.error().context.find(
+                "exact-eta2-seed1 already exists; resume the comparison with --resume"),
             std::string::npos);
   EXPECT_EQ(started_, Names{});  // before anything is run
 }
@@ -175,8 +176,8 @@ TEST_F(RealRuns, AResumedComparisonRunsOnlyWhatIsMissing) {
   ASSERT_EQ(second->rows.size(), 3U);
   EXPECT_EQ(second->rows[0].seconds, first->rows[0].seconds);
   EXPECT_EQ(second->rows[1].seconds, first->rows[1].seconds);  // the world repeats itself
-  EXPECT_NE(lines_[2].find("as before"), std::string::npos) << lines_[2];
-  EXPECT_EQ(lines_[3].find("as before"), std::string::npos) << lines_[3];
+  EXPECT_NE(lines_[2].find("from an earlier comparison"), std::string::npos) << lines_[2];
+  EXPECT_EQ(lines_[3].find("from an earlier comparison"), std::string::npos) << lines_[3];
 }
 
 TEST_F(RealRuns, ARunOfAnotherConfigurationIsNotTakenForThis) {
@@ -188,7 +189,7 @@ TEST_F(RealRuns, ARunOfAnotherConfigurationIsNotTakenForThis) {
   const auto other = compare(o);
   ASSERT_FALSE(other);
   EXPECT_NE(
-      other.error().context.find("config.yaml has `steps: 30` where this comparison has `steps: "
+      other.error().context.find("config.yaml has `steps: 30`, but this comparison has `steps: "
                                  "31`; name another --out"),
       std::string::npos)
       << other.error().context;

@@ -187,7 +187,7 @@ TEST(Compare, EveryRunIsRepeatedWithEachSeedAndTheTableHasTheirMeans) {
                 "{:.1f} ({:.1f}..{:.1f})", (a + b) / 2, std::min(a, b), std::max(a, b))),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("Means over 2 seeds"), std::string::npos) << text;
+  EXPECT_NE(text.find("means over 2 seeds"), std::string::npos) << text;
 }
 
 TEST(Compare, AnyKeyIsVariedAndNamedInTheTableAndInThePlot) {
@@ -226,7 +226,7 @@ TEST(CompareCommand, RefusesWrongFlagsByName) {
   EXPECT_EQ(compare_error([](C& c) {
               c.policies = {"exact", "exact"};
             }),
-            "temper: --policies: `exact` is named twice\n");
+            "temper: --policies: `exact` is given twice\n");
   for (const char* wrong : {"", "two", "-1", "1025", "nan", "1x"}) {
     EXPECT_EQ(
         compare_error([&](C& c) { c.etas = {wrong}; }),
@@ -235,12 +235,13 @@ TEST(CompareCommand, RefusesWrongFlagsByName) {
   EXPECT_EQ(compare_error([](C& c) {
               c.etas = {"1", "1.0"};
             }),
-            "temper: --eta: 1 is named twice\n");
-  EXPECT_EQ(compare_error([](C& c) { c.etas = {}; }), "temper: --eta: no bound is named\n");
+            "temper: --eta: 1 is given twice\n");
+  EXPECT_EQ(compare_error([](C& c) { c.etas = {}; }),
+            "temper: --eta: expected at least one bound\n");
   EXPECT_EQ(compare_error([](C& c) {
               c.etas = {"1", "2.5"};
             }),
-            "temper: --eta 2.5: `exact` needs whole numbers; did you mean 2 or 3?\n");
+            "temper: --eta 2.5: `exact` takes whole numbers; did you mean 2 or 3?\n");
   EXPECT_EQ(compare_error([](C& c) {
               c.seeds = {"1", "x"};
             }),
@@ -248,12 +249,13 @@ TEST(CompareCommand, RefusesWrongFlagsByName) {
   EXPECT_EQ(compare_error([](C& c) {
               c.seeds = {"1", "1"};
             }),
-            "temper: --seeds: 1 is named twice\n");
-  EXPECT_EQ(compare_error([](C& c) { c.sets = {"staleness.bound=3"}; }),
-            "temper: --set staleness.bound=3: --policies and --eta decide staleness.bound; leave "
-            "it out\n");
+            "temper: --seeds: 1 is given twice\n");
+  EXPECT_EQ(
+      compare_error([](C& c) { c.sets = {"staleness.bound=3"}; }),
+      "temper: --set staleness.bound=3: staleness.bound is set by --policies and --eta; remove "
+      "it\n");
   EXPECT_EQ(compare_error([](C& c) { c.sets = {"seed=3"}, c.seeds = {"1"}; }),
-            "temper: --set seed=3: --seeds decide seed; leave it out\n");
+            "temper: --set seed=3: seed is set by --seeds; remove it\n");
   EXPECT_NE(compare_error([](C& c) { c.sets = {"sed=3"}; }).find("did you mean"),
             std::string::npos);
   EXPECT_NE(compare_error([](C& c) { c.config = "/nowhere.yaml"; }).find("/nowhere.yaml"),
@@ -275,12 +277,13 @@ TEST(CompareCommand, RefusesToVaryWhatCannotBe) {
             "temper: --vary rollout.concurrency: expected key=value,value or "
             "key+key=value/value,...\n");
   EXPECT_EQ(error({"rollout.concurrency=8,8"}),
-            "temper: --vary rollout.concurrency: 8 is named twice\n");
-  EXPECT_EQ(error({"staleness.bound=1,2"}),
-            "temper: --vary staleness.bound: --policies and --eta decide staleness.bound; leave it "
-            "out\n");
+            "temper: --vary rollout.concurrency: 8 is given twice\n");
+  EXPECT_EQ(
+      error({"staleness.bound=1,2"}),
+      "temper: --vary staleness.bound: staleness.bound is set by --policies and --eta; remove "
+      "it\n");
   EXPECT_EQ(error({"steps=3,4", "steps=5"}),
-            "temper: --vary steps: --vary decides steps; leave it out\n");
+            "temper: --vary steps: steps is already set by --vary; remove it\n");
 }
 
 TEST(CompareCommand, ResumesOnlyWhatLeavesSomethingToGoOnFrom) {

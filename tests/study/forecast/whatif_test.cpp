@@ -173,7 +173,7 @@ TEST_F(Recorded, WhatCannotBeKnownIsRefusedByName) {
 TEST_F(Recorded, AFolderWithoutAWholeRunIsRefused) {
   const auto none = ask(folder_ / "nowhere", {"steps=3"});
   ASSERT_FALSE(none);
-  EXPECT_NE(none.error().context.find("holds no run"), std::string::npos);
+  EXPECT_NE(none.error().context.find("not a run folder"), std::string::npos);
   const fs::path run = local(local_pipeline());
   const auto log = read_file(run / "events.log");
   ASSERT_TRUE(log);
