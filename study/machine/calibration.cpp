@@ -66,15 +66,16 @@ Result<MachineModel> load_machine_model(const std::filesystem::path& file) {
   TEMPER_TRY(MachineModel c, read_yaml_file<MachineModel>(file));
   const auto lacks = [&](std::string_view what) {
     return invalid_input(
-        fmt::format("{}: {}; make it anew with `temper measure CONFIG`", file.string(), what));
+        fmt::format("{}: {}; measure again with `temper measure CONFIG`", file.string(), what));
   };
   if (c.engines.empty())
-    return lacks("no engines were measured");
+    return lacks("it has no engine times");
   for (EngineTimes& engine : c.engines) {
     if (engine.decode.empty())
-      return lacks(fmt::format("no decode step with {} threads was measured", engine.threads));
+      return lacks(
+          fmt::format("it has no decode times of engines with {} threads", engine.threads));
     if (!std::ranges::is_sorted(engine.decode, std::less{}, &DecodeTimes::running))
-      return lacks("decode steps are not in the order of `running`");
+      return lacks("decode times are not in ascending order of `running`");
   }
   if (Status lengths = actors::check_lengths(c.response); !lengths)
     return lacks("response: " + lengths.error().context);
@@ -85,8 +86,10 @@ std::string busy_note(const MachineModel& calibration) {
   if (calibration.others <= kQuiet)
     return "";
   return fmt::format(
-      "the machine was busy while it was measured: other programs took {:.0f} % of its cores' time "
-      "at the quietest of {} tries, so times may be as much too long; measure again when it is "
+      "the machine was busy during the measurement: other programs took {:.0f} % of its cores' "
+      "time "
+      "in the quietest of {} attempts, so times may be too long by as much; measure again when it "
+      "is "
       "quiet\n",
       100 * calibration.others,
       kTries);
@@ -99,7 +102,7 @@ Status save_machine_model(const MachineModel& calibration,
     TEMPER_TRY_STATUS(make_folder(file.parent_path()));
   return write_file_atomically(
       file,
-      fmt::format("# What this machine takes, measured: docs/forecast.md. Made by\n#   {}\n{}",
+      fmt::format("# Measured times of this machine: docs/forecast.md. Made by\n#   {}\n{}",
                   command,
                   to_yaml(calibration)));
 }

@@ -1,17 +1,18 @@
-// What this machine's engines, weights, messages and processes take, as `temper measure`
-// measured it (docs/forecast.md): what machine_host.hpp makes a run of, in virtual time.
+// Measured times of this machine's engines, weights, messages and processes, from `temper measure`.
+// machine_host.hpp simulates runs with them in virtual time.
 //
-// Times are of one thread that has its core, and the machine, for itself; a team of threads has all
-// of its cores. Costs that depend on the work are sums of terms, each a count times a constant:
+// Times of a single thread assume exclusive use of its core and of the machine; a team of threads
+// uses all of its cores. Costs that depend on the work are sums of terms, each a count times a
+// constant:
 //   decode     step(b) + context(b) x cached tokens of all b running responses; linear in b between
 //              the measured b, and in proportion to b above the largest
 //   prefill    step + row x computed rows + copy x responses whose prompt another one computed
 //   update     update + minibatch x minibatches + row x rows + token x response tokens
 //   reference  pass + row x rows
 //   reward     call + response x responses
-//   messages   message x messages + response x responses in them, sent and taken, of each process
-// Rows: input tokens computed, a prompt that responses share counted once, the last token of a
-// response not (actors/policy/pack.hpp).
+//   messages   message x messages + response x responses in them, sent and received, per process
+// Rows: computed input tokens. A prompt that responses share counts once; the last token of a
+// response does not count (actors/policy/pack.hpp).
 #pragma once
 
 #include "actors/model/model_config.hpp"
@@ -32,96 +33,96 @@ struct DecodeTimes {
 
 struct PrefillTimes {
   double step_us = 0, row_us = 0, copy_us = 0;
-  /// The first time a response is in a slot after its cache was allocated: pages are touched.
+  /// Extra time of the first response in a slot after its cache was allocated: page faults.
   double touch_us = 0;
 };
 
 struct UpdateTimes {
   double update_us = 0, minibatch_us = 0, row_us = 0, token_us = 0;
-  double first_us = 0;    ///< More, the first time.
-  double resumed_us = 0;  ///< More, after the optimizer was parked.
+  double first_us = 0;    ///< Extra time of the first update.
+  double resumed_us = 0;  ///< Extra time after the optimizer was offloaded.
 };
 
 struct ReferenceTimes {
   double pass_us = 0, row_us = 0;
-  double first_us = 0;  ///< More, the first time.
+  double first_us = 0;  ///< Extra time of the first pass.
 };
 
-/// Of engines that compute with so many threads.
+/// Engines with this number of compute threads.
 struct EngineTimes {
   std::int32_t threads = 1;
-  std::vector<DecodeTimes> decode;  ///< By `running`.
+  std::vector<DecodeTimes> decode;  ///< In ascending order of `running`.
   PrefillTimes prefill;
   UpdateTimes update;
   ReferenceTimes reference;
 };
 
 struct WeightTimes {
-  double export_us = 0;  ///< Trainer: an image, shared.
-  double stage_us = 0;   ///< Engine: opened, loaded and checked, beside generation.
+  double export_us = 0;  ///< Trainer: exports an image and shares it.
+  double stage_us = 0;  ///< Engine: opens, loads and checks an image, concurrently with generation.
   double commit_us = 0;
-  double save_us = 0;  ///< Trainer: a checkpoint on disk.
+  double save_us = 0;  ///< Trainer: writes a checkpoint.
 };
 
 struct SwitchTimes {
   double interrupt_us = 0, free_kv_us = 0, free_weights_us = 0, allocate_kv_us = 0;
   double offload_us = 0, onload_us = 0;
-  double reference_load_us = 0;  ///< A reference made anew.
+  double reference_load_us = 0;  ///< Loading a new reference.
 };
 
 struct RewardTimes {
   double call_us = 0, response_us = 0;
 };
 
-/// CPU time of a process for what it sends and takes.
+/// CPU time of a process for the messages that it sends and receives.
 struct MessageTimes {
   double message_us = 0, response_us = 0;
 };
 
 struct ProcessTimes {
   MessageTimes orchestrator, rollout, reference, reward, trainer;
-  double hop_us = 0;         ///< From one process to another, besides their CPU time.
+  double hop_us = 0;         ///< Transit time between processes, in addition to their CPU time.
   double start_us = 0;       ///< CPU time of a worker until it is ready.
   double checkpoint_us = 0;  ///< Orchestrator: its part of a checkpoint.
 };
 
-/// How much longer it takes while every other core works too (shared memory, clock).
+/// Slowdown while all other cores work too (shared memory, clock).
 struct Slowdowns {
   double decode = 1, update = 1, reference = 1, other = 1;
 };
 
-/// How constants were found.
+/// Method and quality of a fit.
 struct MachineFit {
   std::string constants;
   std::string how;
   std::int64_t samples = 0;
-  double spread = 0;  ///< Half the range of repeats over their median, the mean over samples.
-  double error = 0;   ///< Mean relative error of the fit; 0 where a median is the constant.
+  double spread = 0;  ///< Half the range of repeats over their median; mean over samples.
+  double error = 0;   ///< Mean relative error of the fit; 0 if the constant is a median.
 };
 
 struct MachineModel {
-  std::string measured;  ///< Date and time.
+  std::string measured;  ///< Date and time of the measurement.
   std::string cpu;
   std::int32_t cores = 1;
-  std::string config;         ///< Name of the pipeline whose engines these are.
-  actors::ModelConfig model;  ///< Of the policy.
+  std::string config;         ///< Name of the pipeline whose engines were measured.
+  actors::ModelConfig model;  ///< Model of the policy.
   std::vector<EngineTimes> engines;
   WeightTimes weights;
   SwitchTimes switches;
   RewardTimes reward;
   ProcessTimes processes;
   Slowdowns slowdowns;
-  actors::LengthConfig response;  ///< Of the policy that was measured.
+  actors::LengthConfig response;  ///< Response lengths of the measured policy.
   std::vector<MachineFit> fits;
-  /// The most of the cores' time that other programs took while a part was measured
+  /// Largest share of the cores' time that other programs took while a part was measured
   /// (other_work.hpp).
   double others = 0;
 
-  /// Null if none was measured.
+  /// Null if this number of threads was not measured.
   const EngineTimes* with_threads(std::size_t threads) const;
 };
 
-/// Seconds of one step. Requires: something was measured; running >= 1.
+/// Seconds of one step. Requires: at least one measured batch size; running >= 1.
 double decode_seconds(const EngineTimes& engine, std::int64_t running, std::int64_t context);
 double prefill_seconds(const EngineTimes& engine, std::int64_t rows, std::int64_t copies);
 struct UpdateWork {
@@ -130,10 +131,11 @@ struct UpdateWork {
 double update_seconds(const EngineTimes& engine, const UpdateWork& work);
 double reference_seconds(const EngineTimes& engine, std::int64_t rows);
 
-/// Errors: the file cannot be read; it is no calibration (every issue, with its place); one that
-/// lacks what a forecast needs.
+/// Errors: the file cannot be read; invalid fields (each with its place); missing times that a
+/// forecast needs.
 Result<MachineModel> load_machine_model(const std::filesystem::path& file);
-/// That others took so much of the machine that its times may be too long; empty: it was quiet.
+/// A warning if other programs took so much time that the measured times may be too long; else
+/// empty.
 std::string busy_note(const MachineModel& calibration);
 Status save_machine_model(const MachineModel& calibration,
                           const std::filesystem::path& file,

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The parent is the second field behind the name, which is in brackets and may hold anything.
+/// The parent is the second field after the name, which is in parentheses and may contain anything.
 bool is_child(const fs::path& process) {
   const auto text = read_file(process / "stat");
   if (!text)

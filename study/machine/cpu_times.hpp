@@ -1,4 +1,4 @@
-// CPU time of this process and of the processes it has started, by name.
+// CPU time of this process and of its child processes, by name.
 #pragma once
 
 #include "core/units.hpp"
@@ -8,8 +8,8 @@
 
 namespace temper::study {
 
-/// Of all threads of each, so far; this process is "orchestrator", a child has the name that it
-/// gave itself. Empty where the system does not tell (no /proc).
+/// CPU time of all threads of each process so far. This process is "orchestrator"; a child has the
+/// name that it set itself. Empty if the system has no /proc.
 std::map<std::string, Duration> cpu_times();
 
 }  // namespace temper::study

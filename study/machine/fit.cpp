@@ -38,7 +38,7 @@ class Chosen {
       sum += s->spread / static_cast<double>(rows.size());
     return sum;
   }
-  /// With these of their counts, a constant one before them.
+  /// Observations with these counts, after a constant one.
   LeastSquares fit() const {
     std::vector<Observation> observations;
     for (const orchestrator::Timing* s : rows) {
@@ -53,10 +53,11 @@ class Chosen {
 };
 
 Error missing(std::string_view kind) {
-  return invalid_input(fmt::format("nothing of kind `{}` was measured", kind));
+  return invalid_input(
+      fmt::format("no sample of kind `{}` was measured; expected at least one", kind));
 }
 
-/// What each batch takes with nothing cached, and one price of a cached token for all.
+/// Time of each batch with nothing cached, and one cost per cached token for all.
 std::vector<DecodeTimes> fit_decode(const Chosen& decode, double& error) {
   std::set<double> sizes;
   for (const orchestrator::Timing* s : decode.rows)
@@ -167,7 +168,7 @@ class Fitter {
       if (chosen.empty())
         return missing(kind);
       *constant = chosen.us();
-      record(kind, "timed as it is, the median", chosen, 0);
+      record(kind, "median of direct timings", chosen, 0);
     }
     const std::pair<const char*, double*> ratios[] = {
         {"decode_slowdown", &out_.slowdowns.decode},
@@ -176,7 +177,7 @@ class Fitter {
     double sum = 0;
     for (const auto& [kind, constant] : ratios) {
       const Chosen chosen = of(kind);
-      // Work elsewhere makes nothing faster: less than one is noise.
+      // Work elsewhere makes nothing faster: a ratio below one is noise.
       *constant = chosen.empty() ? 1 : std::max(1.0, chosen.us());
       sum += *constant;
       if (!chosen.empty())
@@ -220,7 +221,7 @@ class Fitter {
 
 }  // namespace
 
-/// Coordinate descent on the normal equations, which are as small as the constants are few.
+/// Coordinate descent on the normal equations, which are small because constants are few.
 LeastSquares fit_positive(std::span<const Observation> observations) {
   LeastSquares fit;
   if (observations.empty())
@@ -291,12 +292,11 @@ void fit_messages(std::span<const MessageCounts> counts, MachineModel& calibrati
     if (fit.constants.empty())
       continue;
     *times = {fit.constants[0], fit.constants[1]};
-    calibration.fits.push_back(
-        {fmt::format("processes.{}", name),
-         "CPU time in runs of other settings whose engines only let time pass",
-         std::ssize(observations),
-         0,
-         fit.error});
+    calibration.fits.push_back({fmt::format("processes.{}", name),
+                                "CPU time in runs with other settings, whose engines only wait",
+                                std::ssize(observations),
+                                0,
+                                fit.error});
   }
 }
 

@@ -1,5 +1,5 @@
-// Constants of a calibration from what was timed: sums of terms that are never negative, fitted so
-// that the relative errors are least (each row weighs the same, whatever it lasts).
+// Fits the constants of a calibration to timings: sums of non-negative terms with the least
+// relative error (every row has the same weight, whatever its duration).
 #pragma once
 
 #include "orchestrator/worker/timing/timing.hpp"
@@ -16,20 +16,20 @@ struct Observation {
 };
 
 struct LeastSquares {
-  std::vector<double> constants;  ///< None is negative.
+  std::vector<double> constants;  ///< All are 0 or more.
   double error = 0;               ///< Mean relative error.
 };
 
-/// Requires: every observation has as many counts as the first, and a positive value.
-/// Constants that nothing tells apart share what they explain in some way; none where no
-/// observation is.
+/// Requires: every observation has the same number of counts and a positive value. Constants that
+/// the observations cannot separate share their contribution arbitrarily. Empty without
+/// observations.
 LeastSquares fit_positive(std::span<const Observation> observations);
 
-/// Puts the engines' constants, weights, switches, reward, slowdowns and lengths into a
-/// calibration, each with its record. Error: a kind that a forecast needs is not there.
+/// Stores the constants of engines, weights, switches, reward, slowdowns and lengths in a
+/// calibration, each with its record. Error: a kind that a forecast needs is missing.
 Status fit_engines(const orchestrator::Timings& timings, MachineModel& calibration);
 
-/// What a process sent and took in a run, and the CPU time that it cost.
+/// Messages that a process sent and received in a run, and their CPU time.
 struct MessageCounts {
   std::string process;  ///< "orchestrator", or a role.
   double messages = 0, responses = 0;

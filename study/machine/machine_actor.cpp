@@ -17,7 +17,7 @@ MachineTask::Threads threads_of(const orchestrator::ActorSpec& slot) {
   return slot.cards.size() > 1 ? MachineTask::Threads::Team : MachineTask::Threads::One;
 }
 
-/// Does what it is told in the order of the messages, one after the other.
+/// Handles commands one after the other, in the order of the messages.
 class InOrder : public MachineActor {
  public:
   using MachineActor::MachineActor;
@@ -30,9 +30,9 @@ class InOrder : public MachineActor {
   }
 
  protected:
-  /// `make` is called when its turn comes.
+  /// `make` is called when the command starts.
   void later(std::function<MachineTask()> make) { tasks_.push_back(std::move(make)); }
-  /// A role switch of so many seconds.
+  /// A role switch that takes this many seconds.
   void later_switch(actors::SwitchAction action, double us) {
     later([this, action, us] {
       const MachineTask task{
@@ -94,7 +94,7 @@ class MachineTrainer final : public InOrder {
     return {us * kMicro, world_.calibration.slowdowns.other, MachineTask::Threads::One, {}};
   }
 
-  /// Of those of the items that are not prepared.
+  /// Gradient work of the items that are not prepared.
   UpdateWork work_of(const std::vector<actors::CountedTrain::Item>& items) const {
     UpdateWork work;
     std::optional<GroupId> before;
@@ -109,7 +109,7 @@ class MachineTrainer final : public InOrder {
     return work;
   }
 
-  /// What its rows and tokens take; the rest of an update's time is its own.
+  /// Time of the update's rows and tokens; the rest of an update is independent of them.
   MachineTask prepare(const actors::CountedPrepare& groups) {
     const double seconds =
         update_seconds(times_, work_of(groups.items)) - update_seconds(times_, {});
@@ -160,8 +160,8 @@ class MachineTrainer final : public InOrder {
   const EngineTimes& times_;
   const MachineTask::Threads threads_;
   PolicyVersion version_;
-  bool parked_ = false;         ///< The optimizer, since the last update.
-  std::set<GroupId> prepared_;  ///< Whose gradients are kept.
+  bool parked_ = false;         ///< The optimizer was offloaded since the last update.
+  std::set<GroupId> prepared_;  ///< Groups whose gradients are kept.
 };
 
 class MachineReference final : public InOrder {
@@ -216,7 +216,7 @@ class MachineReward final : public InOrder {
       return shown(CardState::Reward,
                    {us * kMicro, world_.calibration.slowdowns.other, MachineTask::Threads::One, {}},
                    [lease, responses](actors::Outbox& out) {
-                     // Unequal rewards: no group is filtered for being all alike.
+                     // Unequal rewards, so that no group is filtered for equal rewards.
                      actors::Judged judged{.lease = lease, .items = {}};
                      for (std::size_t i = 0; i < responses; ++i)
                        judged.items.push_back({i % 2 == 0 ? 1.0 : 0.0, {}});

@@ -1,6 +1,5 @@
-// An actor of a run on this machine, as a program that uses the machine: what it does next and for
-// how long, from a calibration. It has no clock and no cores: machine_host.hpp lets it have its
-// turns.
+// An actor of a local run as a user of the machine: its next task and the duration of that task,
+// from a calibration. It has no clock and no cores; machine_host.hpp schedules it.
 #pragma once
 
 #include "actors/roles/activity_log.hpp"
@@ -16,22 +15,22 @@
 
 namespace temper::study {
 
-/// Something that one thread of an actor, or a team of them, does in one go.
+/// Uninterrupted work of one thread of an actor, or of a team of threads.
 struct MachineTask {
   double seconds = 0;
   double slowdown = 1;
   enum class Threads { One, Team } threads = Threads::One;
-  /// What comes of it, at its end.
+  /// Called at the end of the task.
   std::function<void(actors::Outbox&)> done;
 };
 
-/// What actors share: the run they are of.
+/// State that all actors of a run share.
 struct MachineWorld {
   orchestrator::PipelineConfig config;
   MachineModel calibration;
-  /// The prompt's length of a group, by its number.
+  /// Prompt length of a group, by its number.
   std::function<Tokens(GroupId)> prompt_length;
-  /// The length of a response that is generated to its end.
+  /// Length of a response that is generated to its end.
   std::function<Tokens(ResponseId, GroupId)> response_length;
   ManualClock clock;
 };
@@ -41,20 +40,20 @@ class MachineActor {
   explicit MachineActor(const MachineWorld& world) : world_(world), activity_(world.clock) {}
   virtual ~MachineActor() = default;
 
-  /// Once, when the process is up.
+  /// Called once, when the process has started.
   virtual void start(actors::Outbox&) {}
-  /// A message that it has read. Error: one that it does not know.
+  /// Handles a message. Error: an unknown message.
   virtual Status on_message(const actors::IncomingMessage& message, actors::Outbox& out) = 0;
-  /// What the main thread does now; none: it waits for messages.
+  /// The next task of the main thread; none: it waits for messages.
   virtual std::optional<MachineTask> next() { return std::nullopt; }
-  /// The next task of a second thread beside the first.
+  /// The next task of a second thread that runs concurrently.
   virtual std::optional<MachineTask> next_beside() { return std::nullopt; }
-  /// Reports what it was busy with, now and then or at once.
+  /// Reports activity, throttled (report) or immediately (flush).
   void report(actors::Outbox& out) { activity_.report(out); }
   void flush(actors::Outbox& out) { activity_.flush(out); }
 
  protected:
-  /// A task whose time is shown on the cards.
+  /// A task whose time appears in the state of the cards.
   MachineTask shown(actors::CardState state,
                     MachineTask task,
                     std::function<void(actors::Outbox&)> done) {

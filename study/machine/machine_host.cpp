@@ -18,7 +18,7 @@ std::optional<std::size_t> items_in(const actors::IncomingMessage& m) {
   return message ? message->items.size() : 0;
 }
 
-/// Responses that a message is about.
+/// Number of responses in a message.
 std::size_t responses_in(const actors::IncomingMessage& m) {
   for (const auto& n : {items_in<actors::CountedGenerate>(m),
                         items_in<actors::CountedGenerated>(m),
@@ -40,15 +40,16 @@ std::size_t responses_in(const actors::IncomingMessage& m) {
 
 struct MachineHost::Process {
   ActorId id;
-  std::unique_ptr<MachineActor> actor;  ///< Null: the orchestrator.
+  std::unique_ptr<MachineActor> actor;  ///< Null for the orchestrator.
   std::vector<std::uint32_t> cores;
   MessageTimes messages;
   bool ready = false;
   bool main_busy = false;
   bool beside_busy = false;
   std::deque<Letter> inbox;
-  std::deque<Letter> outbox;             ///< To be written.
-  std::map<LeaseId, std::size_t> asked;  ///< Responses of leases whose answers do not count them.
+  std::deque<Letter> outbox;  ///< Messages to be written.
+  std::map<LeaseId, std::size_t>
+      asked;  ///< Responses per lease, for leases whose replies do not state the number.
 };
 
 MachineHost::MachineHost(std::unique_ptr<MachineWorld> world,
@@ -86,7 +87,7 @@ Status MachineHost::launch(ActorId actor, const actors::RoleConfig&) {
   }
   Process& p = *process;
   processes_[actor.value()] = std::move(process);
-  // It is pinned once it is told its role, at the end of what its start takes.
+  // It is pinned once it knows its role, at the end of its start.
   start(p,
         Lane::Main,
         {times.start_us * kMicro, world_->calibration.slowdowns.other, {}, {}},
@@ -94,7 +95,7 @@ Status MachineHost::launch(ActorId actor, const actors::RoleConfig&) {
           for (const CardId card : slot.cards)
             p.cores.push_back(card.value());
           p.ready = true;
-          if (slot.role != actors::RoleKind::Trainer)  // its TrainerReady says so
+          if (slot.role != actors::RoleKind::Trainer)  // TrainerReady reports it.
             say(p, actors::outgoing_value(actors::Ready{}));
           actors::Outbox out([&](actors::OutgoingMessage m) { say(p, std::move(m)); }, form());
           p.actor->start(out);
@@ -127,7 +128,7 @@ std::optional<Time> MachineHost::next_event(ActorId) const {
   return std::min(*work, *letter);
 }
 
-/// What the actors were busy with goes into the record of the run; the rest is of no interest.
+/// Actor activity goes into the run's record; other output is dropped.
 void MachineHost::finish(std::span<const ActorId> actors,
                          Time now,
                          std::vector<Arrival>& arrivals) {
@@ -195,7 +196,7 @@ void MachineHost::continue_actor(Process& p) {
   }
   if (p.main_busy)
     return;
-  if (!p.outbox.empty()) {  // sent once it is written
+  if (!p.outbox.empty()) {  // Sent once it is written.
     auto letter = std::make_shared<Letter>(std::move(p.outbox.front()));
     p.outbox.pop_front();
     return start(p, Lane::Main, handling(p.messages, letter->responses), [this, letter] {
@@ -225,7 +226,7 @@ void MachineHost::continue_actor(Process& p) {
   });
 }
 
-/// Its reports of activity cost next to nothing and come at once; the rest is written and sent.
+/// Activity reports are almost free and are sent at once; other messages are written first.
 void MachineHost::say(Process& p, actors::OutgoingMessage message) {
   Letter letter{p.id, actors::IncomingMessage::from(std::move(message)), 0};
   if (letter.message.is<actors::Activity>())

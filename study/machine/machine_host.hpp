@@ -1,19 +1,18 @@
-// Where the actors of a run on this machine live when the run is forecast: in this process, in
-// virtual time, on the cores of the machine that a calibration describes. What `temper run` does
-// with processes and the operating system, this does with sim_hw/cores: every process has its
-// threads on the cores of its cards, the orchestrator is a process like the others, and all of them
-// take CPU time of the same cores.
+// Hosts the actors of a forecast run: in this process, in virtual time, on the cores of the machine
+// that a calibration describes. It models with sim_hw/cores what `temper run` does with processes
+// and the operating system: every process has its threads on the cores of its cards, the
+// orchestrator is a process too, and all of them share the CPU time of the same cores.
 //
-// A process. Its main thread does one thing at a time: it reads a message that has come, else does
-// what its actor wants next (machine_actor.hpp); what it sends it writes first. Reading and writing
-// take the time that the calibration has for a message and the responses in it, and a message is
-// under way for a `hop`. The orchestrator reads a message, hands it to the driver, and writes the
-// commands that come of it, in their order, before it reads the next. It may use any core, but a
-// process that is woken stays where it was woken: it works on the (first) core of the one whose
-// message it reads, be others idle or not.
+// A process. Its main thread does one thing at a time: it reads a received message, or else runs
+// its actor's next task (machine_actor.hpp); it writes outgoing messages first. Reading and writing
+// take the calibrated time of a message and of the responses in it, and a message is in transit for
+// a `hop`. The orchestrator reads a message, passes it to the driver, and writes the resulting
+// commands in order before it reads the next one. It may use any core, but a woken process stays
+// where it was woken: it runs on the (first) core of the sender of its message, even if other cores
+// are idle.
 //
-// Differences from the other hosts: an actor says things at times when another was advanced, so
-// that next_event() is the next instant at which anything happens, whoever is asked.
+// Unlike with other hosts, an actor may send messages when another one is advanced. next_event()
+// therefore returns the next instant at which anything happens, for every actor.
 #pragma once
 
 #include "orchestrator/run/virtual/actor_host.hpp"
@@ -26,7 +25,7 @@ namespace temper::study {
 
 class MachineHost final : public orchestrator::ActorHost {
  public:
-  /// Requires: make_machine_actor() can be called for every slot; slots use cores that there are.
+  /// Requires: make_machine_actor() succeeds for every slot; slots use existing cores.
   MachineHost(std::unique_ptr<MachineWorld> world, std::vector<orchestrator::ActorSpec> slots);
   ~MachineHost() override;
 
@@ -41,7 +40,7 @@ class MachineHost final : public orchestrator::ActorHost {
 
  private:
   struct Letter {
-    ActorId actor;  ///< Of or for whom.
+    ActorId actor;  ///< Sender or receiver.
     actors::IncomingMessage message;
     std::size_t responses = 0;
   };
@@ -67,7 +66,7 @@ class MachineHost final : public orchestrator::ActorHost {
   // Mutable state.
   sim_hw::SharedCores cores_;
   std::map<sim_hw::SharedCores::JobId, std::pair<Thread, Lane>> threads_;
-  std::vector<std::unique_ptr<Process>> processes_;  ///< Of actors, by id.
+  std::vector<std::unique_ptr<Process>> processes_;  ///< Actors by id.
   std::unique_ptr<Process> orchestrator_;
   Timers under_way_;  ///< Messages between processes.
   std::vector<Arrival> arrivals_;

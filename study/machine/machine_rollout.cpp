@@ -139,11 +139,12 @@ std::optional<MachineTask> MachineRollout::step() {
   return decode();
 }
 
-/// None: what came in needs no computing.
+/// None: the new responses need no computation.
 std::optional<MachineTask> MachineRollout::prefill() {
   std::int64_t rows = 0, copies = 0;
   std::int64_t entered = 0;
-  std::optional<std::pair<GroupId, std::int64_t>> computed;  ///< The last: its group and prefix.
+  std::optional<std::pair<GroupId, std::int64_t>>
+      computed;  ///< Group and prefix of the last computed response.
   while (!queue_.empty() && running_.size() < slots_ && rows < kPrefillRows) {
     Response r = std::move(queue_.front());
     queue_.pop_front();
@@ -166,7 +167,7 @@ std::optional<MachineTask> MachineRollout::prefill() {
   return shown(CardState::Prefill, of_engine(seconds), [](actors::Outbox&) {});
 }
 
-/// Caches of older weights, as many rows as a prefill holds: each prompt once.
+/// Recomputes caches of older weights, as many rows as a prefill holds; each prompt once.
 std::optional<MachineTask> MachineRollout::recompute() {
   std::int64_t rows = 0, copies = 0;
   std::optional<GroupId> computed;

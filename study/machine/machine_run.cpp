@@ -23,12 +23,12 @@ Status check_model(const orchestrator::PipelineConfig& config, const MachineMode
   if (wanted == measured)
     return {};
   const auto [is, was] = orchestrator::first_difference(wanted, measured);
-  return invalid_input(
-      fmt::format("model: the calibration, of `{}`, was measured with `{}`, not with `{}`; measure "
-                  "this one with `temper measure`",
-                  calibration.config,
-                  was,
-                  is));
+  return invalid_input(fmt::format(
+      "model: the calibration of `{}` was measured with `{}`, found `{}`; measure this model "
+      "with `temper measure`",
+      calibration.config,
+      was,
+      is));
 }
 
 bool was_measured(const EngineTimes* engine, actors::RoleKind role) {
@@ -50,28 +50,29 @@ Status check_threads(const std::vector<orchestrator::ActorSpec>& slots,
   for (const orchestrator::ActorSpec& slot : slots) {
     for (const CardId card : slot.cards) {
       if (static_cast<std::int32_t>(card.value()) >= calibration.cores) {
-        return invalid_input(
-            fmt::format("placement: {} is on card {}, but the calibrated machine has {} cores; "
-                        "nearest: placement.cards={}",
-                        slot.name,
-                        card,
-                        calibration.cores,
-                        calibration.cores));
+        return invalid_input(fmt::format(
+            "placement: {} is on core {}, but the calibrated machine has {} cores; nearest: "
+            "placement.cards={}",
+            slot.name,
+            card,
+            calibration.cores,
+            calibration.cores));
       }
     }
     const std::size_t threads = std::max<std::size_t>(1, slot.cards.size());
     if (was_measured(calibration.with_threads(threads), slot.role))
       continue;
-    return invalid_input(fmt::format(
-        "placement: {} computes with {} threads, which the calibration has not measured; measure "
-        "again with `temper measure`",
-        slot.name,
-        threads));
+    return invalid_input(
+        fmt::format("placement: {} uses {} threads, which the calibration has not measured; "
+                    "measure again "
+                    "with `temper measure`",
+                    slot.name,
+                    threads));
   }
   return {};
 }
 
-/// Lengths of the prompts of a task, each computed once.
+/// Prompt lengths of a task, each computed once.
 class PromptLengths {
  public:
   static Result<std::shared_ptr<PromptLengths>> make(const orchestrator::PipelineConfig& config) {
@@ -101,9 +102,10 @@ class PromptLengths {
 Status check_of_this_machine(const orchestrator::PipelineConfig& config) {
   if (config.hardware != orchestrator::HardwareKind::Local) {
     return invalid_input(
-        "hardware: it is simulated, and what this machine was measured to take says nothing about "
-        "it; its runs need no forecast: `temper run CONFIG --driver in-process` makes one in "
-        "virtual time, `temper sweep CONFIG --over KEY=VALUE,VALUE` several");
+        "hardware: found simulated; a calibration of this machine applies to local hardware only. "
+        "Simulated runs need no forecast: `temper run CONFIG --driver in-process` makes one in "
+        "virtual "
+        "time, `temper sweep CONFIG --over KEY=VALUE,VALUE` several");
   }
   if (config.policy != actors::PolicyKind::Torch) {
     return invalid_input(
@@ -118,11 +120,11 @@ Status check_forecastable(const orchestrator::PipelineConfig& config,
   TEMPER_TRY_STATUS(check_of_this_machine(config));
   TEMPER_TRY_STATUS(check_model(config, calibration));
   if (config.sampling.max_new_tokens != calibration.response.cap) {
-    return invalid_input(
-        fmt::format("sampling.max_new_tokens: responses of the calibration end at {} tokens, those "
-                    "of this configuration at {}; measure it with `temper measure`",
-                    calibration.response.cap.count(),
-                    config.sampling.max_new_tokens.count()));
+    return invalid_input(fmt::format(
+        "sampling.max_new_tokens: found {1}, but the calibration was measured with {0}; measure "
+        "again with `temper measure`",
+        calibration.response.cap.count(),
+        config.sampling.max_new_tokens.count()));
   }
   return check_threads(orchestrator::resolve_cards(config).slots, calibration);
 }

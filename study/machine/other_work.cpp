@@ -14,7 +14,7 @@
 namespace temper::study {
 namespace {
 
-constexpr double kShortest = 1;  // seconds
+constexpr double kShortest = 1;  // Seconds.
 
 double seconds_of(const rusage& usage) {
   const auto seconds = [](const timeval& t) {
@@ -44,7 +44,7 @@ std::optional<CoreAccounts> read_core_accounts(std::string_view proc_stat,
     words >> name;
     const bool wanted = std::ranges::any_of(
         cores, [&](std::uint32_t core) { return name == fmt::format("cpu{}", core); });
-    // user, nice, system, idle, iowait, irq, softirq, steal; what guests took is part of user.
+    // user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user.
     double ticks[8] = {};
     if (!wanted)
       continue;

@@ -14,16 +14,16 @@
 namespace temper::study {
 namespace {
 
-/// A run of its own kind of messages: many small ones, few large ones.
+/// A run with a message mix: many small messages, or few large ones.
 struct Shape {
   std::int32_t groups, responses;
   std::uint64_t updates;
 };
 constexpr Shape kShapes[] = {{48, 8, 60}, {12, 16, 60}, {32, 2, 60}, {4, 24, 60}};
-/// What an engine takes for a step: the other processes sleep meanwhile, as in a run.
+/// Duration of an engine step: the other processes sleep meanwhile, as in a real run.
 constexpr Duration kStep = std::chrono::milliseconds(5);
-constexpr std::int32_t kSlots = 512;  ///< More than any of these has responses.
-constexpr std::uint64_t kWarm = 5;    ///< Updates before counting begins.
+constexpr std::int32_t kSlots = 512;  ///< More than the responses of any of these runs.
+constexpr std::uint64_t kWarm = 5;    ///< Updates before counting starts.
 
 struct Window {
   std::map<std::string, Duration> at_first_update, begin, end;
@@ -32,9 +32,9 @@ struct Window {
 struct Counted {
   Window cpu;
   std::map<std::string, MessageCounts> messages;  ///< By process, within the window.
-  std::map<std::string, double> steps;            ///< Of engines, likewise.
+  std::map<std::string, double> steps;            ///< Steps of engines, within the window.
   std::vector<double> checkpoints_us;
-  std::vector<double> commits_us;  ///< From the command to commit to the answer: next to no work.
+  std::vector<double> commits_us;  ///< From the commit command to the reply: almost no work.
 };
 
 orchestrator::PipelineConfig with_shape(const orchestrator::PipelineConfig& config,
@@ -60,7 +60,7 @@ orchestrator::PipelineConfig with_shape(const orchestrator::PipelineConfig& conf
   return c;
 }
 
-/// Counts what the log says was sent, between two updates.
+/// Counts the messages in the log between two updates.
 class Counter {
  public:
   Counter(Counted& out, std::uint64_t first, std::uint64_t last)
@@ -100,7 +100,7 @@ class Counter {
   }
   void count(const orchestrator::event::Generated& e) {
     add(e.actor, e.items.size());
-    out_.steps["rollout"] += 1;  // all that is in the batch ends with a step
+    out_.steps["rollout"] += 1;  // Everything in the batch ends with a step.
   }
   void count(const orchestrator::event::Trained& e) {
     add(e.actor, 0);
@@ -147,7 +147,8 @@ Result<Counted> count_run(const orchestrator::PipelineConfig& config, const Make
                  out.cpu.end = cpu_times();
              }));
   if (!finish.ok)
-    return Error{ErrorCode::Internal, "a run of engines that answer at once: " + finish.reason};
+    return Error{ErrorCode::Internal,
+                 "a run of engines without computation failed: " + finish.reason};
   Counter counter(out, kWarm, last);
   const auto read = orchestrator::read_event_log(
       std::filesystem::path(config.run_dir) / "events.log", [&](const orchestrator::Record& r) {
@@ -192,7 +193,7 @@ Status measure_processes(const orchestrator::PipelineConfig& config,
   }
   fit_messages(counts, calibration);
   ProcessTimes& p = calibration.processes;
-  // There and back: written, under way, read, each twice.
+  // Round trip: written, in transit, read, twice each.
   const double handled = 2 * (p.orchestrator.message_us + p.rollout.message_us);
   p.hop_us = std::max(0.0, (median(commits) - handled) / 2);
   p.start_us = median(starts);
@@ -201,11 +202,11 @@ Status measure_processes(const orchestrator::PipelineConfig& config,
     calibration.fits.push_back({what, how, static_cast<std::int64_t>(samples), 0, 0});
   };
   record("processes.hop_us",
-         "half of the time from a command to commit to its answer, less CPU time",
+         "half of the time from a commit command to its reply, less CPU time",
          commits.size());
   record("processes.start_us", "CPU time of workers at the first update", starts.size());
   record("processes.checkpoint_us",
-         "time in which the orchestrator takes no other event",
+         "time in which the orchestrator handles no other event",
          checkpoints.size());
   return {};
 }

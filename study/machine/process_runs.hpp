@@ -1,8 +1,8 @@
-// What messages and processes take, from short real runs of the same processes over the same
-// sockets whose engines only let time pass (`policy: synthetic`): the CPU time they use besides is
-// for what they send, take and note down. Processes sleep between messages as they do in a run;
-// one that has slept takes longer to wake and to read than one that is kept busy. Their settings
-// (batch, step time, placement, bound) are their own and not those of runs that are predicted.
+// Measures the time of messages and processes in short real runs of the same processes over the
+// same sockets whose engines only wait (`policy: synthetic`): their remaining CPU time is for
+// sending, receiving and logging. Processes sleep between messages as in a real run, because a
+// process that slept takes longer to wake and to read than a busy one. These runs have their own
+// settings (batch, step time, placement, bound), not those of predicted runs.
 #pragma once
 
 #include "orchestrator/metrics/run_metrics.hpp"
@@ -15,13 +15,13 @@
 
 namespace temper::study {
 
-/// Makes a real run in config.run_dir.
+/// Runs a configuration in config.run_dir.
 using MakeRun = std::function<Result<orchestrator::RunEnd>(
     const orchestrator::PipelineConfig& config,
     const std::function<void(const orchestrator::RunMetrics&)>& on_update)>;
 
-/// Fills calibration.processes, with its records. `folder`: for the runs' own folders; they are
-/// left there. Error: a run that did not end well.
+/// Fills calibration.processes, with its records. `folder`: keeps the folders of the runs. Error: a
+/// run failed.
 Status measure_processes(const orchestrator::PipelineConfig& config,
                          const MakeRun& run,
                          const std::filesystem::path& folder,

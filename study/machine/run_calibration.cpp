@@ -178,7 +178,7 @@ Result<RunRecord> read_run_record(const std::filesystem::path& run) {
   if (!std::filesystem::exists(run / "config.yaml") ||
       !std::filesystem::exists(run / "events.log")) {
     return invalid_input(
-        fmt::format("{} holds no run: it has no config.yaml or no events.log", run.string()));
+        fmt::format("{}: not a run folder: config.yaml or events.log is missing", run.string()));
   }
   RunRecord out;
   const auto read =
@@ -189,7 +189,8 @@ Result<RunRecord> read_run_record(const std::filesystem::path& run) {
   if (!read)
     return read.error();
   if (!out.has_lengths())
-    return invalid_input(run.string() + ": nothing was generated in it");
+    return invalid_input(run.string() +
+                         ": the run generated nothing; expected at least one response");
   return out;
 }
 

@@ -1,14 +1,13 @@
-// A model of the machine from a run that was recorded on it: what its own engines took, by its own
-// log.
+// A model of the machine from a recorded run: the times of its engines from its own log.
 //
-// The log has when actors were busy, not why a step took as long: decode steps without a pause
-// between them are one span. So each kind of work has one constant, in proportion to what was done
-// (decode: tokens; prefill, update, reference: rows; reward: responses), or the shape of a
-// calibration that is given and one factor. Staging, switches, checkpoints and starts are the means
-// of their own durations; what a response costs in a message is the median time from a command to
-// train to its start, shared by both ends. Levels are then set so that the run, decided again with
-// unchanged settings, is busy with each kind of work as long as the record says
-// (study/forecast/whatif.hpp); rates and waits come out as they may.
+// The log shows when actors were busy, but not why a step took its time: decode steps without a
+// pause between them are one span. So each kind of work has one constant, proportional to the work
+// (decode: tokens; prefill, update, reference: rows; reward: responses), or the shape of a given
+// calibration and one factor. Staging, switches, checkpoints and starts are means of their
+// durations. The message cost of a response is the median time from a train command to its start,
+// split equally between both ends. Levels are then adjusted so that the run, rescheduled with
+// unchanged settings, spends as much time on each kind of work as the record says
+// (study/forecast/whatif.hpp); rates and waits are not adjusted.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
@@ -23,22 +22,22 @@
 
 namespace temper::study {
 
-/// What a log says of the work of a run. feed() it every record.
+/// The work of a run according to its log. Call feed() for every record.
 class RunRecord {
  public:
   void feed(const orchestrator::Record& record);
 
-  /// As recorded; those that are not, in turn the lengths that are. Requires: something was
-  /// generated.
+  /// Recorded lengths; groups and responses without one reuse the known lengths in turn. Requires:
+  /// the run generated at least one response.
   Tokens prompt(GroupId group) const;
   Tokens response(ResponseId response) const;
   bool has_lengths() const { return !known_responses_.empty(); }
-  /// Those that ended in the run.
+  /// Responses that ended in the run, with their lengths.
   const std::map<ResponseId, std::int64_t>& finished() const { return finished_; }
 
-  /// In proportion to the work, for every number of threads that a role of the run had.
+  /// Constants proportional to the work, for every thread count of the run's roles.
   MachineModel calibration(const orchestrator::PipelineConfig& config) const;
-  /// Seconds that actors were busy with each, added up over all of them.
+  /// Busy seconds by kind of work, summed over all actors.
   const std::map<actors::CardState, double>& spans() const { return spans_; }
 
  private:
@@ -54,22 +53,22 @@ class RunRecord {
   std::map<GroupId, std::int64_t> prompts_;
   std::vector<std::int64_t> known_responses_, known_prompts_;
 
-  // Work, and the time that it took.
+  // Work, and its time.
   std::map<actors::CardState, double> spans_;
   double generated_ = 0, prompt_rows_ = 0, update_rows_ = 0, responses_ = 0, batch_ = 0;
   std::map<actors::SwitchAction, std::vector<double>> switches_us_;
   std::vector<double> stage_us_, save_us_, checkpoint_us_, ready_us_, export_us_, to_train_us_;
 
-  // Since when something is waited for.
+  // Start times of pending operations.
   std::map<ActorId, Time> staging_;
   std::optional<Time> train_asked_, save_asked_, saved_;
 };
 
-/// Of the run in that folder, however it ended. Errors: it holds no run; its log cannot be read;
-/// nothing was generated in it.
+/// Reads the run in that folder, complete or not. Errors: not a run folder; its log cannot be read;
+/// the run generated nothing.
 Result<RunRecord> read_run_record(const std::filesystem::path& run);
 
-/// Times of engines and of the reward, each kind by a factor.
+/// Scales the times of engines and of the reward, each kind by its factor.
 void scale(MachineModel& calibration, const std::map<actors::CardState, double>& factors);
 
 }  // namespace temper::study

@@ -1,4 +1,4 @@
-// Microseconds, in which the machine model keeps its times.
+// Microseconds, the unit of times in the machine model.
 #pragma once
 
 #include "core/units.hpp"
