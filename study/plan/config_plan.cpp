@@ -73,7 +73,7 @@ class Planner {
   actors::Packings packings_;
 };
 
-/// Those that fit, fastest first.
+/// Layouts that fit, fastest first.
 std::vector<RankedTrainer> Planner::trainers() {
   if (keep_ != Keep::Trainer)
     return rank_trainers(run_, actors::device_capacity(run_), packings_);
@@ -129,7 +129,7 @@ Status Planner::check_together(const RolloutEngineConfig& rollout,
   return orchestrator::check_memory(orchestrator::simulated_placement(config_, cards_, s));
 }
 
-/// The memory only rises with the share, but for a cache that must hold one longest response.
+/// The memory only grows with the share, but the cache must hold one longest response.
 std::optional<RolloutEngineConfig> Planner::with_largest_cache(
     RolloutEngineConfig layout, const TrainerEngineConfig& trainer) const {
   SimulatedRun s = run_;
@@ -140,7 +140,8 @@ std::optional<RolloutEngineConfig> Planner::with_largest_cache(
     const auto phases =
         actors::memory_phases(orchestrator::simulated_placement(config_, cards_, s));
     if (!phases)
-      return std::nullopt;  // Does not divide, or too small a cache: less will not help.
+      return std::nullopt;  // Does not divide, or the cache is too small: a smaller share does not
+                            // help.
     if (std::ranges::all_of(
             *phases, [](const actors::PhaseLedger& phase) { return orchestrator::fits(phase); }))
       return layout;
@@ -162,10 +163,10 @@ Result<ConfigPlan> Planner::run() {
   const std::vector<RankedTrainer> ranked = trainers();
   plan.scenarios = std::ssize(ranked);
   if (ranked.empty()) {
-    return Error{ErrorCode::OutOfMemory,
-                 fmt::format("no layout of the trainer fits its {} cards of {}",
-                             run_.trainer_cards,
-                             run_.cluster.name)};
+    return Error{
+        ErrorCode::OutOfMemory,
+        fmt::format(
+            "no trainer layout fits its {} cards of {}", run_.trainer_cards, run_.cluster.name)};
   }
   for (const std::size_t i : undominated(ranked)) {
     for (const RolloutEngineConfig& layout : rollout_layouts()) {
@@ -181,7 +182,7 @@ Result<ConfigPlan> Planner::run() {
   if (plan.rollouts.empty()) {
     const Status together = check_together(config_.simulation.rollout, ranked.front().layout);
     return Error{ErrorCode::OutOfMemory,
-                 "no rollout layout fits beside the trainer" +
+                 "no rollout layout fits with the trainer" +
                      (together ? std::string() : ": " + together.error().context)};
   }
   std::ranges::stable_sort(plan.rollouts, std::ranges::greater(), &EngineChoice::tokens_per_second);

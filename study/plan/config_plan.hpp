@@ -1,15 +1,16 @@
-// Plans both sides of a pipeline on simulated hardware: the layout of its trainer and that of its
-// rollout engines, each on the cards that the placement gives it.
+// Plans both sides of a pipeline on simulated hardware: the layout of its trainer and of its
+// rollout engines, each on the cards of the placement.
 //
-//   trainer   tp, pp, vpp, cp, ep, micro_batch_tokens and where the optimizer lives: the fastest
+//   trainer   tp, pp, vpp, cp, ep, micro_batch_tokens and the place of the optimizer: the fastest
 //             update of the run's first batch, among those of study/simulate/trainer_space.hpp that
 //             fit the device and the host's share
 //   rollout   tp, ep and kv_share: the most tokens/s of all engines, among the layouts and at the
 //             rates of study/simulate/engine_space.hpp
-// Both together must fit every phase of every card (actors/simulation/memory_phases.hpp): of
-// the trainer's layouts, fastest first, the first that leaves room for an engine is taken, and
-// beside it the engine of most tokens/s with the largest kv_share that fits, in steps of 0.01.
-// What one side waits for of the other is not looked at: that is what `temper tune` searches.
+// Both together must fit every phase of every card (actors/simulation/memory_phases.hpp): the first
+// of the trainer's layouts, fastest first, that leaves room for an engine, with the engine that has
+// the most tokens/s and the largest kv_share that fits, in steps of 0.01. Waits between the two
+// sides are not considered; `temper tune` searches those. Placement, replicas, concurrency, lengths
+// and batch stay as configured. One thread.
 // Placement, replicas, concurrency, lengths and batch stay as configured. One thread.
 #pragma once
 
@@ -32,7 +33,7 @@ struct TrainerChoice {
   actors::TrainerEngineConfig layout;
   std::int64_t dp = 0;
   trainer::UpdateCost cost;
-  actors::ActorMemory memory;  ///< At its fullest.
+  actors::ActorMemory memory;  ///< Peak.
 
   double tokens_per_second = 0;  ///< Of the batch.
 
@@ -42,13 +43,13 @@ struct TrainerChoice {
 
 struct EngineChoice {
   actors::RolloutEngineConfig layout;
-  EngineRate rate;               ///< Of one engine.
-  double tokens_per_second = 0;  ///< Of all.
+  EngineRate rate;               ///< Rate of one engine.
+  double tokens_per_second = 0;  ///< Of all engines.
   actors::ActorMemory memory;
 };
 
 struct ConfigPlan {
-  orchestrator::PipelineConfig config;  ///< The given one with the layouts that were chosen.
+  orchestrator::PipelineConfig config;  ///< The given configuration with the chosen layouts.
   std::int64_t trainer_cards = 0;
   std::int64_t engines = 0;
   std::int64_t engine_cards = 0;
@@ -56,18 +57,19 @@ struct ConfigPlan {
   double device_memory = 0;             ///< Of the trainer's devices.
   double host_memory = 0;               ///< A device's share.
   sim_hw::RolloutLengths lengths;       ///< Of the first batch.
-  std::vector<TrainerChoice> trainers;  ///< Fastest first; the first is the chosen one.
-  std::vector<EngineChoice> rollouts;   ///< Most tokens/s first, beside the chosen trainer.
+  std::vector<TrainerChoice> trainers;  ///< Fastest first; the first one is chosen.
+  std::vector<EngineChoice> rollouts;   ///< Most tokens/s first, with the chosen trainer.
   std::optional<TrainerChoice> configured_trainer;  ///< None: it does not divide the cards.
-  std::optional<EngineChoice> configured_rollout;   ///< Likewise, or has no room for a response.
-  std::int64_t scenarios = 0;                       ///< Layouts of the trainer that fit.
+  std::optional<EngineChoice>
+      configured_rollout;  ///< None: it does not divide the cards, or has no room for a response.
+  std::int64_t scenarios = 0;  ///< Number of trainer layouts that fit.
 };
 
-/// Which side stays as configured.
+/// The side that stays as configured.
 enum class Keep { Neither, Trainer, Rollout };
 
-/// Error OutOfMemory: nothing fits; with the ledger of the best try. Requires: a configuration that
-/// validate() accepts but for its layouts, on simulated hardware.
+/// Error OutOfMemory: nothing fits; includes the ledger of the nearest layout. Requires: a
+/// configuration on simulated hardware that validate() accepts except for its layouts.
 Result<ConfigPlan> plan_config(const orchestrator::PipelineConfig& config,
                                Keep keep = Keep::Neither);
 

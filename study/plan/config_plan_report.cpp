@@ -103,7 +103,7 @@ std::string trainer_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spre
       difference_table(columns, &PlanColumn::seconds, "s", "update, term by term", "update") + "\n";
   for (std::size_t i = 1; i < columns.size(); ++i)
     out += why_text(columns.front(), columns[i], spread);
-  return out + sureness_text(spread,
+  return out + accuracy_text(spread,
                              plan.trainer_hardware.name,
                              "the update of 1",
                              plan.trainers.front().cost.total());
@@ -135,7 +135,7 @@ std::string rollout_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spre
   if (plan.configured_rollout)
     add("configured", *plan.configured_rollout);
   return bar_table(rows) + "\n" +
-         sureness_text(spread,
+         accuracy_text(spread,
                        plan.engine_hardware.name,
                        "a token of 1",
                        plan.rollouts.front().rate.token_seconds());
@@ -158,8 +158,9 @@ std::string config_plan_text(const ConfigPlanReport& report) {
              plan.lengths.response,
              plan.lengths.context) +
          trainer_text(plan, report.training) + "\n" + rollout_text(plan, report.rollout) +
-         "Each side by itself: how they wait for each other, and how to split the cards between "
-         "them, is `temper tune`.\n";
+         "Each side is planned by itself. `temper tune` includes the waits between them and the "
+         "split of "
+         "the cards.\n";
 }
 
 std::string config_plan_json(const ConfigPlanReport& report) {

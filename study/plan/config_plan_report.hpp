@@ -1,5 +1,5 @@
-// Both sides of a planned pipeline, for people and for programs: the layouts, beside the configured
-// ones, term by term, and how sure it is.
+// Reports of a planned pipeline as text and JSON: the layouts and the configured ones, term by
+// term, with the accuracy of the model.
 #pragma once
 
 #include "sim_hw/validation/error_spread.hpp"

@@ -23,7 +23,7 @@ void add_verl_cluster(Script& out, std::int64_t devices, std::int64_t node) {
 
 Error has_no(EmitFor engine, std::string_view side, std::string_view others) {
   return invalid_input(
-      fmt::format("--emit {}: has no flags for {}; {} have", name_of(engine), side, others));
+      fmt::format("--emit {}: has no flags for {}; expected {}", name_of(engine), side, others));
 }
 
 Error no_rollout() {
@@ -100,7 +100,7 @@ Trainer trainer_of(const ConfigPlan& plan, const sim_hw::ModelSpec& served) {
   t.layout.ep = chosen.layout.ep;
   t.layout.cp = chosen.layout.cp;
   t.layout.dp = chosen.dp;
-  // As actors/simulation/role_layouts.hpp has every pipeline's trainer.
+  // As actors/simulation/role_layouts.hpp sets for every pipeline's trainer.
   t.layout.zero = Zero::Optimizer;
   t.layout.sequence_parallel =
       t.layout.tp > 1 ? sim_hw::SequenceParallel::On : sim_hw::SequenceParallel::Off;
@@ -113,7 +113,7 @@ Trainer trainer_of(const ConfigPlan& plan, const sim_hw::ModelSpec& served) {
   return t;
 }
 
-/// Both sides of a pipeline in verl's words.
+/// verl overrides for both sides of a pipeline.
 std::string verl_pipeline(const Engine& e, const Trainer& t, const ConfigPlan& plan) {
   const orchestrator::PipelineConfig& c = plan.config;
   Script out;
@@ -131,13 +131,13 @@ std::string verl_pipeline(const Engine& e, const Trainer& t, const ConfigPlan& p
   const bool shared = c.placement.mode != orchestrator::PlacementMode::Separate;
   if (!shared) {
     out.notes.emplace_back(
-        "rollout and trainer have cards of their own: verl's fully asynchronous trainer; the nodes "
-        "below are the trainer's");
+        "rollout and trainer are on separate cards: verl's fully asynchronous trainer; the nodes "
+        "below "
+        "are the trainer's");
   }
   if (plan.engine_hardware.name != plan.trainer_hardware.name) {
     out.notes.push_back(
-        fmt::format("rollout on {}, trainer on {}: each in a Ray resource pool of its "
-                    "own, which is yours to make",
+        fmt::format("rollout on {}, trainer on {}: create a Ray resource pool for each",
                     plan.engine_hardware.name,
                     plan.trainer_hardware.name));
   }

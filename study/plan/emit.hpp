@@ -1,7 +1,7 @@
-// A plan in the words of other engines: the flags of vLLM and SGLang for a rollout, of Megatron-LM
-// for training, and verl's overrides for either. What a plan says that an engine has no word for is
-// a comment. Names of flags as of vLLM 0.32, SGLang's server arguments of 2025, Megatron Core 0.20
-// and verl 0.8 (docs/emit.md). Pure functions.
+// Converts a plan to the options of other engines: flags of vLLM and SGLang for a rollout, of
+// Megatron-LM for training, and verl overrides for either. Parts of a plan without a flag become
+// comments. Flag names as of vLLM 0.32, SGLang's server arguments of 2025, Megatron Core 0.20 and
+// verl 0.8. Pure functions.
 #pragma once
 
 #include "sim_hw/plan/rollout_search.hpp"
@@ -14,7 +14,7 @@ namespace temper::study {
 
 enum class EmitFor { Vllm, Sglang, Megatron, Verl };
 
-/// Errors: Megatron trains and does not generate; vLLM and SGLang the other way around.
+/// Errors: Megatron does not generate; vLLM and SGLang do not train.
 Result<std::string> emit(EmitFor engine,
                          const sim_hw::RolloutProblem& problem,
                          const sim_hw::RolloutPlan& plan);
@@ -22,7 +22,7 @@ Result<std::string> emit(EmitFor engine,
                          const sim_hw::TrainProblem& problem,
                          const sim_hw::HardwareSpec& hardware,
                          const sim_hw::TrainPlan& plan);
-/// Of a pipeline: the side that the engine has, verl both.
+/// Emits the side of the pipeline that the engine supports; both for verl.
 Result<std::string> emit(EmitFor engine, const ConfigPlan& plan, const sim_hw::ModelSpec& model);
 
 }  // namespace temper::study

@@ -5,7 +5,7 @@
 namespace temper::study {
 
 void note_engine(Script& script, const Engine& e) {
-  script.notes.push_back(fmt::format("rollout of {}: {} engine{} of {} device{}, each started so",
+  script.notes.push_back(fmt::format("rollout of {}: {} engine{} of {} device{} each, started with",
                                      e.model,
                                      e.engines,
                                      e.engines == 1 ? "" : "s",
@@ -13,7 +13,7 @@ void note_engine(Script& script, const Engine& e) {
                                      e.devices == 1 ? "" : "s"));
   if (e.devices > e.node) {
     script.notes.push_back(
-        fmt::format("an engine is over {} nodes: the flags of its nodes and addresses are yours",
+        fmt::format("an engine spans {} nodes: add the flags of its nodes and addresses",
                     (e.devices + e.node - 1) / e.node));
   }
 }
@@ -29,12 +29,13 @@ Script vllm_script(const Engine& e) {
     out.flags.emplace_back("--enable-expert-parallel");
     if (e.ep != e.devices) {
       out.notes.push_back(
-          fmt::format("vLLM spreads experts over all {} devices of an engine; the plan has {}",
+          fmt::format("vLLM spreads experts over all {} devices of an engine; the plan over {}",
                       e.devices,
                       e.ep));
     }
   } else if (e.experts && e.tp > 1) {
-    out.notes.emplace_back("vLLM cuts experts over the tensor-parallel devices; the plan does not");
+    out.notes.emplace_back(
+        "vLLM splits experts over the tensor-parallel devices; the plan does not");
   }
   out.flags.push_back(fmt::format("--max-num-seqs {}", e.slots));
   out.flags.push_back(fmt::format("--max-num-batched-tokens {}", e.prefill_tokens));
@@ -48,7 +49,7 @@ Script sglang_script(const Engine& e) {
   Script out;
   note_engine(out, e);
   out.command = "python -m sglang.launch_server --model-path \"$MODEL\"";
-  // Replicas of attention share the devices: tensor parallelism counts all of them.
+  // Attention replicas share the devices, so tensor parallelism counts all of them.
   out.flags = {"--dtype bfloat16", fmt::format("--tp-size {}", e.devices)};
   if (e.replicas() > 1) {
     out.flags.push_back(fmt::format("--dp-size {}", e.replicas()));
@@ -58,7 +59,7 @@ Script sglang_script(const Engine& e) {
     out.flags.push_back(fmt::format("--ep-size {}", e.ep));
   else if (e.experts && e.tp > 1)
     out.notes.emplace_back(
-        "SGLang cuts experts over the tensor-parallel devices; the plan does not");
+        "SGLang splits experts over the tensor-parallel devices; the plan does not");
   out.flags.push_back(fmt::format("--max-running-requests {}", e.slots * e.replicas()));
   out.flags.push_back(fmt::format("--max-prefill-tokens {}", e.prefill_tokens));
   if (e.longest > 0)

@@ -25,7 +25,7 @@ void note_trainer(Script& script, const Trainer& t) {
                                      l.dp));
   if (t.chosen_tensors) {
     script.notes.emplace_back(
-        "the plan recomputes or moves single tensors; no flag says so: plan with "
+        "the plan recomputes or swaps single tensors, for which there is no flag: plan with "
         "activations=as_recompute");
   }
   if (t.uneven()) {
@@ -52,7 +52,7 @@ Script megatron_script(const Trainer& t) {
   if (t.uneven() && l.vpp == 1)
     add("--decoder-last-pipeline-num-layers", t.stage_layers.back());
   else if (t.uneven())
-    out.notes.emplace_back("say these layers with --pipeline-model-parallel-layout");
+    out.notes.emplace_back("set these layers with --pipeline-model-parallel-layout");
   add("--context-parallel-size", l.cp);
   if (t.experts) {
     add("--expert-model-parallel-size", l.ep);
@@ -119,7 +119,7 @@ void add_verl(Script& out, const Trainer& t) {
         t.stage_layers.back());
   } else if (t.uneven()) {
     out.notes.emplace_back(
-        "say these layers with override_transformer_config.pipeline_model_parallel_layout");
+        "set these layers with override_transformer_config.pipeline_model_parallel_layout");
   }
   if (t.recompute != Recompute::None) {
     const bool full = t.recompute == Recompute::Full;

@@ -12,11 +12,11 @@
 namespace temper::study {
 namespace {
 
-constexpr std::int64_t kGroup = 16;  ///< Responses of a prompt, where the batch divides by it.
+constexpr std::int64_t kGroup = 16;  ///< Responses per prompt, if it divides the batch.
 
 Result<std::int32_t> whole_cards(const PlanSubject& subject, std::int64_t devices) {
   if (devices % subject.spec.dies_per_card != 0) {
-    return invalid_input(fmt::format("the plan takes {} devices, no whole number of cards of {}",
+    return invalid_input(fmt::format("the plan uses {} devices, expected whole cards of {}",
                                      devices,
                                      subject.spec.dies_per_card));
   }
@@ -31,7 +31,7 @@ actors::LengthConfig constant_length(double tokens) {
   return out;
 }
 
-/// What both sides have in common: turns on so many cards, no reference.
+/// Settings of both sides: time-shared on these cards, without a reference.
 orchestrator::PipelineConfig skeleton(const PlanSubject& subject, std::int32_t cards) {
   orchestrator::PipelineConfig c;
   c.name = "plan-" + subject.model;
@@ -55,8 +55,8 @@ void set_batch(orchestrator::PipelineConfig& c, std::int64_t sequences) {
   c.algorithm.groups_per_update = static_cast<std::int32_t>(sequences / group);
 }
 
-/// Engines of equal size over all cards, each size with its best layout by itself; the most
-/// tokens/s that fit beside the trainer.
+/// Engines of equal size over all cards, each size with its best layout; the most tokens/s that fit
+/// with the trainer.
 Result<orchestrator::PipelineConfig> with_engines(const orchestrator::PipelineConfig& base,
                                                   const PlanSubject& subject,
                                                   const sim_hw::ModelSpec& model) {
@@ -73,7 +73,7 @@ Result<orchestrator::PipelineConfig> with_engines(const orchestrator::PipelineCo
     plans.insert(plans.end(), search.best.begin(), search.best.end());
   }
   std::ranges::stable_sort(plans, std::ranges::greater(), &sim_hw::RolloutPlan::tokens_per_second);
-  Error last{ErrorCode::OutOfMemory, "no rollout engine fits the cards of the trainer"};
+  Error last{ErrorCode::OutOfMemory, "no rollout engine fits on the trainer's cards"};
   for (const sim_hw::RolloutPlan& plan : plans) {
     orchestrator::PipelineConfig c = base;
     c.rollout.replicas = static_cast<std::int32_t>(plan.engines);
@@ -89,12 +89,12 @@ Result<orchestrator::PipelineConfig> with_engines(const orchestrator::PipelineCo
   return last;
 }
 
-/// As a rule broken is one that `temper check` would name.
+/// Reports a broken rule as `temper check` would.
 Result<orchestrator::PipelineConfig> checked(Result<orchestrator::PipelineConfig> config) {
   if (!config)
     return config;
   if (Status rules = check_rules(*config); !rules)
-    return std::move(rules).error().within("the pipeline of this plan");
+    return std::move(rules).error().within("the pipeline made from this plan");
   return config;
 }
 
@@ -107,7 +107,7 @@ Result<orchestrator::PipelineConfig> pipeline_of(const PlanSubject& subject,
   const sim_hw::TrainShape& shape = plan.scenario.shape;
   if (layout.expert_tp != 1) {
     return invalid_input(fmt::format(
-        "a pipeline does not cut experts, the plan cuts each over {}; nearest: expert_tp=1",
+        "a pipeline does not split experts, but the plan splits each over {}; nearest: expert_tp=1",
         layout.expert_tp));
   }
   TEMPER_TRY(const std::int32_t cards, whole_cards(subject, layout.devices()));

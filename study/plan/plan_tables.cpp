@@ -16,7 +16,7 @@ std::string with_sign(double value, std::string_view unit) {
   return (value >= 0 ? "+" : "") + sim_hw::readable(value, unit);
 }
 
-/// The first column's value, then what the others differ by.
+/// The first column's value, then the differences of the others.
 std::vector<std::string> difference_row(std::string name,
                                         const std::vector<double>& values,
                                         std::string_view unit) {
@@ -26,7 +26,8 @@ std::vector<std::string> difference_row(std::string name,
   return row;
 }
 
-/// "expert-parallel communication +310 ms, pipeline bubble +20 ms": the largest with this sign.
+/// "expert-parallel communication +310 ms, pipeline bubble +20 ms": the largest terms with this
+/// sign.
 std::string largest(PlanEntries terms, double sign) {
   constexpr std::size_t kMost = 3;
   std::erase_if(terms, [&](const auto& term) { return sign * term.second <= 0; });
@@ -86,7 +87,7 @@ std::string why_text(const PlanColumn& best,
   if (!other.misfit.empty())
     out += "; does not fit: " + other.misfit;
   if (std::abs(difference / whole) < spread.max)
-    out += "; nearer than the error of the model";
+    out += "; within the error of the model";
   return out + "\n";
 }
 
@@ -123,15 +124,16 @@ std::string front_svg(std::string title,
   return to_svg(plot);
 }
 
-std::string sureness_text(const sim_hw::ErrorSpread& spread,
+std::string accuracy_text(const sim_hw::ErrorSpread& spread,
                           std::string_view hardware,
                           std::string_view what,
                           double seconds) {
   return fmt::format(
-      "how sure: {}predictions were off by {}; {} is then {} to {}. Plans on one hardware share "
-      "most of that error, so that their order is surer than their times, but plans nearer to each "
-      "other than it may change places.\n",
-      spread.elsewhere ? fmt::format("nothing of the kind was measured on {}; elsewhere{} ",
+      "accuracy: {}predictions were off by {}; {} is then {} to {}. Plans on one hardware share "
+      "most of that error, so their order is more reliable than their times, but plans closer to "
+      "each "
+      "other than that may change places.\n",
+      spread.elsewhere ? fmt::format("no run of this kind was measured on {}; elsewhere{} ",
                                      hardware,
                                      spread.substituted ? ", with its unmeasured constants," : "")
                        : "",

@@ -1,5 +1,5 @@
-// Plans beside each other, whatever they are of: term by term, why one loses to the first, and how
-// far off the model may be. Pure functions.
+// Compares plans of any kind: term by term, why one loses to the first, and how accurate the model
+// is. Pure functions.
 #pragma once
 
 #include "core/text/scatter.hpp"
@@ -19,7 +19,7 @@ namespace temper::study {
 using PlanEntries = std::vector<std::pair<std::string_view, double>>;
 double sum_of(const PlanEntries& entries);
 
-/// A term of a plan's time or memory, for programs.
+/// A term of a plan's time or memory, for JSON.
 struct ShareJson {
   std::string name;
   double value = 0;  ///< Seconds or bytes.
@@ -30,7 +30,7 @@ void describe(V& v, ShareJson& s) {
   v.field(2, "value", s.value);
 }
 
-/// Terms of time or memory, as their owners list them.
+/// Terms of time or memory, in their owner's order.
 std::vector<ShareJson> shares_of(const auto& entries) {
   std::vector<ShareJson> out;
   out.reserve(std::size(entries));
@@ -39,7 +39,7 @@ std::vector<ShareJson> shares_of(const auto& entries) {
   return out;
 }
 
-/// The fields that say how far off the model was, numbered from `id`.
+/// The fields for the accuracy of the model, numbered from `id`.
 template <class V>
 void describe_error(V& v, int id, sim_hw::ErrorSpread& spread) {
   v.field(id, "error_measured_on", spread.hardware);
@@ -48,8 +48,7 @@ void describe_error(V& v, int id, sim_hw::ErrorSpread& spread) {
   v.field(id + 3, "error_max", spread.max);
 }
 
-/// The best plans as "1", "2", ..., then the one that the user put beside them as "yours".
-/// Borrowed.
+/// The best plans as "1", "2", ..., then the user's plan as "yours". Borrows.
 template <class Plan>
 std::vector<std::pair<std::string, const Plan*>> named_plans(const std::vector<Plan>& best,
                                                              const std::optional<Plan>& compared) {
@@ -61,7 +60,7 @@ std::vector<std::pair<std::string, const Plan*>> named_plans(const std::vector<P
   return out;
 }
 
-/// Points of a front, with the named plans on top of them; `at` gives the two values of a plan.
+/// Points of a front with the named plans on top; `at` returns the two values of a plan.
 template <class Plan>
 std::vector<ScatterPoint> scatter_points(
     const std::vector<Plan>& front,
@@ -81,12 +80,12 @@ std::vector<ScatterPoint> scatter_points(
 
 struct PlanColumn {
   std::string name;     ///< "1", "2", ..., "yours"
-  PlanEntries seconds;  ///< Summands of its time; every column has the same names.
+  PlanEntries seconds;  ///< Summands of its time; the same names in every column.
   PlanEntries bytes;    ///< Of its fullest device.
   std::string misfit;   ///< What it exceeds; empty if it fits.
 };
 
-/// Of a plan for this problem, whose time is the sum of `seconds`.
+/// A column for a plan of this problem; its time is the sum of `seconds`.
 PlanColumn plan_column(std::string name,
                        PlanEntries seconds,
                        const sim_hw::PlacedLedger& memory,
@@ -98,25 +97,25 @@ PlanColumn plan_column(std::string name,
           sim_hw::excess_text(memory, problem.device_memory, problem.host_memory)};
 }
 
-/// Values of the first column, and by how much the others differ; entries that none has are left
-/// out. `title` heads the names, `total` names the last row. Requires: at least one column.
+/// Values of the first column, and the differences of the others; entries that are 0 everywhere are
+/// left out. `title` heads the names, `total` names the last row. Requires: at least one column.
 std::string difference_table(std::span<const PlanColumn> columns,
                              PlanEntries PlanColumn::*entries,
                              std::string_view unit,
                              std::string_view title,
                              std::string_view total);
 
-/// A line: by how much `other` loses to `best`, and by what.
+/// One line: by how much `other` loses to `best`, and through which terms.
 std::string why_text(const PlanColumn& best,
                      const PlanColumn& other,
                      const sim_hw::ErrorSpread& spread);
 
 struct ComparisonWords {
-  std::string_view time, whole_time;  ///< Above the terms of the time, and of their sum.
-  std::string_view memory;            ///< Above the entries of a device's memory.
+  std::string_view time, whole_time;  ///< Headings of the terms of the time, and of their sum.
+  std::string_view memory;            ///< Heading of the entries of a device's memory.
 };
 
-/// The difference tables of times and of memory, then why each other column loses to the first.
+/// Difference tables of time and memory, then why each other column loses to the first.
 std::string comparison_text(std::span<const PlanColumn> columns,
                             const ComparisonWords& words,
                             const sim_hw::ErrorSpread& spread);
@@ -126,8 +125,8 @@ std::string front_svg(std::string title,
                       const ScatterAxes& axes,
                       std::span<const ScatterPoint> points);
 
-/// A line: how far off predictions like `what` ("the step") of `seconds` were on this hardware.
-std::string sureness_text(const sim_hw::ErrorSpread& spread,
+/// One line: the error of predictions like `what` ("the step") of `seconds` on this hardware.
+std::string accuracy_text(const sim_hw::ErrorSpread& spread,
                           std::string_view hardware,
                           std::string_view what,
                           double seconds);

@@ -157,7 +157,7 @@ std::string rollout_plan_text(const RolloutPlanReport& report) {
       columns,
       {"device time of a token, term by term", "whole cluster", "memory of a device"},
       report.spread);
-  out += sureness_text(report.spread, p.hardware.name, "a token of 1", best.token_seconds());
+  out += accuracy_text(report.spread, p.hardware.name, "a token of 1", best.token_seconds());
   const auto points = scatter_points(search.front, plans_of(report), token_point);
   return out + "\n" + scatter_text(points, {kTokenAxis, kRateAxis});
 }

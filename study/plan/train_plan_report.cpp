@@ -102,7 +102,7 @@ std::string place_text(sim_hw::TrainerState state) {
   return state == sim_hw::TrainerState::Active ? "device" : "host";
 }
 
-/// "none", "full", or "chosen" where tensors have fates of their own.
+/// "none", "full", or "chosen" if single tensors are recomputed or swapped.
 std::string dropped_text(const sim_hw::TrainShape& shape) {
   const auto& [dense, experts] = shape.activations;
   return (dense.recomputed | dense.swapped | experts.recomputed | experts.swapped) != 0
@@ -195,7 +195,8 @@ std::string train_plan_text(const TrainPlanReport& report) {
       shape.seq);
   const sim_hw::SearchCounts& c = search.counts;
   out += fmt::format(
-      "{} cuts with pp and dp: {} exceed the memory, {} cannot be among the answers; of the rest "
+      "{} splits with pp and dp: {} exceed the memory, {} cannot be among the answers; of the "
+      "others "
       "{} scenarios, {} fit, {} timed\n\n",
       c.nodes,
       c.unfit,
@@ -208,7 +209,7 @@ std::string train_plan_text(const TrainPlanReport& report) {
   out += comparison_text(
       columns, {"step, term by term", "whole step", "memory of the fullest device"}, report.spread);
   out +=
-      sureness_text(report.spread, report.hardware, "the step of 1", search.best.front().total());
+      accuracy_text(report.spread, report.hardware, "the step of 1", search.best.front().total());
   out += "\n";
   const auto points = scatter_points(search.front, plans_of(report), step_point);
   return out + scatter_text(points, {kMemoryAxis, kStepAxis});

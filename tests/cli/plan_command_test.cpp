@@ -61,7 +61,7 @@ void expect_flags(const Outcome& outcome, const std::vector<std::string>& parts)
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const std::string& part : parts)
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
-  EXPECT_EQ(outcome.out.find("how sure"), std::string::npos);
+  EXPECT_EQ(outcome.out.find("accuracy: "), std::string::npos);
   EXPECT_NE(outcome.err.find("not measured on"), std::string::npos) << outcome.err;
 }
 
@@ -140,7 +140,7 @@ TEST(PlanEmit, AnEngineWithoutWordsForASideIsAnError) {
             std::string::npos);
 }
 
-TEST(PlanCommand, PrintsThreePlansTheirTermsAndHowSureTheyAre) {
+TEST(PlanCommand, PrintsThreePlansTheirTermsAndTheirAccuracy) {
   const Outcome outcome = plan(kTraining);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   for (const char* part : {"| 1 ",
@@ -152,7 +152,7 @@ TEST(PlanCommand, PrintsThreePlansTheirTermsAndHowSureTheyAre) {
                            "activations",
                            "2 against 1: +",
                            "loses by",
-                           "how sure: nothing of the kind was measured on ascend-910b",
+                           "accuracy: no run of this kind was measured on ascend-910b",
                            "memory of the fullest device, GB"})
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part;
   EXPECT_EQ(plan(kTraining).out, outcome.out) << "the same question has the same answer";

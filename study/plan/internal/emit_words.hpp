@@ -1,4 +1,5 @@
-// What emit.cpp tells engines, and the words of each for it. Of this folder alone.
+// The parts of a plan that emit.cpp passes on, and the options of each engine. Private to this
+// folder.
 #pragma once
 
 #include "sim_hw/layout/layout.hpp"
@@ -14,7 +15,7 @@ namespace temper::study {
 inline constexpr std::string_view kVerlActor = "actor_rollout_ref.actor.";
 inline constexpr std::string_view kVerlRollout = "actor_rollout_ref.rollout.";
 
-/// Comments, then a command over several lines; or comments and lines alone.
+/// Comments, then a command over several lines; or only comments and flags.
 struct Script {
   std::vector<std::string> notes;
   std::string command;  ///< Empty: each flag is a line.
@@ -36,26 +37,26 @@ struct Script {
   }
 };
 
-/// An engine as its plan has it.
+/// A rollout engine of a plan.
 struct Engine {
   std::string model;
   std::int64_t engines = 1;
-  std::int64_t devices = 1;  ///< Of an engine.
-  std::int64_t node = 1;     ///< Devices of a node.
+  std::int64_t devices = 1;  ///< Per engine.
+  std::int64_t node = 1;     ///< Devices per node.
   std::int64_t tp = 1;
   std::int64_t ep = 1;
   bool experts = false;
-  std::int64_t slots = 1;    ///< Of a replica.
-  double kv_bytes = 0;       ///< Of a device.
-  double kv_tokens = 0;      ///< Of a replica; 0: not known.
-  double static_share = 0;   ///< Of a device's memory: weights, keys and values.
-  std::int64_t longest = 0;  ///< Prompt and response; 0: not known.
+  std::int64_t slots = 1;    ///< Per replica.
+  double kv_bytes = 0;       ///< Per device.
+  double kv_tokens = 0;      ///< Per replica; 0: unknown.
+  double static_share = 0;   ///< Share of a device's memory for weights, keys and values.
+  std::int64_t longest = 0;  ///< Prompt and response; 0: unknown.
   std::int64_t prefill_tokens = 8192;
 
   std::int64_t replicas() const { return devices / tp; }
 };
 
-/// A trainer as its plan has it.
+/// The trainer of a plan.
 struct Trainer {
   std::string model;
   std::int64_t node = 1;
@@ -64,13 +65,13 @@ struct Trainer {
   bool experts = false;
   sim_hw::Recompute recompute = sim_hw::Recompute::None;
   std::int64_t recompute_every = 1;
-  bool chosen_tensors = false;  ///< Recomputed or moved one by one.
+  bool chosen_tensors = false;  ///< Recomputed or swapped one by one.
   bool optimizer_on_host = false;
   bool expert_overlap = false;
-  std::int64_t global_batch = 0;  ///< 0: not known.
+  std::int64_t global_batch = 0;  ///< 0: unknown.
   std::int64_t seq = 0;
   std::int64_t micro_batch = 0;         ///< Sequences; 0: packed.
-  std::int64_t micro_batch_tokens = 0;  ///< Of packed ones.
+  std::int64_t micro_batch_tokens = 0;  ///< Of packed micro-batches.
 
   bool uneven() const {
     return std::set<std::int64_t>(stage_layers.begin(), stage_layers.end()).size() > 1;

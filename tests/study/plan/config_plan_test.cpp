@@ -96,7 +96,7 @@ TEST(ConfigPlan, SaysThatNoTrainerFitsSoFewCards) {
   config.placement.cards = 264;  // 224 for rollout, 32 for the reference.
   const auto plan = plan_config(config);
   ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().context, "no layout of the trainer fits its 8 cards of cm384");
+  EXPECT_EQ(plan.error().context, "no trainer layout fits its 8 cards of cm384");
 }
 
 struct Subjects {
@@ -162,8 +162,9 @@ TEST(PlanPipeline, RefusesExpertsThatItCannotCut) {
   plan.scenario.layout.expert_tp = 2;
   const auto config = pipeline_of(s.subject, problem, plan);
   ASSERT_FALSE(config);
-  EXPECT_EQ(config.error().context,
-            "a pipeline does not cut experts, the plan cuts each over 2; nearest: expert_tp=1");
+  EXPECT_EQ(
+      config.error().context,
+      "a pipeline does not split experts, but the plan splits each over 2; nearest: expert_tp=1");
 }
 
 }  // namespace
