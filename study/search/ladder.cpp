@@ -20,7 +20,7 @@ actors::LengthConfig lengths_of(const LengthSpread& spread) {
 
 enum class Means { AsConfigured, On };
 
-/// What the configuration says of the means goes as far as the rules of the placement let it.
+/// Applies the optional mechanisms as configured, as far as the placement allows them.
 TuneRegion region_of(orchestrator::PipelineConfig c,
                      orchestrator::PlacementMode mode,
                      Means means) {
@@ -54,7 +54,8 @@ Result<TunedRung> tuned(const LadderOptions& options,
   TEMPER_TRY(const Tuned found, tune(search));
   const Candidate& fastest = found.tried[found.fastest];
   TunedRung out{fastest.config, *fastest.figures, found.runs};
-  out.config.steps = steps_for(options.steady_updates, rung.bound);  // of the run of the figures
+  out.config.steps =
+      steps_for(options.steady_updates, rung.bound);  // Updates of the run that gives the figures.
   return out;
 }
 
@@ -111,23 +112,25 @@ std::string LengthSpread::text() const {
 Result<LengthSpread> parse_spread(std::string_view text) {
   const auto wrong = [&](std::string_view why) {
     return invalid_input(fmt::format(
-        "lengths `{}`: {}; expected mean:cap:p99/median in tokens, e.g. 8000:32768:8", text, why));
+        "lengths `{}`: {}; the format is mean:cap:p99/median in tokens, for example 8000:32768:8",
+        text,
+        why));
   };
   const std::size_t first = text.find(':');
   const std::size_t second = first == std::string_view::npos ? first : text.find(':', first + 1);
   if (second == std::string_view::npos)
-    return wrong("there are not three numbers");
+    return wrong("expected three numbers");
   const auto mean = parse_number<double>(text.substr(0, first));
   const auto cap = parse_number<std::int64_t>(text.substr(first + 1, second - first - 1));
   const auto tail = parse_number<double>(text.substr(second + 1));
   if (!mean || !cap || !tail)
-    return wrong("there are not three numbers");
+    return wrong("expected three numbers");
   LengthSpread spread;
   spread.mean = *mean;
   spread.cap = Tokens(*cap);
   spread.p99_over_median = *tail;
   if (spread.p99_over_median < 1 || *cap < 1)
-    return wrong("the spread and the cap are 1 or more");
+    return wrong("p99/median and the cap must be 1 or more");
   if (const Status status = actors::check_lengths(lengths_of(spread)); !status)
     return wrong(status.error().context);
   return spread;
@@ -146,7 +149,8 @@ const std::vector<LengthSpread>& default_spreads() {
 
 Result<Ladder> climb_ladder(const LadderOptions& options) {
   if (options.config.hardware != orchestrator::HardwareKind::Simulated)
-    return invalid_input("the ladder needs `hardware: simulated`");
+    return invalid_input(
+        "hardware: found local, expected `simulated` for a comparison of deployments");
   Ladder out{options.config.placement.cards,
              options.rungs,
              options.spreads,

@@ -12,16 +12,16 @@
 namespace temper::study {
 namespace {
 
-/// Rungs whose id begins like "fusion-eta*" share what was published.
+/// Deployments whose id matches a pattern such as "fusion-eta*" share a published figure.
 bool is_meant(const std::string& pattern, const std::string& rung) {
   return pattern.ends_with('*') ? rung.starts_with(pattern.substr(0, pattern.size() - 1))
                                 : rung == pattern;
 }
 
-/// What the published figures are of.
+/// Model of the published figures.
 constexpr std::string_view kPublishedModel = "pangu-ultra-moe-718b";
 
-/// 0: nothing is published of this model on so many cards.
+/// 0: no figure is published for this model and number of cards.
 double published_for(const Ladder& ladder, const std::string& rung) {
   if (ladder.model != kPublishedModel)
     return 0;
@@ -32,7 +32,7 @@ double published_for(const Ladder& ladder, const std::string& rung) {
   return 0;
 }
 
-/// To so many parts of one; short in print.
+/// Rounds to 1 / `parts`, to print short.
 void fill_layout(LadderRow& row, const orchestrator::PipelineConfig& c) {
   const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(c);
   const actors::TrainerEngineConfig& trainer = c.simulation.trainer;
@@ -85,11 +85,11 @@ LadderRow row_of(const Ladder& ladder, const LadderCell& cell, const Rung& rung)
 
 using Show = std::function<std::string(const LadderRow&)>;
 
-/// Rungs down, distributions across.
+/// Deployments in rows, distributions in columns.
 std::string over_lengths(const Ladder& ladder,
                          const std::vector<LadderRow>& rows,
                          const Show& show) {
-  std::vector<std::vector<std::string>> table{{"rung"}};
+  std::vector<std::vector<std::string>> table{{"deployment"}};
   for (const LengthSpread& spread : ladder.spreads)
     table.front().push_back(spread.text());
   for (std::size_t rung = 0; rung < ladder.rungs.size(); ++rung) {
@@ -126,7 +126,8 @@ std::string reasons_text(const std::vector<LadderRow>& rows) {
     if (!row.reason.empty())
       out += fmt::format("  {} at {}: {}\n", row.rung, row.lengths, row.reason);
     if (!row.means_reason.empty() && row.means_reason != row.reason)
-      out += fmt::format("  {} at {}, the means on: {}\n", row.rung, row.lengths, row.means_reason);
+      out +=
+          fmt::format("  {} at {}, mechanisms on: {}\n", row.rung, row.lengths, row.means_reason);
   }
   return out.empty() ? out : "\nnot run\n" + out;
 }
@@ -166,18 +167,18 @@ std::string layout_text(const LadderRow& r) {
 std::string ladder_text(const Ladder& ladder) {
   const std::vector<LadderRow> rows = ladder_rows(ladder);
   std::string out = fmt::format(
-      "{} cards, {} runs to tune each cell; lengths are mean:cap:p99/median\n\n"
+      "{} cards, {} tuning runs per cell; lengths are mean:cap:p99/median\n\n"
       "trained tokens/s, sustained\n",
       ladder.cards,
       ladder.runs);
   out += over_lengths(ladder, rows, [](const LadderRow& r) {
     return fmt::format("{:.1f}k", r.tokens_per_s / 1e3);
   });
-  out += "\ntuned with gradients beside generation, and shared cards that switch one by one\n";
+  out += "\ntuned with gradients during generation, and time-shared cards that switch one by one\n";
   out += over_lengths(ladder, rows, [](const LadderRow& r) {
     return r.means_per_s > 0 ? fmt::format("{:.1f}k", r.means_per_s / 1e3) : "-";
   });
-  out += fmt::format("\ntimes `{}`\n", ladder.rungs.front().text);
+  out += fmt::format("\nrelative to `{}`\n", ladder.rungs.front().text);
   out += over_lengths(
       ladder, rows, [](const LadderRow& r) { return fmt::format("{:.2f}", r.of_separate); });
   out += "\ncards busy\n";

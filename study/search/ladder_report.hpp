@@ -1,5 +1,5 @@
-// A ladder for people and programs: tables of rungs over length distributions, and one flat row per
-// cell for CSV and JSON.
+// Reports of a comparison of deployments: tables of deployments over length distributions, and one
+// flat row per cell for CSV and JSON.
 #pragma once
 
 #include "core/describe.hpp"
@@ -7,31 +7,31 @@
 
 namespace temper::study {
 
-/// One cell. Figures are of the steady stretch (study/simulate/simulate.hpp); 0 where nothing could
-/// be run, with the reason.
+/// One cell. Figures cover the steady stretch (study/simulate/simulate.hpp); 0 if nothing could
+/// run, with the reason.
 struct LadderRow {
   std::string rung, lengths;
   std::int32_t bound = 0;
   double tokens_per_s = 0;  ///< Sustained.
   double trained_per_s = 0, generated_per_s = 0;
   double busy = 0, staleness_mean = 0, seconds_per_update = 0;
-  double of_separate = 0;  ///< tokens_per_s over that of the first rung.
-  double published = 0;    ///< tokens/s; 0: nothing is.
+  double of_separate = 0;  ///< tokens_per_s relative to the first deployment.
+  double published = 0;    ///< Tokens/s; 0: not published.
   std::string mode;
   std::int64_t engines = 0, engine_cards = 0, reference_cards = 0, trainer_cards = 0;
   std::int64_t rollout_tp = 0, rollout_ep = 0, concurrency = 0;
   double kv_share = 0;
   std::int64_t tp = 0, pp = 0, cp = 0, ep = 0, micro_batch_tokens = 0;
   std::int64_t runs = 0;
-  /// Tuned with the means on (study/search/ladder.hpp): sustained tokens/s, cards busy, mean
-  /// staleness, the layout. 0 and empty: nothing could be run.
+  /// Tuned with the optional mechanisms on (study/search/ladder.hpp): sustained tokens/s, busy
+  /// share of cards, mean staleness, layout. 0 and empty if nothing could run.
   double means_per_s = 0, means_busy = 0, means_staleness = 0;
   std::string means_layout, means_reason;
   std::string reason;
 };
 
 std::vector<LadderRow> ladder_rows(const Ladder& ladder);
-/// Every table, and what was published beside it.
+/// All tables, with the published figures.
 std::string ladder_text(const Ladder& ladder);
 /// "separate: 4 x 32 tp2 + 32 reference + 224 trainer tp1 pp7 cp2 ep32 mb8K".
 std::string layout_text(const LadderRow& row);

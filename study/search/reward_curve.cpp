@@ -52,7 +52,7 @@ Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
   for (const char* column : {"eta", "staleness_mean", "steps_to_target"}) {
     if (!table.has(column)) {
       return invalid_input(fmt::format(
-          "{}: has no column `{}`; expected a compare.csv of `temper compare --target-reward`",
+          "{}: no column `{}`; expected a compare.csv of `temper compare --target-reward`",
           csv.string(),
           column));
     }
@@ -70,7 +70,7 @@ Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
     const auto eta = number("eta"), staleness = number("staleness_mean");
     if (!eta || !staleness) {
       return invalid_input(fmt::format(
-          "{}:{}: eta and staleness_mean must be numbers", csv.string(), table.lines[i]));
+          "{}:{}: eta and staleness_mean: expected numbers", csv.string(), table.lines[i]));
     }
     Sum& sum = by_eta[*eta];
     ++sum.runs;
@@ -90,9 +90,11 @@ Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
     bound = eta;
   }
   if (curve.points.empty())
-    return invalid_input(csv.string() + ": at no eta every seed reached the target reward");
+    return invalid_input(
+        csv.string() +
+        ": expected an eta at which every seed reached the target reward, found none");
   std::ranges::sort(curve.points, {}, &RewardCurve::Point::staleness);
-  // The first updates of a run are younger than the bound; a steady state reaches it.
+  // The first updates of a run are fresher than the bound; the steady state reaches it.
   if (bound > curve.points.back().staleness)
     curve.points.push_back({bound, curve.points.back().updates});
   return curve;

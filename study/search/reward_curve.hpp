@@ -1,11 +1,11 @@
-// How many updates a policy needs to a reward, by the mean staleness of what it trains: read from
-// runs that were made, so that the staleness of a plan costs what it was measured to cost.
+// Number of updates that a policy needs to reach a reward, by the mean staleness of its training
+// data. Read from real runs, so that the staleness of a plan has its measured cost.
 //
 // Source: a compare.csv of `temper compare CONFIG --eta ... --seeds ... --target-reward R --out
-// DIR` on a policy that learns. Rows of equal eta are one point: mean staleness over mean steps to
-// the target, over the seeds that reached it; an eta of which a seed did not reach it is no point,
-// and nothing older is said anything of. Between points: straight lines, and flat from the last one
-// to its eta. Assumed: what staleness costs there, relative to none, it costs here.
+// DIR` with a trained policy. Rows of equal eta make one point: mean staleness and mean steps to
+// the target over the seeds. An eta at which a seed did not reach the target is no point, and the
+// curve ends before it. Between points: linear interpolation; flat from the last point to its eta.
+// Assumed: the relative cost of staleness is the same here as there.
 #pragma once
 
 #include "core/result.hpp"
@@ -27,18 +27,20 @@ struct RewardCurve {
   std::string source{};       ///< The file that it was read from.
 
   double most_staleness() const { return points.back().staleness; }
-  /// None beyond the points.
+  /// None: beyond the points.
   std::optional<double> updates(double staleness) const;
 };
 
-/// The curves of a folder: files TASK_to_REWARD.csv, by name. None where it is not there.
+/// The curves of a folder: files TASK_to_REWARD.csv, sorted by name. Empty if the folder does not
+/// exist.
 std::vector<std::filesystem::path> curves_in(const std::filesystem::path& folder);
-/// The first of them that was recorded of what this configuration learns: a policy that is trained,
-/// on a task of that name. None: the policy learns nothing, or nothing was recorded of it.
+/// The first recorded curve for this configuration: a trained policy on the task of that name.
+/// None: nothing is trained, or there is no record.
 std::optional<std::filesystem::path> curve_of(const orchestrator::PipelineConfig& config,
                                               const std::filesystem::path& folder);
 
-/// Errors: the file cannot be read, has other columns, or no eta of which every seed got there.
+/// Errors: the file cannot be read, has other columns, or has no eta at which every seed reached
+/// the target.
 Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv);
 
 }  // namespace temper::study

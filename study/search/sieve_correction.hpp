@@ -1,7 +1,7 @@
-// How far the closed form is off in each region of a search, by the runs that were made there: the
-// geometric mean of run over closed form, and half a run more that says they agree, so that one run
-// does not say all. A region is a placement mode under a bound; what errs there errs for most of
-// its points alike.
+// Error of the closed form in each region of a search, estimated from the runs made there: the
+// geometric mean of run over closed form, with half a run of weight on agreement, so that one run
+// does not dominate. A region is a placement mode under a bound; errors of the closed form are
+// similar for most of its points.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace temper::study {
 
 class SieveCorrection {
  public:
-  using Region = std::pair<std::size_t, std::size_t>;  ///< A screen, and a space of it.
+  using Region = std::pair<std::size_t, std::size_t>;  ///< A screen, and one of its spaces.
 
-  /// Scores of one point. Requires: both are positive.
+  /// Adds the scores of one point. Requires: both are positive.
   void saw(Region region, double closed, double run);
-  /// What to multiply the closed form's scores with; 1 where nothing was run.
+  /// Factor for the closed form's scores; 1 if there were no runs.
   double factor(Region region) const;
 
  private:

@@ -58,7 +58,8 @@ Space::Space(orchestrator::PipelineConfig like,
 }
 
 void Space::add_placement_axes() {
-  const bool stay = orchestrator::has_several_clusters(like_);  // a role on its cluster's cards
+  const bool stay =
+      orchestrator::has_several_clusters(like_);  // Each role stays on its cluster's cards.
   const bool own_rollout = mode_ == orchestrator::PlacementMode::Separate ||
                            mode_ == orchestrator::PlacementMode::Hybrid;
   Axis reference{"reference_cards", {0}}, share{"rollout_share", {0}};
@@ -66,7 +67,7 @@ void Space::add_placement_axes() {
   if (!stay && mode_ != orchestrator::PlacementMode::Fused && like_.reference.replicas > 0)
     reference.values = reference_shares(like_.placement.cards);
   if (stay) {
-    // no axis of who has which cards
+    // No axis for the split of the cards.
   } else if (own_rollout) {
     share.values.clear();
     for (std::int64_t s = kFewestSixteenths; s <= kMostSixteenths; ++s)
@@ -87,13 +88,13 @@ Status Space::limit(const Axis& to) {
     for (const Axis& known : axes_)
       names.push_back(known.name);
     return invalid_input(
-        fmt::format("{}: no such axis; known are {}", to.name, fmt::join(names, ", ")));
+        fmt::format("{}: no such axis; known axes: {}", to.name, fmt::join(names, ", ")));
   }
   if (axis->values.size() == 1)
     return {};
   for (const std::int64_t value : to.values) {
     if (std::ranges::find(axis->values, value) == axis->values.end()) {
-      return invalid_input(fmt::format("{}={}: none of its values; known are {}",
+      return invalid_input(fmt::format("{}={}: not a value of this axis; known values: {}",
                                        to.name,
                                        value,
                                        fmt::join(axis->values, ", ")));

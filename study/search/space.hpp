@@ -1,20 +1,20 @@
-// The configurations that a search may try for one way to place the roles of a simulated run: a
-// few axes of whole numbers, and what a point on them means. What is not an axis follows from the
+// The configurations that a search may try for one placement of a simulated run: a few axes of
+// whole numbers, and the configuration at each point. Settings that are not an axis follow from the
 // point (study/simulate/layouts.hpp).
 //
-//   engine_cards      of one rollout engine: powers of two
-//   tp                devices of one replica of attention, as study/simulate/engine_space.hpp
-//   slots             responses in flight per replica of attention; never more than the bound lets
-//                     be outstanding
-//   reference_cards   own cards of the reference, about 1/24 to 1/4 of all; 0 without a reference,
-//                     and where it takes turns with the others (fused)
-//   rollout_share     sixteenths of all cards that are for rollout alone, in whole engines
-//                     (separate, hybrid; in the others rollout has what the reference leaves)
-//   return_share      hundredths of placement.return_share (colocated and fused, where the bound
-//                     lets a batch be ready before all generation is over)
+//   engine_cards      cards per rollout engine: powers of two
+//   tp                devices per attention replica, as study/simulate/engine_space.hpp
+//   slots             responses in flight per attention replica; at most the number that the bound
+//                     allows to be outstanding
+//   reference_cards   exclusive cards of the reference, about 1/24 to 1/4 of all; 0 without a
+//                     reference, and if it is time-shared with the others (fused)
+//   rollout_share     sixteenths of all cards that are exclusive to rollout, in whole engines
+//                     (separate, hybrid; otherwise rollout has the cards that the reference leaves)
+//   return_share      hundredths of placement.return_share (colocated and fused, if the bound lets
+//                     a batch be ready before all generation has ended)
 //   lending           0 auto, 1 always (hybrid)
 //
-// With several clusters each role keeps its cards: engine_cards, tp and slots are the axes.
+// With several clusters each role keeps its cards; only engine_cards, tp and slots are axes.
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
@@ -31,22 +31,22 @@ class Space {
     std::string name;
     std::vector<std::int64_t> values;
   };
-  using Point = std::vector<std::size_t>;  ///< A place in the values of each axis.
+  using Point = std::vector<std::size_t>;  ///< Index into the values of each axis.
 
-  /// Everything but the axes is as in `like`, whose cluster and model are those of `run`.
+  /// Everything except the axes is as in `like`; cluster and model are those of `run`.
   Space(orchestrator::PipelineConfig like,
         orchestrator::PlacementMode mode,
         const actors::SimulatedRun& run);
 
-  /// From now on an axis of that name has these of its values alone, unless it has but one.
-  /// Error: no axis has the name, or it has no such value.
+  /// Restricts the axis with that name to these values, unless it has only one. Error: unknown
+  /// axis, or unknown value.
   Status limit(const Axis& to);
 
   const std::vector<Axis>& axes() const { return axes_; }
   std::size_t size() const;
-  /// The n-th of all, the last axis fastest. Requires: n < size().
+  /// The n-th point, the last axis fastest. Requires: n < size().
   Point point(std::size_t n) const;
-  /// None: the numbers do not make a placement (no whole engine, no card left).
+  /// None: the numbers are no valid placement (no whole engine, no card left).
   std::optional<orchestrator::PipelineConfig> at(const Point& point) const;
 
  private:

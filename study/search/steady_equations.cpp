@@ -1,6 +1,6 @@
 // The equations of the closed form (steady_state.hpp), one function per placement. Notation: B
-// groups of G responses per update, eta the bound, K the tokens that a response gets from one
-// admission to the next, step(b, c) the decode step of b responses of mean context c per replica.
+// groups of G responses per update, eta the bound, K the tokens that a response gains between two
+// admissions, step(b, c) the decode step of b responses with mean context c per replica.
 #include "study/search/steady_terms.hpp"
 
 #include <cmath>
@@ -9,12 +9,12 @@
 namespace temper::study::steady {
 namespace {
 
-/// Parts of an integral over tokens, and of the bisection for K.
+/// Number of intervals of an integral over tokens, and of steps of the bisection for K.
 constexpr int kGrid = 24;
 constexpr int kHalvings = 14;
 
-/// Seconds until at most `left` of `n` responses per replica have not ended, where the slots and
-/// the cache are full until no response waits.
+/// Seconds until at most `left` of `n` responses per replica are unfinished, if slots and cache
+/// stay full until no response waits.
 double drain(const SteadyTerms& t, double n, double left) {
   const BatchStatistics& d = t.batch;
   const double running = std::min(n, t.full);
@@ -36,16 +36,16 @@ double drain(const SteadyTerms& t, double n, double left) {
   return seconds;
 }
 
-/// What a replica does from one admission of `fresh` responses to the next.
+/// Work of a replica between two admissions of `fresh` responses.
 struct Burst {
   double seconds = 0;
-  double longest = 0;  ///< From dispatch to its end, where bursts follow each other.
-  bool fits = true;    ///< In slots and cache.
+  double longest = 0;  ///< From dispatch to end, if bursts follow each other.
+  bool fits = true;    ///< Slots and cache suffice.
 };
 
-/// Bursts of `fresh` responses per replica follow each other, one whenever the responses have got
-/// `tokens` (K) more. At phase y of a burst a replica runs b(y) = fresh * sum over j >= 0 of
-/// survivors(y + j K) responses, so the burst takes the integral of step(b(y)) over y from 0 to K,
+/// Bursts of `fresh` responses per replica follow each other, one whenever the responses have
+/// gained `tokens` (K) more. At phase y of a burst a replica runs b(y) = fresh * sum over j >= 0 of
+/// survivors(y + j K) responses. So the burst takes the integral of step(b(y)) over y from 0 to K,
 /// and the longest response takes floor(longest / K) bursts and a part of one.
 Burst burst(const SteadyTerms& t, double fresh, double tokens) {
   const BatchStatistics& d = t.batch;
@@ -64,7 +64,8 @@ Burst burst(const SteadyTerms& t, double fresh, double tokens) {
     }
     if (running <= 0)
       break;
-    const double own = d.prompt / t.group + context / running;  // the prompt is a group's
+    const double own =
+        d.prompt / t.group + context / running;  // All responses of a group share its prompt.
     out.fits &= fresh * running <= t.slots && fresh * running * own <= t.engine.cache;
     const double seconds = width * t.engine.step(fresh * running, d.prompt + context / running);
     out.seconds += seconds;
@@ -74,25 +75,24 @@ Burst burst(const SteadyTerms& t, double fresh, double tokens) {
   return out;
 }
 
-/// The least period in which the update and the reference keep up, and the longest answer is there
-/// in eta + 1 periods.
+/// The shortest period in which update and reference keep up, and the longest response finishes
+/// within eta + 1 periods.
 double least(const SteadyTerms& t, double longest, double period) {
   const double pace = std::max(t.update, t.scoring);
   const double q = t.latency(t.scoring / std::max(period, pace));
   return std::max(pace, (longest + q + t.update + t.publish) / (t.eta + 1));
 }
 
-/// Own cards of the rollout, eta >= 1. Each publication admits B groups at once, so the period is
-/// that of a burst, and K is the smallest that keeps up with least(). The longest response has
-/// eta + 1 periods, since its group must be trained while version v0 + eta is updated. Where some
-/// b(y) exceeds the slots or the cache, these are full all the time instead:
+/// Separate rollout cards, eta >= 1. Each publication admits B groups at once, so the period is
+/// that of a burst, and K is the smallest value that keeps up with least(). The longest response
+/// has eta + 1 periods, because its group must be trained while version v0 + eta is updated. If
+/// some b(y) exceeds the slots or the cache, these are always full instead:
 ///   period >= fresh * held / full + prefill,  longest * step(full) + prefill
 /// where a response holds its slot for mean length * step(full), and until its end is reported.
 /// Mean staleness: admission keeps B groups outstanding per version for eta + 1 versions, so a
-/// batch is eta old. Where slots limit, a response is in its slot for slots / fresh periods
-/// (Little's law), its group longer by the mean excess of the longest of G, then it waits for its
-/// scores and for half a period; the staleness is the number of versions published in that time, at
-/// most eta.
+/// batch is eta old. If slots limit, a response is in its slot for slots / fresh periods (Little's
+/// law), its group longer by the mean excess of the longest of G; then it waits for its scores and
+/// for half a period. The staleness is the number of versions published in that time, at most eta.
 SteadyState with_own_cards(const SteadyTerms& t) {
   SteadyState out;
   const BatchStatistics& d = t.batch;
@@ -131,15 +131,14 @@ SteadyState with_own_cards(const SteadyTerms& t) {
   return out;
 }
 
-/// Until the last of `n` responses per replica that begin together.
+/// Seconds until the last of `n` responses per replica that start together ends.
 double alone(const SteadyTerms& t, double n) {
   const Burst b = burst(t, n, t.batch.longest);
   return b.fits ? b.seconds : drain(t, n, 0);
 }
 
-/// Own cards of the rollout, eta = 0: generation until the last response ends, then what is left of
-/// scoring (half a pass under way is waited for, then one of its own), then the update and its
-/// publication.
+/// Separate rollout cards, eta = 0: generation until the last response ends, then the rest of the
+/// scoring (half a pass in progress, then one more), then the update and its publication.
 SteadyState synchronous(const SteadyTerms& t) {
   SteadyState out;
   const double generation = alone(t, t.fresh) + t.prefill;
@@ -149,14 +148,14 @@ SteadyState synchronous(const SteadyTerms& t) {
   return out;
 }
 
-/// A turn that trains `batches`.
+/// A generation turn that feeds `batches` updates.
 struct Turn {
-  double seconds = 0;  ///< Of generation.
-  double whole = 0;    ///< Batches that are whole at its end, of eta + 1.
+  double seconds = 0;  ///< Seconds of generation.
+  double whole = 0;    ///< Complete batches at its end, out of eta + 1.
 };
 
-/// Of generation where slots or cache are full at first: what the turn before left goes on too, and
-/// the longest answer still needs (eta + 1) / batches turns at most.
+/// Generation time if slots or cache are full at first: responses left from the previous turn
+/// continue too, and the longest response needs at most (eta + 1) / batches turns.
 double full_turn(const SteadyTerms& t, double fresh, double left, double batches) {
   const BatchStatistics& d = t.batch;
   const double longest = d.longest * batches / (t.eta + 1) * t.engine.step(t.full, t.context());
@@ -166,7 +165,7 @@ double full_turn(const SteadyTerms& t, double fresh, double left, double batches
 Turn turn(const SteadyTerms& t, double batches, double left) {
   const BatchStatistics& d = t.batch;
   const double fresh = batches * t.fresh;
-  // What is left at the end of a turn with K tokens: all older bursts, from there on.
+  // Left at the end of a turn with K tokens: all older bursts, from there on.
   const auto rest = [&](double tokens, const auto& share) {
     double sum = 0;
     for (double at = tokens; at < d.longest; at += tokens)
@@ -180,19 +179,19 @@ Turn turn(const SteadyTerms& t, double batches, double left) {
   }
   const double unfinished =
       batches * rest(high, [&](double share) { return 1 - std::pow(1 - share, t.group); });
-  // No answer may need more turns than the bound leaves it.
+  // No response may need more turns than the bound allows.
   const Burst b = burst(t, fresh, std::max(high, d.longest * batches / (t.eta + 1)));
   return {b.fits ? b.seconds : full_turn(t, fresh, left, batches), t.eta + 1 - unfinished};
 }
 
 enum class Reference { Elsewhere, InTurn };
 
-/// Roles take turns on the same cards. A turn admits k batches and generates until return_share of
-/// the slots is left; with bursts of k batches, K is the smallest that leaves no more than that,
-/// and at least longest * k / (eta + 1), for no response may need more turns. k is the largest
-/// number of batches of which all are whole by then, of the eta + 1 that are outstanding. The
-/// period is (generation + k prefills + switches) / k + update, and the reference's pass where it
-/// takes its turn too. k batches of one turn are eta - (k - 1) / 2 old on average.
+/// Time-shared roles. A turn admits k batches and generates until return_share of the slots is
+/// left. With bursts of k batches, K is the smallest value that leaves no more than that, and at
+/// least longest * k / (eta + 1), because no response may need more turns. k is the largest number
+/// of complete batches by then, out of the eta + 1 outstanding ones. The period is (generation + k
+/// prefills + switches) / k + update, plus the reference's pass if it is time-shared too. k batches
+/// of one turn are eta - (k - 1) / 2 old on average.
 SteadyState in_turns(const SteadyTerms& t, Reference reference) {
   SteadyState out;
   const double left = t.eta > 0 ? t.return_share * t.slots : 0;
@@ -211,8 +210,8 @@ SteadyState in_turns(const SteadyTerms& t, Reference reference) {
   return out;
 }
 
-/// Own cards of the rollout, and the trainer's cards while they have nothing to train: the engines
-/// grow by the share of a period in which the trainer is idle, found by repetition.
+/// Separate rollout cards that also use the trainer's cards while these are idle: the engines grow
+/// by the share of a period in which the trainer is idle, found by iteration.
 SteadyState with_lent_cards(SteadyTerms t, double lent_per_own) {
   const double fresh = t.fresh;
   SteadyState out = t.eta > 0 ? with_own_cards(t) : synchronous(t);

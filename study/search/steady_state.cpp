@@ -29,8 +29,8 @@ bool takes_turns(orchestrator::PlacementMode mode) {
          mode == orchestrator::PlacementMode::Fused;
 }
 
-// What the costs that are remembered depend on: two configurations with equal keys have equal
-// costs. Lengths, model and cluster are those of the model's own settings.
+// Keys of cached costs: configurations with equal keys have equal costs. Lengths, model and cluster
+// are those of the model's settings.
 
 struct EngineKey {
   actors::RolloutEngineConfig layout;
@@ -40,10 +40,10 @@ struct EngineKey {
   bool operator==(const EngineKey&) const = default;
 };
 
-/// Of a pass over the first batch, by the trainer or by the reference.
+/// A pass over the first batch, by the trainer or by the reference.
 struct PassKey {
   actors::TrainerEngineConfig layout;
-  std::int64_t cards = 0;    ///< Of one actor.
+  std::int64_t cards = 0;    ///< Per actor.
   std::int32_t sharing = 1;  ///< Actors that share the batch.
   std::int32_t groups = 0, group_size = 0;
 
@@ -60,7 +60,7 @@ struct MovesKey {
   bool operator==(const MovesKey&) const = default;
 };
 
-/// Of what differs most; the rest is compared.
+/// Hashes the most variable members; the others are compared.
 struct KeyHash {
   static std::size_t mix(std::initializer_list<std::int64_t> parts) {
     std::size_t out = 0;
@@ -100,7 +100,7 @@ class SteadyStateModel::Costs {
     s.config.response.lengths = response;
     return s;
   }
-  /// What an actor of its on so many cards has to know.
+  /// The settings of an actor of this run on this many cards.
   SimulationSettings actor_of(const orchestrator::PipelineConfig& c,
                               actors::RoleKind role,
                               std::int64_t cards) const {
@@ -120,7 +120,7 @@ class SteadyStateModel::Costs {
   Scoring scoring(const orchestrator::PipelineConfig& c,
                   const orchestrator::PlacementConfig& cards,
                   BatchStatistics& batch);
-  /// Of a batch of so many responses, where roles are in several clusters.
+  /// Payload times of a batch with this many responses, if roles are in several clusters.
   struct Payloads {
     double trainer = 0, reference = 0;
   };
@@ -259,7 +259,7 @@ SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c
   t.fresh = responses / (engines * t.engine.replicas);
   const double most = t.engine.cache / (t.context() - d.prompt * (1 - 1 / t.group));
   t.slots = as_double(c.rollout.concurrency) / t.engine.replicas;
-  // A group is dispatched whole, to an engine that has room for all of it.
+  // A group is dispatched as a whole, to an engine with room for all of it.
   const double room = as_double(c.rollout.concurrency);
   const double used = room >= 2 * t.group ? room - (t.group - 1) / 2
                                           : std::min(room, t.group * d.mean / d.group_end);
@@ -276,7 +276,8 @@ SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c
   t.to_rollout = m.to_rollout;
   t.to_training = m.to_training;
   t.return_share = cards.return_share;
-  // The first that ends waits for the whole interval, those that end within it for half of it.
+  // The first response to end waits for the whole interval, those that end within it for half of
+  // it.
   const double interval = seconds(c.simulation.report_every);
   const double others = interval * t.full * t.engine.replicas / t.held();
   t.report = interval * (1 + others / 2) / (1 + others);

@@ -1,16 +1,16 @@
-// The steady state of an RL run on simulated hardware in closed form: microseconds where the run
-// itself takes a second. A search uses it to rank its points (tune.hpp); runs decide.
+// The steady state of an RL run on simulated hardware in closed form: microseconds instead of a
+// second for a simulated run. A search ranks its points with it (tune.hpp); runs decide.
 //
-// One number is sought: the seconds per update, the least that satisfies every limit at once. The
-// update, the reference and generation must each keep up; the longest response of a batch must be
-// generated, scored and trained within eta + 1 updates; and the slots and the KV cache limit how
-// many responses an engine decodes. steady_equations.cpp states the equation of each placement
-// above the function that solves it, steady_terms.hpp the terms they are made of.
+// The unknown is the number of seconds per update: the smallest that satisfies all limits at once.
+// The update, the reference and generation must each keep up; the longest response of a batch must
+// be generated, scored and trained within eta + 1 updates; slots and KV cache limit the responses
+// that an engine decodes. steady_equations.cpp states the equation of each placement above the
+// function that solves it; steady_terms.hpp has their terms.
 //
-// Assumptions: the staleness rule `exact` (others are judged as if they were it); lengths as the
-// first batch of the run draws them; no preemption; lending starts and ends in no time but its
-// switch. Constants: those of the hardware. Doubles are seconds and tokens. No part of the
-// scheduler or the simulation enters: tests and docs/tune.md hold the two against each other.
+// Assumptions: the staleness rule `exact` (other rules are judged as if they were exact); lengths
+// as the first batch of the run draws them; no preemption; lending costs nothing except its switch.
+// Constants: those of the hardware. Doubles are seconds and tokens. Uses no part of the scheduler
+// or the simulation, so that tests can compare them.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -21,7 +21,7 @@
 
 namespace temper::study {
 
-/// What an update waits for in the end.
+/// What limits the rate of updates.
 enum class Pace { Update, Reference, LongAnswers, Slots, Turns };
 
 struct SteadyState {
@@ -31,17 +31,17 @@ struct SteadyState {
   Pace pace = Pace::Update;
 };
 
-/// Remembers the costs of layouts that it has met. One thread.
+/// Caches the costs of layouts. One thread.
 class SteadyStateModel {
  public:
-  /// `run`: of a ResolvedPipeline.
+  /// `run`: from a ResolvedPipeline.
   explicit SteadyStateModel(actors::SimulatedRun run);
   ~SteadyStateModel();
   SteadyStateModel(SteadyStateModel&&) noexcept;
   SteadyStateModel& operator=(SteadyStateModel&&) noexcept;
 
-  /// Requires: a configuration whose rules hold (study/simulate/simulate.hpp), with the cluster,
-  /// model, lengths, seed and trainer mechanisms of that one; `cards` are its placement, resolved.
+  /// Requires: a valid configuration (study/simulate/simulate.hpp) with the cluster, model,
+  /// lengths, seed and trainer mechanisms of `run`; `cards` is its resolved placement.
   SteadyState operator()(const orchestrator::PipelineConfig& config,
                          const orchestrator::PlacementConfig& cards);
 

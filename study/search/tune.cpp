@@ -27,11 +27,11 @@ constexpr orchestrator::PlacementMode kModes[] = {orchestrator::PlacementMode::S
                                                   orchestrator::PlacementMode::Fused,
                                                   orchestrator::PlacementMode::Hybrid};
 
-/// Of the same cards and engines, and kept by a screen for each run.
+/// Bounds of points with the same cards and engines, and of points that a screen keeps per run.
 constexpr int kMostAlike = 2;
 constexpr std::size_t kKeptPerRun = 8;
-/// Steady updates of a sampled run: where all cards take turns enough that they hold a whole turn,
-/// of at most bound + 1 updates, and the end of the one before (study/simulate/simulate.hpp).
+/// Steady updates of a sampled run. With time-shared cards there are enough to contain a whole turn
+/// of at most bound + 1 updates, and the end of the previous one (study/simulate/simulate.hpp).
 std::uint64_t sampled_updates(orchestrator::PlacementMode mode, std::int32_t bound) {
   constexpr std::uint64_t kLeast = 4;
   const bool turns =
@@ -39,11 +39,11 @@ std::uint64_t sampled_updates(orchestrator::PlacementMode mode, std::int32_t bou
   return turns ? std::max<std::uint64_t>(kLeast, 2 * (static_cast<std::uint64_t>(bound) + 1))
                : kLeast;
 }
-/// A plan of another bound that is less than this share behind is run whole too.
+/// A plan of another bound also gets a full run if it is less than this share behind.
 constexpr double kNearlyAsGood = 0.1;
-/// Runs from one correction of the closed form to the next.
+/// Runs between two corrections of the closed form.
 constexpr std::size_t kBetweenCorrections = 4;
-/// As many for each core between two looks at whether to stop.
+/// Runs per core between two checks of `stop`.
 constexpr std::size_t kBatchPerThread = 8;
 
 void note(Candidate& candidate, const SteadyState& closed) {
@@ -58,7 +58,7 @@ class Tuner {
     out_.objective = options.objective;
   }
 
-  /// `given`: none where regions are searched.
+  /// `given`: the configuration of the user; none if regions are searched.
   Result<Tuned> tune(const std::optional<orchestrator::PipelineConfig>& given) {
     if (given) {
       TEMPER_TRY(const std::vector<VariedConfig> varied, varied_configs(options_));
@@ -77,7 +77,7 @@ class Tuner {
     ScreenPoint point;
     std::size_t screen = 0;
     Candidate candidate;
-    std::optional<double> score;  ///< Of its thinned run.
+    std::optional<double> score;  ///< Score of its sampled run.
     bool expanded = false;
   };
 
@@ -104,7 +104,7 @@ class Tuner {
   }
 
   /// Fills found_ with half of the runs: half of these the best of all, the rest the best of each
-  /// mode and bound. What is left is in rest_.
+  /// mode and bound. The remaining points are in rest_.
   Status screen() {
     const auto all_runs = static_cast<std::size_t>(options_.runs);
     std::vector<std::vector<ScreenPoint>> best(screens_.size());
@@ -154,8 +154,8 @@ class Tuner {
     return {};
   }
 
-  /// Another quarter of the runs: the best that the screen left, by the closed form as the runs so
-  /// far correct it.
+  /// Adds another quarter of the runs: the best points that the screen left, by the closed form as
+  /// corrected by the runs so far.
   void run_corrected() {
     const auto most = static_cast<std::size_t>(options_.runs) * 3 / 4;
     while (found_.size() < most && !stopped()) {
@@ -180,7 +180,7 @@ class Tuner {
     }
   }
 
-  /// A few with the same cards and engines are enough: their neighbours are tried later.
+  /// A few points with the same cards and engines suffice; their neighbors are tried later.
   void add_unlike(std::size_t screen, const ScreenPoint& point) {
     const TuneRow row = tune_row(point.config, point.cards, "", "");
     const std::string key = fmt::format("{} {} {} {} {} {} {}",
@@ -224,14 +224,14 @@ class Tuner {
       const std::size_t begin = found_.size();
       const std::size_t screen = best->screen;
       for (ScreenPoint& next : screens_[screen].neighbours(best->point, judge_.score()))
-        add(screen, std::move(next), "neighbour");  // `best` is void from here on
+        add(screen, std::move(next), "neighbour");  // Invalidates `best`.
       found_.resize(std::min(found_.size(), begin + static_cast<std::size_t>(left)));
       left -= std::ssize(found_) - static_cast<std::ptrdiff_t>(begin);
       run_thinned(begin);
     }
   }
 
-  /// Thinned runs of found_ from there on.
+  /// Sampled runs of found_ from there on.
   void run_thinned(std::size_t begin) {
     const std::size_t step = kBatchPerThread * static_cast<std::size_t>(options_.threads);
     for (; begin < found_.size() && !stopped(); begin += step) {
@@ -244,7 +244,7 @@ class Tuner {
             steps_for(sampled_updates(configs.back().placement.mode, bound), bound);
       }
       const auto on_run = [&](std::size_t done, std::size_t) {
-        progress("thinned runs", begin + done, found_.size());
+        progress("sampled runs", begin + done, found_.size());
       };
       const auto results =
           simulate_all(configs, {options_.threads, options_.response_weight, on_run});
@@ -287,16 +287,16 @@ class Tuner {
       out_.tried.push_back(std::move(f.candidate));
     const std::vector<std::size_t> finals = finalists(before);
     std::vector<orchestrator::PipelineConfig> configs;
-    for (const std::uint64_t more : {0, 1}) {  // of two draws of the lengths
+    for (const std::uint64_t more : {0, 1}) {  // Two draws of the lengths.
       for (const std::size_t i : finals) {
         configs.push_back(out_.tried[i].config);
         configs.back().steps = steps_for(options_.final_updates, bound_of(configs.back()));
         configs.back().seed += more;
       }
     }
-    progress("whole runs", 0, configs.size());
+    progress("full runs", 0, configs.size());
     const auto on_run = [this](std::size_t done, std::size_t of) {
-      progress("whole runs", done, of);
+      progress("full runs", done, of);
     };
     const auto results = simulate_all(configs, {options_.threads, 1, on_run});
     double squares = 0;
@@ -315,9 +315,9 @@ class Tuner {
     return judge_.choose(out_);
   }
 
-  /// Places in out_.tried, of which the first `before` were given and the others are in the order
-  /// of their sampled runs: those given, the best few, and of each bound that they leave out the
-  /// best one if it is nearly as good, for it may tie with them.
+  /// Places in out_.tried, of which the first `before` were given and the others are sorted by
+  /// their sampled runs: the given ones, the best few, and for every other bound its best point if
+  /// it is nearly as good, because it may tie.
   std::vector<std::size_t> finalists(std::size_t before) const {
     std::vector<std::size_t> out;
     std::set<double> bounds;
@@ -336,28 +336,27 @@ class Tuner {
     return out;
   }
 
-  /// Of an empty search: why, and by how much the nearest plan misses.
+  /// Error of an empty search: the reason, and by how much the nearest plan misses.
   Status nothing_fits() const {
     const auto most = std::ranges::max_element(
         out_.refused, [](const auto& a, const auto& b) { return a.second < b.second; });
     std::string text = fmt::format(
-        "nothing fits: {} points were screened{}",
+        "no placement fits: {} points were screened{}",
         out_.screened,
-        most == out_.refused.end() ? ""
-                                   : fmt::format("; the most frequent reason: {}", most->first));
+        most == out_.refused.end() ? "" : fmt::format("; most frequent reason: {}", most->first));
     const auto memory = least_memory();
     if (memory) {
-      text += fmt::format("; the nearest plan needs {:.1f} GB of each device", *memory / 1e9);
+      text += fmt::format("; the nearest plan needs {:.1f} GB per device", *memory / 1e9);
       if (options_.constraints.max_memory) {
         const auto limit = static_cast<double>(options_.constraints.max_memory->count());
-        text += fmt::format(", {:.1f} GB more than --max-memory", (*memory - limit) / 1e9);
+        text += fmt::format(", {:.1f} GB above --max-memory", (*memory - limit) / 1e9);
       }
     }
     return invalid_input(std::move(text));
   }
 
-  /// The least limit, within a hundredth, under which a point of the first eta fits; none: not even
-  /// with what a device has.
+  /// The smallest memory limit, within 1 %, under which a point of the first eta fits; none if even
+  /// the whole device memory does not suffice.
   std::optional<double> least_memory() const {
     const auto pipeline = orchestrator::resolve(screens_.front().region().like);
     if (!pipeline || !options_.constraints.max_memory)
@@ -396,9 +395,9 @@ class Tuner {
   const TuneJudge judge_;
   std::vector<Screen> screens_;
   std::vector<Found> found_;
-  std::vector<std::vector<ScreenPoint>> rest_;  ///< Of each screen, in no order of their runs.
+  std::vector<std::vector<ScreenPoint>> rest_;  ///< Per screen, unsorted.
   std::set<std::string> known_;                 ///< Configurations, as YAML.
-  std::map<std::string, int> alike_;            ///< How many of found_ share cards and engines.
+  std::map<std::string, int> alike_;  ///< Number of found_ with the same cards and engines.
   double best_score_ = 0;
   std::string best_so_far_;
   Tuned out_;
@@ -415,13 +414,13 @@ Result<Tuned> tune(const TuneOptions& options) {
   const bool local = given.hardware == orchestrator::HardwareKind::Local;
   if (local && !options.calibration) {
     return invalid_input(
-        "`hardware: local` is tuned from a calibration of this machine; make one with "
-        "`temper measure`, or name another with --calibration");
+        "`hardware: local` needs a calibration of this machine; make one with `temper measure`, or "
+        "name one with --calibration");
   }
   if (options.lengths && !local) {
     return invalid_input(
-        "--lengths is for `hardware: local`; answers of simulated hardware are as long as "
-        "`simulation.response` says");
+        "--lengths applies to `hardware: local` only; simulated hardware draws lengths from "
+        "`simulation.response`");
   }
   if (options.objective == TuneObjective::Reward && !options.curve)
     return invalid_input(
@@ -432,8 +431,7 @@ Result<Tuned> tune(const TuneOptions& options) {
   if (orchestrator::has_several_clusters(given) &&
       std::ranges::find(whole.modes, orchestrator::PlacementMode::Separate) == whole.modes.end()) {
     return invalid_input(
-        "--modes: roles of different clusters share no cards, so that only `separate` can be "
-        "tuned; "
+        "--modes: roles of different clusters share no cards, so only `separate` can be tuned; "
         "nearest: --modes separate");
   }
   if (local)

@@ -1,32 +1,31 @@
-// Looks for the best configuration of a pipeline before it runs: placement mode, split of the
-// cards, layouts of both sides, engines and slots, staleness bound and any key that the user
-// varies.
+// Finds the best configuration of a pipeline before it runs: placement mode, split of the cards,
+// layouts of both sides, engines and slots, staleness bound and any key that the user varies.
 //
-// On simulated hardware, three sieves:
-//   1. Screen. Every point of every space (space.hpp) that memory allows is judged by the
-//      closed form (steady_state.hpp).
-//   2. Thin. Thinned runs (study/simulate/simulate.hpp): of all if there are enough; else of the
-//      best of all and of each mode and bound (half), of what is best once these have corrected
-//      the closed form (sieve_correction.hpp), and of the neighbours (one step along one axis) of
-//      the best one whose neighbours were not tried, until the runs are spent.
-//   3. Decide. The best few run whole and longer, and so does the configuration as it was given;
-//      the best of these that meets the constraints is the answer: tuning never makes it worse.
-// On this machine's cores the space is small: every point is forecast from a model of it
-// (study/machine/machine_run.hpp), with the real scheduler, and 3 follows.
+// On simulated hardware the search has three stages:
+//   1. Analytic screen. Every point of every space (space.hpp) that fits the memory is judged by
+//      the closed form (steady_state.hpp).
+//   2. Sampled runs (study/simulate/simulate.hpp): of all points if the runs suffice; else of the
+//      best overall and of each mode and bound (half), of the best after these have corrected the
+//      closed form (sieve_correction.hpp), and of the neighbors (one step along one axis) of the
+//      best point whose neighbors were not tried, until the runs are spent.
+//   3. Full runs. The best few, and the configuration as given, run completely and longer; the best
+//      of these that meets the constraints is the answer, so tuning never makes it worse.
+// On this machine's cores the space is small: every point is forecast from a model of the machine
+// (study/machine/machine_run.hpp) with the real scheduler, then stage 3 follows.
 //
-// What is best: more of TuneObjective::Throughput, or less time: of `steps` updates, or until a
-// reward, for which curves recorded by `temper compare` say how many updates a mean staleness needs
-// (reward_curve.hpp).
+// Objective: more of TuneObjective::Throughput, or less time: for `steps` updates, or until a
+// reward. For the latter, curves recorded by `temper compare` give the number of updates at a mean
+// staleness (reward_curve.hpp).
 //
-// Ties. Nobody can tell apart what differs by less than tune errs itself: on simulated hardware by
-// what the finalists' rates differ where other lengths are drawn (a second whole run of each, of
-// the next seed: the root mean square of the relative differences); on this machine by the error of
-// the fits that a forecast is made of, each weighted with the time that the given configuration
-// spends in its kind of work, and by the share of the machine that others had while it was
-// measured. Of the plans that tie with the fastest the least stale one is advised.
+// Ties. Differences below tune's own error are ties. On simulated hardware the error is the
+// difference of the finalists' rates under other lengths (a second full run of each with the next
+// seed: the root mean square of the relative differences). On this machine it is the error of the
+// fits behind a forecast, each weighted with the time that the given configuration spends in its
+// kind of work, plus the share of the machine that other programs had during the measurement. Of
+// the plans that tie with the fastest, the least stale one is advised.
 //
-// The answer depends on the options alone, not on the number of threads. Where `stop` says so, what
-// is left of 2 is not run, and the best so far is decided on.
+// The answer depends only on the options, not on the number of threads. If `stop` returns true, the
+// rest of stage 2 is skipped and the best so far goes on to stage 3.
 #pragma once
 
 #include "study/machine/calibration.hpp"
@@ -47,12 +46,12 @@ namespace temper::study {
 enum class TuneObjective { Throughput, Steps, Reward };
 
 struct TuneConstraints {
-  std::optional<double> max_staleness;  ///< Of the bound, and of what a run trains.
+  std::optional<double> max_staleness;  ///< Of the bound, and of the trained groups of a run.
   std::optional<double> min_tokens_per_s;
-  std::optional<Bytes> max_memory;  ///< Of a device, less than it has.
+  std::optional<Bytes> max_memory;  ///< Limit below a device's own memory.
 };
 
-/// Everything but placement, layouts and bound is as in `like`, which need not be able to run.
+/// Everything except placement, layouts and bound is as in `like`, which need not be runnable.
 struct TuneRegion {
   orchestrator::PipelineConfig like;
   orchestrator::PlacementMode mode = orchestrator::PlacementMode::Separate;
@@ -61,21 +60,21 @@ struct TuneRegion {
 struct TuneOptions {
   std::filesystem::path config;
   std::vector<std::string> sets;
-  /// In place of config, sets, modes and vary, on simulated hardware; nothing is run as given.
+  /// Replaces config, sets, modes and vary, on simulated hardware; nothing runs as given.
   std::vector<TuneRegion> regions;
-  std::vector<orchestrator::PlacementMode> modes;  ///< Empty: all that the hardware knows.
+  std::vector<orchestrator::PlacementMode> modes;  ///< Empty: all that the hardware supports.
   std::vector<double> etas{0, 1, 2, 4};
   std::vector<SweepAxis> vary;
-  /// Axes of space.hpp that have these values alone; simulated hardware.
+  /// Axes of space.hpp restricted to these values; simulated hardware only.
   std::vector<Space::Axis> only;
   TuneObjective objective = TuneObjective::Throughput;
-  /// Of TuneObjective::Reward; with another objective, for saying what staleness costs.
+  /// Required for TuneObjective::Reward; otherwise only reports the cost of staleness.
   std::optional<RewardCurve> curve;
   TuneConstraints constraints;
-  std::optional<MachineModel> calibration;  ///< Of local hardware.
-  std::optional<RunRecord> lengths;         ///< Its answers, in place of the calibration's.
-  int runs = 64;                            ///< Of step 2.
-  std::int64_t response_weight = 4;         ///< Of those thinned runs.
+  std::optional<MachineModel> calibration;  ///< For local hardware.
+  std::optional<RunRecord> lengths;         ///< Recorded lengths, instead of the calibration's.
+  int runs = 64;                            ///< Runs of stage 2.
+  std::int64_t response_weight = 4;         ///< Weight of the sampled runs.
   int finalists = 4;
   std::uint64_t final_updates = 20;
   int threads = 1;
@@ -83,13 +82,13 @@ struct TuneOptions {
   struct Progress {
     std::string step;
     std::size_t done = 0, of = 0;
-    std::string best;  ///< So far, in words; empty: nothing was run yet.
+    std::string best;  ///< Best result so far, as text; empty before the first run.
   };
   std::function<void(const Progress&)> on_progress;
   std::function<bool()> stop;
 };
 
-/// One configuration that was run, or the one that was given.
+/// One configuration that ran, or the given one.
 struct TuneRow {
   std::string found_by;  ///< as given, screen, corrected, neighbour, local
   std::string mode;
@@ -105,30 +104,30 @@ struct TuneRow {
   std::optional<double> tokens_per_s, seconds_per_update, staleness, busy;
   std::optional<std::int64_t> staleness_max;
   std::optional<double> objective;        ///< Tokens/s or seconds.
-  std::optional<double> hours_to_reward;  ///< By the curve, of the longest run.
-  std::string verdict;                    ///< advised; tie: as fast, within tune's own error
-  std::string reason;                     ///< Why it is no answer.
+  std::optional<double> hours_to_reward;  ///< By the curve, from the longest run.
+  std::string verdict;                    ///< advised; tie: as fast within tune's own error.
+  std::string reason;                     ///< Why it cannot be the answer.
 };
 
 struct Candidate {
   TuneRow row;
   orchestrator::PipelineConfig config;
-  std::optional<Figures> figures;  ///< Of the whole run.
+  std::optional<Figures> figures;  ///< Of the full run.
 };
 
 struct Tuned {
   TuneObjective objective = TuneObjective::Throughput;
-  std::vector<Candidate> tried;   ///< Best first, those without a whole run last.
-  std::size_t best = 0;           ///< In `tried`: what is advised.
+  std::vector<Candidate> tried;   ///< Best first; those without a full run last.
+  std::size_t best = 0;           ///< Index in `tried` of the advised configuration.
   std::size_t fastest = 0;        ///< By the objective; `best` ties with it.
-  std::vector<std::size_t> ties;  ///< With the fastest, itself among them.
-  double error = 0;               ///< Relative, of two plans' objectives against each other.
+  std::vector<std::size_t> ties;  ///< Configurations that tie with the fastest, including itself.
+  double error = 0;  ///< Relative error of the objectives of two plans against each other.
   std::optional<RewardCurve> curve;
-  std::size_t given = 0;  ///< In `tried`; its size with TuneOptions::regions.
+  std::size_t given = 0;  ///< Index in `tried`; its size with TuneOptions::regions.
   std::size_t screened = 0, fitting = 0, runs = 0;
   std::map<std::string, std::size_t> refused;
-  /// Closed form against thinned runs: mean |ratio - 1| of tokens/s, Spearman's rank correlation of
-  /// them, and mean difference of the mean staleness.
+  /// Closed form against sampled runs: mean |ratio - 1| of tokens/s, Spearman's rank correlation,
+  /// and mean difference of the mean staleness.
   struct Agreement {
     double error = 0, ranks = 0, staleness = 0;
   };
@@ -136,8 +135,8 @@ struct Tuned {
   bool stopped = false;
 };
 
-/// Errors (InvalidInput), before anything runs: an empty or contradictory space; after: constraints
-/// that nothing meets, each with the nearest plan and by how much it fails them.
+/// Errors (InvalidInput) before anything runs: an empty or contradictory space. After: no plan
+/// meets the constraints; names the nearest plan and by how much it fails.
 Result<Tuned> tune(const TuneOptions& options);
 
 template <class V>

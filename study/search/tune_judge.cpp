@@ -14,7 +14,7 @@
 namespace temper::study {
 namespace {
 
-/// Mean staleness that differs by less is not told apart.
+/// Smaller differences of the mean staleness are ties.
 constexpr double kSameAge = 0.05;
 
 Score score_for(const TuneOptions& options) {
@@ -129,7 +129,7 @@ void TuneJudge::fill(Candidate& c,
   if (const auto score = score_of(r))
     c.row.objective = in_unit(options_, c.config, *score);
   else
-    c.row.reason = "the recorded curve says nothing of its staleness";
+    c.row.reason = "the recorded curve does not cover its staleness";
   note_violations(c);
 }
 
@@ -141,17 +141,17 @@ void TuneJudge::note_violations(Candidate& c) const {
   };
   if (const auto bytes = limits.max_memory ? most_memory(c.config) : std::nullopt;
       bytes && *bytes > static_cast<double>(limits.max_memory->count())) {
-    break_off(fmt::format("needs {:.1f} GB of a device, {:.1f} GB more than --max-memory",
+    break_off(fmt::format("needs {:.1f} GB per device, {:.1f} GB above --max-memory",
                           *bytes / 1e9,
                           (*bytes - static_cast<double>(limits.max_memory->count())) / 1e9));
   }
   if (limits.max_staleness && static_cast<double>(*c.row.staleness_max) > *limits.max_staleness) {
-    break_off(fmt::format("trains staleness {}, --max-staleness is {:g}",
+    break_off(fmt::format("trains staleness {}, above --max-staleness {:g}",
                           *c.row.staleness_max,
                           *limits.max_staleness));
   }
   if (limits.min_tokens_per_s && *c.row.tokens_per_s < *limits.min_tokens_per_s) {
-    break_off(fmt::format("{:.0f} tokens/s are {:.0f} ({:.1f} %) less than --min-tokens-per-s",
+    break_off(fmt::format("{:.0f} tokens/s: {:.0f} ({:.1f} %) below --min-tokens-per-s",
                           *c.row.tokens_per_s,
                           *limits.min_tokens_per_s - *c.row.tokens_per_s,
                           100 * (1 - *c.row.tokens_per_s / *limits.min_tokens_per_s)));
@@ -229,7 +229,7 @@ std::optional<Tuned::Agreement> agreement_of(const std::vector<const TuneRow*>& 
 
 Result<std::vector<double>> allowed_etas(const TuneOptions& options) {
   if (options.etas.empty())
-    return invalid_input("--eta is empty: name one bound at least, e.g. --eta 0,1,2,4");
+    return invalid_input("--eta: expected at least one bound, for example --eta 0,1,2,4");
   std::vector<double> out;
   for (const double eta : options.etas) {
     if (eta <= options.constraints.max_staleness.value_or(eta))
@@ -237,13 +237,14 @@ Result<std::vector<double>> allowed_etas(const TuneOptions& options) {
   }
   if (out.empty()) {
     const double least = std::ranges::min(options.etas);
-    return invalid_input(fmt::format(
-        "no bound of --eta {:g} is within --max-staleness {:g}: the least is {:g} more; nearest: "
-        "--eta {:g}",
-        fmt::join(options.etas, ","),
-        *options.constraints.max_staleness,
-        least - *options.constraints.max_staleness,
-        std::floor(*options.constraints.max_staleness)));
+    return invalid_input(
+        fmt::format("--eta {:g}: no bound is within --max-staleness {:g}; the smallest is {:g} "
+                    "above it; nearest: "
+                    "--eta {:g}",
+                    fmt::join(options.etas, ","),
+                    *options.constraints.max_staleness,
+                    least - *options.constraints.max_staleness,
+                    std::floor(*options.constraints.max_staleness)));
   }
   return out;
 }

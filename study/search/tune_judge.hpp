@@ -1,5 +1,5 @@
-// What a search (tune.hpp) makes of the figures of a run: its worth by the objective, which
-// constraint it breaks and by how much, and which of all is the answer. Borrows its options.
+// Evaluates the figures of a run in a search (tune.hpp): its score by the objective, the
+// constraints that it violates, and the choice of the answer. Borrows its options.
 #pragma once
 
 #include "study/search/tune.hpp"
@@ -12,20 +12,20 @@ namespace temper::study {
 
 class TuneJudge {
  public:
-  /// Requires: options.curve, where the objective is a reward.
+  /// Requires: options.curve, if the objective is a reward.
   explicit TuneJudge(const TuneOptions& options);
 
-  /// More is better; none: the objective says nothing of it.
+  /// More is better; none: the objective does not cover it.
   const Score& score() const { return score_; }
   std::optional<double> score_of(const Rates& rates) const;
-  /// By the curve; none: there is none, or it says nothing of the staleness.
+  /// By the curve; none: there is no curve, or it does not cover the staleness.
   std::optional<double> hours_to_reward(const Rates& rates) const;
-  /// Notes rates of a whole run, or why there are none, in the candidate's row, and what speaks
-  /// against it in `reason`.
+  /// Stores the rates of a full run, or why there are none, in the candidate's row, and violations
+  /// of the constraints in `reason`.
   void fill(Candidate& candidate, const Result<Figures>& result, const Rates Figures::*rates) const;
-  /// Sorts what was tried, best first, finds the fastest that nothing speaks against, what ties
-  /// with it by `tuned.error`, and of these the least stale. Error: there is none; the nearest, and
-  /// by how much it fails.
+  /// Sorts `tried`, best first; finds the fastest without violations, the plans that tie with it by
+  /// `tuned.error`, and the least stale of these. Error: there is none; names the nearest and by
+  /// how much it fails.
   Status choose(Tuned& tuned) const;
 
  private:
@@ -44,10 +44,10 @@ TuneRow tune_row(const orchestrator::PipelineConfig& config,
                  std::string found_by,
                  std::string vary);
 
-/// The closed form against the thinned runs of all that had one; none: of fewer than two.
+/// The closed form against the sampled runs of all rows that have one; none with fewer than two.
 std::optional<Tuned::Agreement> agreement_of(const std::vector<const TuneRow*>& rows);
 
-/// The bounds that may be tried. Errors: none is named; none is within the limit.
+/// The bounds to try. Errors: none is given; none is within the limit.
 Result<std::vector<double>> allowed_etas(const TuneOptions& options);
 
 }  // namespace temper::study

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int32_t kMostEngines = 2;
 
-/// Every placement, bound and number of engines, for each of what the user varies.
+/// Every placement, bound and number of engines, for each combination that the user varies.
 Result<std::vector<VariedConfig>> machine_points(const TuneOptions& options,
                                                  const std::vector<double>& etas,
                                                  const orchestrator::PipelineConfig& given) {
@@ -38,7 +38,7 @@ Result<std::vector<VariedConfig>> machine_points(const TuneOptions& options,
   return all;
 }
 
-/// Lengths of a recorded run, none longer than this one lets them be; else the calibration's.
+/// Lengths of a recorded run, cut to this run's limit; without a record, the calibration's.
 RecordedLengths lengths_of(const TuneOptions& options, Tokens most) {
   RecordedLengths out;
   if (options.lengths) {
@@ -49,7 +49,7 @@ RecordedLengths lengths_of(const TuneOptions& options, Tokens most) {
   return out;
 }
 
-/// Of the fits that a forecast of the given configuration is made of (tune.hpp).
+/// Error of the fits behind a forecast of the given configuration (tune.hpp).
 double forecast_error(const MachineModel& calibration, const Figures& given) {
   constexpr std::pair<actors::CardState, std::string_view> kKinds[] = {
       {actors::CardState::Decode, ": decode"},

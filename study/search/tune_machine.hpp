@@ -1,6 +1,6 @@
 // The search of tune.hpp for a pipeline on this machine's cores, where the space is small: every
-// point is forecast with the real scheduler. Also what the user varies, which is the same for
-// simulated hardware.
+// point is forecast with the real scheduler. Also the combinations that the user varies, for all
+// hardware.
 #pragma once
 
 #include "study/search/tune.hpp"
@@ -10,16 +10,16 @@
 
 namespace temper::study {
 
-/// A combination of what the user varies.
+/// One combination of varied keys.
 struct VariedConfig {
   std::vector<std::string> sets;  ///< options.sets, then those of the combination.
   std::string text;               ///< "key=value ..."
   orchestrator::PipelineConfig config;
 };
-/// All of them. Errors: too many; a configuration that cannot be read.
+/// All combinations. Errors: too many; a configuration that cannot be read.
 Result<std::vector<VariedConfig>> varied_configs(const TuneOptions& options);
 
-/// Requires: options.calibration, and options.modes. Errors: as tune().
+/// Requires: options.calibration and options.modes. Errors: as tune().
 Result<Tuned> tune_machine(const TuneOptions& options,
                            const std::vector<double>& etas,
                            const orchestrator::PipelineConfig& given);

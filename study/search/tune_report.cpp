@@ -33,7 +33,7 @@ std::string cards_text(const TuneRow& r) {
   return text + fmt::format(" + {} T", r.trainer_cards);
 }
 
-/// When cards change role, where placements of a mode differ in that.
+/// When cards change role, for modes whose placements differ in that.
 std::string turns_text(const TuneRow& r) {
   if (r.mode == "hybrid")
     return "lends " + r.lending;
@@ -62,7 +62,7 @@ std::vector<std::string> line(const TuneRow& r, std::string name, TuneObjective 
               : "-"};
 }
 
-/// Without the columns that say nothing of any row.
+/// Drops columns that are empty in every row.
 std::vector<std::vector<std::string>> without_empty(std::vector<std::vector<std::string>> table) {
   for (std::size_t column = table.front().size(); column-- > 1;) {
     const bool empty = std::all_of(table.begin() + 1, table.end(), [&](const auto& row) {
@@ -80,11 +80,11 @@ std::string gain_text(const Tuned& t) {
   const TuneRow& best = t.tried[t.best].row;
   const TuneRow& given = t.tried[t.given].row;
   if (t.best == t.given)
-    return "nothing that was tried is better than the configuration as given\n";
+    return "no configuration that was tried is better than the given one\n";
   if (!given.tokens_per_s)
-    return fmt::format("the configuration as given cannot run: {}\n", given.reason);
+    return fmt::format("the given configuration cannot run: {}\n", given.reason);
   if (t.objective == TuneObjective::Throughput) {
-    return fmt::format("{} trained tokens/s, x{:.2f} of the configuration as given ({})\n",
+    return fmt::format("{} trained tokens/s, x{:.2f} of the given configuration ({})\n",
                        thousands(best.tokens_per_s),
                        *best.tokens_per_s / *given.tokens_per_s,
                        thousands(given.tokens_per_s));
@@ -92,14 +92,14 @@ std::string gain_text(const Tuned& t) {
   const std::string goal = t.objective == TuneObjective::Steps ? "all updates" : "the reward";
   if (!given.objective)
     return fmt::format("{} to {}\n", time_text(*best.objective), goal);
-  return fmt::format("{} to {}, x{:.2f} of the configuration as given ({})\n",
+  return fmt::format("{} to {}, x{:.2f} of the given configuration ({})\n",
                      time_text(*best.objective),
                      goal,
                      *best.objective / *given.objective,
                      time_text(*given.objective));
 }
 
-/// What is known of a candidate's rate, by the longest run.
+/// The rate of a candidate, from its longest run.
 std::optional<double> rate_of(const TuneRow& r) {
   return r.tokens_per_s ? r.tokens_per_s : r.thinned_tokens_per_s;
 }
@@ -108,14 +108,15 @@ std::string plan_text(const TuneRow& r) {
   return fmt::format("{} at eta {:g}, {} trained tokens/s", r.mode, r.eta, thousands(rate_of(r)));
 }
 
-/// That the best is not told apart from others, and which of them is advised.
+/// States a tie, and which of the plans is advised.
 std::string ties_text(const Tuned& t) {
   if (t.ties.size() < 2)
     return "";
   const TuneRow& best = t.tried[t.best].row;
   std::string out = fmt::format(
-      "a tie: {} plans are within {:.1f} % of the fastest, which is the error of this search; the "
-      "least stale of them is advised",
+      "a tie: {} plans are within {:.1f} % of the fastest, the error of this search; the least "
+      "stale "
+      "of them is advised",
       t.ties.size(),
       100 * t.error);
   if (t.best != t.fastest) {
@@ -128,20 +129,20 @@ std::string ties_text(const Tuned& t) {
   return out + "\n";
 }
 
-/// What the mean staleness of the best costs in learning, by the curve; nothing where that is what
-/// was sought.
+/// The learning cost of the answer's mean staleness, by the curve; empty if the objective includes
+/// it.
 std::string age_text(const Tuned& t) {
   const TuneRow& best = t.tried[t.best].row;
   if (t.objective == TuneObjective::Reward)
     return fmt::format("time to the reward of {}\n", t.curve->source);
   if (!t.curve) {
     return fmt::format(
-        "mean staleness {:.2f}; what it costs in learning is not counted: --curve FILE says it\n",
+        "mean staleness {:.2f}; its cost in learning is not included; add it with --curve FILE\n",
         *best.staleness);
   }
   const auto updates = t.curve->updates(*best.staleness);
   if (!updates) {
-    return fmt::format("mean staleness {:.2f}; {} says nothing of it: it ends at {:.2f}\n",
+    return fmt::format("mean staleness {:.2f}; {} does not cover it: the curve ends at {:.2f}\n",
                        *best.staleness,
                        t.curve->source,
                        t.curve->most_staleness());
@@ -153,13 +154,13 @@ std::string age_text(const Tuned& t) {
       soonest = &c.row;
   }
   std::string out = fmt::format(
-      "mean staleness {:.2f}: by {} x{:.2f} the updates of least staleness, {} to its reward",
+      "mean staleness {:.2f}: by {} x{:.2f} the updates of the least staleness, {} to its reward",
       *best.staleness,
       t.curve->source,
       *updates / t.curve->points.front().updates,
       time_text(*best.hours_to_reward * 3600));
   if (soonest != &best) {
-    out += fmt::format("; soonest of all that ran: {}, {} (--objective reward looks for that)",
+    out += fmt::format("; the soonest of all runs: {}, {} (search for it with --objective reward)",
                        plan_text(*soonest),
                        time_text(*soonest->hours_to_reward * 3600));
   }
@@ -204,22 +205,22 @@ std::string tune_text(const Tuned& t) {
   std::string out = bar_table(without_empty(std::move(table))) + "\n" + gain_text(t);
   out += ties_text(t) + age_text(t);
   for (std::size_t i = 0; i < t.fastest; ++i) {
-    out += fmt::format("not chosen, though better: {} at eta {:g}: {}\n",
+    out += fmt::format("better but not chosen: {} at eta {:g}: {}\n",
                        t.tried[i].row.mode,
                        t.tried[i].row.eta,
                        t.tried[i].row.reason);
   }
   out +=
-      fmt::format("screened {} placements, {} fit; {} thinned runs", t.screened, t.fitting, t.runs);
+      fmt::format("screened {} placements, {} fit; {} sampled runs", t.screened, t.fitting, t.runs);
   if (t.closed) {
     out += fmt::format(
-        "; closed form against them: tokens/s {:.1f} % mean error, rank correlation "
-        "{:.2f}; mean staleness {:.2f} apart",
+        "; closed form against these: tokens/s {:.1f} % mean error, rank correlation "
+        "{:.2f}; mean staleness differs by {:.2f}",
         t.closed->error * 100,
         t.closed->ranks,
         t.closed->staleness);
   }
-  out += t.stopped ? "\nstopped early: the best so far\n" : "\n";
+  out += t.stopped ? "\nstopped early: this is the best so far\n" : "\n";
   return out;
 }
 

@@ -1,4 +1,4 @@
-// What a search found (tune.hpp), for people and for plots.
+// Reports of a search (tune.hpp): text, rows and plots.
 #pragma once
 
 #include "core/result.hpp"
@@ -8,12 +8,12 @@
 
 namespace temper::study {
 
-/// The best few beside the configuration as given, what was gained, and how sure that is.
+/// The best few and the configuration as given, the gain, and the accuracy.
 std::string tune_text(const Tuned& tuned);
-/// One row for everything that was run, best first.
+/// One row per configuration that ran, best first.
 std::vector<TuneRow> tune_rows(const Tuned& tuned);
-/// The most tokens/s of each mode over the bound, and their mean staleness, by the longest run that
-/// was made of each.
+/// The most tokens/s of each mode over the bound, and their mean staleness, from the longest run of
+/// each.
 std::string tune_svg(const Tuned& tuned);
 
 }  // namespace temper::study

@@ -53,7 +53,7 @@ std::optional<ScreenPoint> Screen::judge(std::size_t space,
   const SteadyState closed = model_(*config, cards);
   const auto worth = score(closed.trained_per_s, closed.seconds_per_update, closed.staleness_mean);
   if (!worth) {
-    ++refused_["the objective says nothing of its staleness"];
+    ++refused_["the objective does not cover its staleness"];
     return std::nullopt;
   }
   return ScreenPoint{space, std::move(point), *std::move(config), std::move(cards), closed, *worth};

@@ -1,6 +1,6 @@
-// The first sieve of tune.hpp: every point of the spaces of one placement mode, judged in
-// closed form. A screen remembers what it learned of layouts, so its points' neighbours can be
-// asked for later. One thread each; different screens share nothing.
+// The analytic screen of tune.hpp: judges every point of the spaces of one placement mode by the
+// closed form. A screen caches layouts, so neighbors of its points can be requested later. One
+// thread each; screens share nothing.
 #pragma once
 
 #include "study/search/space.hpp"
@@ -15,16 +15,16 @@
 
 namespace temper::study {
 
-/// More is better; none: not wanted.
+/// More is better; none: rejected.
 using Score = std::function<std::optional<double>(
     double trained_per_s, double seconds_per_update, double staleness_mean)>;
 
 /// A configuration that fits.
 struct ScreenPoint {
-  std::size_t space = 0;  ///< Of the screen.
+  std::size_t space = 0;  ///< Index of the space in the screen.
   Space::Point point;
   orchestrator::PipelineConfig config;
-  orchestrator::PlacementConfig cards;  ///< Its placement, resolved.
+  orchestrator::PlacementConfig cards;  ///< Its resolved placement.
   SteadyState closed;
   double score = 0;
 };
@@ -35,9 +35,9 @@ class Screen {
     orchestrator::PipelineConfig like;
     orchestrator::PlacementMode mode = orchestrator::PlacementMode::Separate;
     std::vector<double> etas;
-    std::optional<Bytes> max_memory;  ///< Of a device.
-    std::string vary;                 ///< What the user varied in `like`, for the report.
-    std::vector<Space::Axis> only;    ///< Axes that have these values alone.
+    std::optional<Bytes> max_memory;  ///< Per device.
+    std::string vary;                 ///< Keys that the user varied in `like`, for the report.
+    std::vector<Space::Axis> only;    ///< Axes restricted to these values.
   };
   /// Errors: as resolve() and Space::limit().
   static Result<Screen> create(Region region);
@@ -45,21 +45,21 @@ class Screen {
   const Region& region() const { return region_; }
   /// The best `keep` points of each eta, best first.
   std::vector<ScreenPoint> run(const Score& score, std::size_t keep);
-  /// One step along one axis from there; those that fit.
+  /// Points one step along one axis away that fit.
   std::vector<ScreenPoint> neighbours(const ScreenPoint& of, const Score& score);
 
-  /// Whether any point does; stops at the first.
+  /// Whether any point fits; stops at the first.
   bool any_fits();
 
   std::size_t screened() const { return screened_; }
   std::size_t fitting() const { return fitting_; }
-  /// Why points do not fit, and how many.
+  /// Reasons why points were refused, with their counts.
   const std::map<std::string, std::size_t>& refused() const { return refused_; }
 
  private:
   Screen(Region region, LayoutChooser layouts, const actors::SimulatedRun& run);
   Status limit(const std::vector<Space::Axis>& only);
-  /// None: no placement, does not fit, or not wanted.
+  /// None: not a placement, does not fit, or rejected.
   std::optional<ScreenPoint> judge(std::size_t space, Space::Point point, const Score& score);
 
   Region region_;

@@ -11,7 +11,7 @@
 namespace temper::study {
 namespace {
 
-constexpr double kMostEta = 1024;  // as in the configuration
+constexpr double kMostEta = 1024;  // As in the configuration.
 
 std::vector<std::string> split(std::string_view text, char at) {
   std::vector<std::string> out(1);
@@ -58,7 +58,7 @@ Result<SweepAxis> parse_axis(std::string_view flag, std::string_view text) {
   for (const std::string& each : split(text.substr(equals + 1), ',')) {
     axis.values.push_back(axis.keys.size() == 1 ? std::vector{each} : split(each, '/'));
     if (axis.values.back().size() != axis.keys.size() || each.empty()) {
-      return invalid_input(fmt::format("{} {}: `{}` has not one value for each of {} keys",
+      return invalid_input(fmt::format("{} {}: `{}`: expected one value for each of {} keys",
                                        flag,
                                        axis.name(),
                                        each,
@@ -97,7 +97,7 @@ void add_sets(std::vector<std::string>& sets,
 Result<std::vector<std::vector<std::string>>> combinations(const std::vector<SweepAxis>& axes) {
   const std::size_t all = combination_count(axes);
   if (all > kMostCombinations)
-    return invalid_input(fmt::format("more than {} combinations", kMostCombinations));
+    return invalid_input(fmt::format("expected at most {} combinations", kMostCombinations));
   std::vector<std::vector<std::string>> out(all);
   for (std::size_t n = 0; n < all; ++n)
     add_sets(out[n], axes, combination(axes, n));
@@ -106,7 +106,7 @@ Result<std::vector<std::vector<std::string>>> combinations(const std::vector<Swe
 
 Result<std::vector<double>> parse_etas(const std::vector<std::string>& texts) {
   if (texts.empty())
-    return invalid_input("--eta: no bound is named");
+    return invalid_input("--eta: expected at least one bound");
   std::vector<double> out;
   for (const std::string& text : texts) {
     const auto eta = parse_number<double>(text);
@@ -114,7 +114,7 @@ Result<std::vector<double>> parse_etas(const std::vector<std::string>& texts) {
       return invalid_input(
           fmt::format("--eta: expected numbers from 0 to {}, found `{}`", kMostEta, text));
     if (contains(out, *eta))
-      return invalid_input(fmt::format("--eta: {} is named twice", *eta));
+      return invalid_input(fmt::format("--eta: {} is given twice", *eta));
     out.push_back(*eta);
   }
   return out;
@@ -127,7 +127,7 @@ Result<std::vector<std::uint64_t>> parse_seeds(const std::vector<std::string>& t
     if (!seed)
       return invalid_input(fmt::format("--seeds: expected whole numbers from 0, found `{}`", text));
     if (contains(out, *seed))
-      return invalid_input(fmt::format("--seeds: {} is named twice", *seed));
+      return invalid_input(fmt::format("--seeds: {} is given twice", *seed));
     out.push_back(*seed);
   }
   return out;

@@ -12,7 +12,7 @@
 namespace temper::study {
 namespace {
 
-/// Divisors of `n` that divide the devices too.
+/// Divisors of `n` that also divide the devices.
 std::vector<std::int64_t> cuts(std::int64_t n, std::int64_t devices) {
   std::vector<std::int64_t> out = sim_hw::divisors_up_to(n, devices);
   std::erase_if(out, [&](std::int64_t cut) { return devices % cut != 0; });

@@ -17,7 +17,7 @@ namespace {
 
 using actors::SimulatedRun;
 
-/// Of kv_share, from the largest tried.
+/// Steps of kv_share, from the largest.
 constexpr int kMostTwentieths = 19;
 
 }  // namespace
@@ -26,7 +26,7 @@ Result<LayoutChooser> LayoutChooser::create(const orchestrator::ResolvedPipeline
   SimulatedRun run = *like.simulation;
   TEMPER_TRY_STATUS(actors::check_lengths(run.config.prompt));
   TEMPER_TRY_STATUS(actors::check_lengths(run.config.response));
-  run.cluster.fits.clear();  // where constants come from is not asked here, and costs copies
+  run.cluster.fits.clear();  // Sources of constants are not needed here and are expensive to copy.
   if (run.clusters) {
     for (actors::RoleCluster* role :
          {&run.clusters->trainer, &run.clusters->rollout, &run.clusters->reference})
@@ -71,7 +71,7 @@ std::optional<int> LayoutChooser::largest_kv_share(actors::SimulatedPlacement pl
     return fit(placement, kept);
   };
   int low = 0, high = kMostTwentieths + 1;
-  // Neighbours in a search mostly end at the same share.
+  // Neighbors in a search usually end at the same share.
   if (at(last_share_) != Fit::TooLarge)
     low = last_share_;
   else
@@ -133,13 +133,13 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
   const std::vector<actors::TrainerEngineConfig>& layouts = trainers(trainer_cards);
   if (layouts.empty()) {
     return Error{ErrorCode::OutOfMemory,
-                 fmt::format("no layout of the trainer fits {} cards", trainer_cards)};
+                 fmt::format("no trainer layout fits {} cards", trainer_cards)};
   }
   SimulatedRun s = run_;
   s.config.rollout = config.simulation.rollout;
   s.config.rollout.ep = eps_of(config, cards).back();
   actors::SimulatedPlacement placement = orchestrator::simulated_placement(config, cards, s);
-  // What a trainer whose cards come and go keeps between two of its turns (card_shares.hpp).
+  // Memory that a trainer on time-shared cards keeps between two of its turns (card_shares.hpp).
   const bool keeps =
       config.stragglers.prepare && config.placement.switching == orchestrator::Switching::OneByOne;
   for (const actors::TrainerEngineConfig& layout : layouts) {
@@ -150,12 +150,11 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
       return fastest_engine(config, cards, std::move(placement), kept, widest);
     }
   }
-  return Error{
-      ErrorCode::OutOfMemory,
-      fmt::format("beside {} engines of {} cards no layout of the trainer on {} cards fits",
-                  config.rollout.replicas,
-                  std::ssize(cards.rollout) / config.rollout.replicas,
-                  trainer_cards)};
+  return Error{ErrorCode::OutOfMemory,
+               fmt::format("no trainer layout fits {2} cards beside {0} engines of {1} cards",
+                           config.rollout.replicas,
+                           std::ssize(cards.rollout) / config.rollout.replicas,
+                           trainer_cards)};
 }
 
 Result<orchestrator::PipelineConfig> LayoutChooser::complete(

@@ -1,9 +1,9 @@
 // What a policy learned over a run, from the mean reward of each update.
 //
-// Rewards of single updates are noisy; `smooth` at update i is the mean of the last kRewardWindow
-// updates, i included (of as many as there are before that). A target is reached by the first
-// update with kRewardWindow behind it whose `smooth` is at least the target. The final reward is
-// the mean over the last tenth of the updates, of one at least.
+// Rewards of single updates are noisy. `smooth` at update i is the mean of the last kRewardWindow
+// updates including i (fewer at the start). A target is reached by the first update from
+// kRewardWindow on whose `smooth` is at least the target. The final reward is the mean over the
+// last tenth of the updates, at least one.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace temper::study {
 
 inline constexpr std::size_t kRewardWindow = 10;
 
-/// One update.
+/// Reward of one update.
 struct RewardPoint {
-  double seconds = 0;  ///< Since the run began, on its clock.
-  double reward = 0;   ///< Mean over the responses that it trained.
+  double seconds = 0;  ///< Wall or virtual time since the run started.
+  double reward = 0;   ///< Mean over the trained responses.
 };
 
 struct Learned {
@@ -27,13 +27,13 @@ struct Learned {
   std::optional<double> seconds_to_target;
 };
 
-/// Requires: an update at least.
+/// Requires: at least one update.
 Learned learned(std::span<const RewardPoint> updates, double target);
 
 /// The same points with smoothed rewards.
 std::vector<RewardPoint> smoothed(std::span<const RewardPoint> updates);
 
-/// Of a curve, by straight lines between its points; none before the first and after the last.
+/// Linear interpolation of a curve; none outside of its points.
 std::optional<double> reward_at(std::span<const RewardPoint> curve, double seconds);
 
 }  // namespace temper::study

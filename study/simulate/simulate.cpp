@@ -24,11 +24,12 @@ namespace {
 
 using actors::CardState;
 
-/// An engine of a thinned run has room for so many groups at least. A group is dispatched whole, so
-/// that (size - 1) / 2 slots of an engine are empty on average: too many of those of a small one.
+/// A sampled run keeps room for at least this many groups per engine. A group is dispatched whole,
+/// so (size - 1) / 2 slots of an engine are empty on average, which is too large a share of a small
+/// engine.
 constexpr std::int64_t kLeastGroups = 8;
 
-/// Every finished stretch of every line, to be cut once the window is known.
+/// Finished intervals of every timeline; they are cut once the window is known.
 class FinishedSlices {
  public:
   void watch(orchestrator::Timeline& timeline) {
@@ -88,7 +89,7 @@ TokenAccounts fates_of(const orchestrator::Summary& s) {
   return f;
 }
 
-/// Groups that a run begins have the numbers from 0.
+/// Groups that a run begins are numbered from 0.
 class DispatchedGroups {
  public:
   void feed(const orchestrator::Record& record) {
@@ -112,7 +113,7 @@ class DispatchedGroups {
   std::uint64_t groups_ = 0;
 };
 
-/// Between the completions of two updates.
+/// Counts between the completions of two updates.
 Rates between(const orchestrator::RunMetrics& metrics,
               const orchestrator::Update& first,
               const orchestrator::Update& last,
@@ -145,7 +146,7 @@ Rates between(const orchestrator::RunMetrics& metrics,
   return r;
 }
 
-/// What a run's records are fed to.
+/// Observers of a run's records.
 struct Watched {
   orchestrator::RunMetrics metrics;
   FinishedSlices slices;
@@ -174,8 +175,8 @@ struct Watched {
   }
 };
 
-/// From the end of the first to that of the last whole turn of updates[first] to updates[last]
-/// where all cards take turns and there is one; else all of these.
+/// From the end of the first to that of the last whole turn of updates[first] to updates[last] if
+/// all cards are time-shared and there is one; otherwise all of these updates.
 std::pair<std::size_t, std::size_t> whole_turns(const Watched& watched,
                                                 const orchestrator::PipelineConfig& config,
                                                 std::size_t first,
@@ -183,7 +184,7 @@ std::pair<std::size_t, std::size_t> whole_turns(const Watched& watched,
   const orchestrator::PlacementMode mode = config.placement.mode;
   if (mode != orchestrator::PlacementMode::Colocated && mode != orchestrator::PlacementMode::Fused)
     return {first, last};
-  const auto& ends = watched.turn_ends;  // i + 1 where updates[i] was the last of a turn
+  const auto& ends = watched.turn_ends;  // i + 1 if updates[i] was the last of a turn.
   const auto begin = ends.lower_bound(first + 1);
   const auto end = ends.upper_bound(last + 1);
   if (begin == ends.end() || end == ends.begin() || *std::prev(end) <= *begin)
@@ -191,7 +192,7 @@ std::pair<std::size_t, std::size_t> whole_turns(const Watched& watched,
   return {*begin - 1, *std::prev(end) - 1};
 }
 
-/// Mean length of what was begun, where that is known.
+/// Mean length of begun responses, if known.
 double begun_length(const DispatchedGroups& groups,
                     const orchestrator::ResolvedPipeline& pipeline) {
   const orchestrator::PipelineConfig& config = pipeline.config;
@@ -273,7 +274,7 @@ Result<Figures> run_simulation(orchestrator::ResolvedPipeline pipeline) {
                          std::move(names), orchestrator::make_simulated_actor));
 }
 
-/// From the simulated responses to all that they count for.
+/// Scales figures of the simulated responses to all that they represent.
 void scale(Rates& rates, double weight) {
   rates.trained_per_s *= weight;
   rates.generated_per_s *= weight;
@@ -294,7 +295,7 @@ void scale(TokenAccounts& accounts, std::int64_t weight) {
 
 Result<Figures> simulate(const orchestrator::PipelineConfig& config) {
   TEMPER_CHECK(config.hardware == orchestrator::HardwareKind::Simulated,
-               "only simulated cards can be tried");
+               "the hardware is simulated");
   TEMPER_TRY_STATUS(check_rules(config));
   TEMPER_TRY(orchestrator::ResolvedPipeline pipeline, orchestrator::resolve(config));
   return run_simulation(std::move(pipeline));
@@ -352,7 +353,7 @@ Result<Figures> figures_of_log(const std::filesystem::path& log,
     return read.error();
   const auto& finish = watched.metrics.finish();
   if (!finish)
-    return Error{ErrorCode::Internal, "it was interrupted"};
+    return Error{ErrorCode::Internal, "the run was interrupted"};
   if (!finish->ok)
     return Error{ErrorCode::Internal,
                  orchestrator::end_of(*finish, watched.metrics.config().actors).reason};

@@ -22,20 +22,20 @@ bool is_fitted(std::string_view key) {
   return key == "simulation.rollout.ep" || key == "simulation.rollout.kv_share";
 }
 
-/// Makes configurations of sets, each with its layout where that is wanted.
+/// Makes configurations from sets, each with its layout if requested.
 class Maker {
  public:
   Maker(const SweepOptions& options, std::string text)
       : options_(options), text_(std::move(text)) {}
 
-  /// Error: of the whole sweep. An inner one: of this configuration alone.
+  /// Outer error: of the whole sweep. Inner error: of this configuration only.
   Result<Result<orchestrator::PipelineConfig>> make(const std::vector<std::string>& sets) {
     auto read = read_yaml<orchestrator::PipelineConfig>(options_.config.string(), text_, sets);
     if (!read.issues.empty())
       return invalid_input(render(locate(read.document, std::move(read.issues))));
     orchestrator::PipelineConfig config = std::move(read.value);
     if (config.hardware != orchestrator::HardwareKind::Simulated)
-      return invalid_input("a sweep needs `hardware: simulated`");
+      return invalid_input("hardware: found local, expected `simulated` for a sweep");
     orchestrator::set_simulated_defaults(
         config, [&](const std::string& key) { return read.places.contains(key); });
     if (options_.steady_updates > 0)
@@ -49,7 +49,7 @@ class Maker {
   }
 
  private:
-  /// One for all configurations that differ in what a chooser decides or allows.
+  /// Shared by all configurations that differ only in settings that a chooser decides or allows.
   Result<LayoutChooser*> chooser_for(const orchestrator::PipelineConfig& config) {
     orchestrator::PipelineConfig alike = config;
     alike.steps = 1;
@@ -78,7 +78,7 @@ class Maker {
   std::map<std::string, LayoutChooser> choosers_;
 };
 
-/// What is to be run, and for which point.
+/// A configuration to run, and its point.
 struct Job {
   std::size_t point = 0;
   std::vector<std::size_t> any;
@@ -109,16 +109,17 @@ Status check_axes(const SweepOptions& options) {
     for (const SweepAxis& axis : *axes) {
       for (const std::string& key : axis.keys) {
         if (std::ranges::find(seen, key) != seen.end())
-          return invalid_input(fmt::format("{}: swept twice", key));
+          return invalid_input(fmt::format("{}: given twice in --over or --any", key));
         seen.push_back(key);
         if (options.layouts == SweepOptions::Layouts::Fitted && is_fitted(key))
-          return invalid_input(fmt::format("{}: --fit decides it; leave one of the two out", key));
+          return invalid_input(fmt::format("{}: set by --fit; remove one of the two", key));
       }
     }
   }
   const std::size_t over = combination_count(options.over), any = combination_count(options.any);
   if (over > kMostCombinations || any > kMostCombinations || over * any > kMostCombinations)
-    return invalid_input(fmt::format("more than {} combinations", kMostCombinations));
+    return invalid_input(fmt::format("the sweep has more than {} combinations; give fewer values",
+                                     kMostCombinations));
   return {};
 }
 

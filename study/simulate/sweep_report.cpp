@@ -18,7 +18,7 @@ std::vector<std::string> head(const Sweep& sweep) {
   return out;
 }
 
-/// The values of a point; "-" for the free ones where none could be run.
+/// The values of a point; "-" for free keys if nothing could run.
 std::vector<std::string> place(const Sweep& sweep, const SweepPoint& point) {
   std::vector<std::string> out;
   for (std::size_t i = 0; i < sweep.over.size(); ++i)
@@ -33,7 +33,7 @@ std::string trainer_text(const orchestrator::PipelineConfig& c) {
   return fmt::format("tp {} pp {} cp {} ep {} {}", t.tp, t.pp, t.cp, t.ep, t.micro_batch_tokens);
 }
 
-/// "bound 2" of staleness.bound; of keys that change together the first.
+/// "bound 2" for staleness.bound; the first of keys that change together.
 std::string line_name(const SweepAxis& axis, std::size_t place) {
   const std::string& key = axis.keys.front();
   return fmt::format("{} {}", key.substr(key.rfind('.') + 1), axis.values[place].front());
@@ -45,9 +45,10 @@ Result<std::vector<double>> numbers(const SweepAxis& axis) {
     const std::string& text = values.front();
     const auto value = parse_number<double>(text);
     if (!value)
-      return invalid_input(fmt::format("--plot: `{}` of {} is no number", text, axis.name()));
+      return invalid_input(
+          fmt::format("--plot: {1}: expected numbers, found `{0}`", text, axis.name()));
     if (!out.empty() && *value <= out.back())
-      return invalid_input(fmt::format("--plot: the values of {} do not ascend", axis.name()));
+      return invalid_input(fmt::format("--plot: {}: expected ascending values", axis.name()));
     out.push_back(*value);
   }
   return out;
@@ -118,7 +119,8 @@ std::string sweep_csv(const Sweep& sweep) {
 
 Result<std::string> sweep_svg(const Sweep& sweep, const SweepPlotText& text) {
   if (sweep.over.size() > 2)
-    return invalid_input("--plot takes one or two --over: x, and a line for each value");
+    return invalid_input(
+        "--plot: expected one or two --over: the x axis, and one line per value of the second");
   Plot plot;
   TEMPER_TRY(plot.x, numbers(sweep.over.front()));
   plot.title = text.title;

@@ -24,7 +24,7 @@ std::vector<std::int64_t> virtual_stages(const SimulatedRun& s, std::int64_t sta
   return out;
 }
 
-/// Adds every choice that a cut by tp, cp and pp leaves.
+/// Adds every choice that remains with this tp, cp and pp.
 void add_choices(const SimulatedRun& s,
                  std::int64_t devices,
                  TrainerEngineConfig c,

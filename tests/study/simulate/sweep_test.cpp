@@ -112,8 +112,7 @@ TEST(Sweep, FittedLayoutsFollowTheCards) {
   o.any.push_back(parse_axis("--any", "simulation.trainer.pp=1,2").value());
   const auto both = run_sweep(o);
   ASSERT_FALSE(both);
-  EXPECT_EQ(both.error().context,
-            "simulation.trainer.pp: --fit decides it; leave one of the two out");
+  EXPECT_EQ(both.error().context, "simulation.trainer.pp: set by --fit; remove one of the two");
 }
 
 TEST(Sweep, PlotsALineForEachValueOfTheSecondAxisAndAGapWhereNothingRan) {
@@ -173,14 +172,14 @@ TEST(SweepCommand, RefusesWrongFlagsByName) {
       error_of([](cli::SweepOptions& c) { c.over = {"staleness.bound=x"}; }).find("found `x`"),
       std::string::npos);
   EXPECT_EQ(error_of([](cli::SweepOptions& c) { c.over = {"steps=4"}, c.any = {"steps=5"}; }),
-            "temper: steps: swept twice\n");
+            "temper: steps: given twice in --over or --any\n");
   EXPECT_NE(error_of([](cli::SweepOptions& c) {
               c.sets = {"hardware=local"}, c.over = {"steps=4"};
-            }).find("a sweep needs `hardware: simulated`"),
+            }).find("hardware: found local, expected `simulated` for a sweep"),
             std::string::npos);
   EXPECT_NE(error_of([](cli::SweepOptions& c) {
               c.over = {"steps=4,3"}, c.plot = "/nowhere/x.svg";
-            }).find("do not ascend"),
+            }).find("expected ascending values"),
             std::string::npos);
 }
 
