@@ -62,7 +62,7 @@ void event_simulation(benchmark::State& state) {
   const std::int64_t w = largest_weight(pipeline, state.range(1));
   double rate = 0;
   for (auto _ : state)
-    rate = simulate_thinned(pipeline, w)->steady.sustained_per_s;
+    rate = simulate_sampled(pipeline, w)->steady.sustained_per_s;
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
   state.counters["tokens_per_s"] = rate;
 }

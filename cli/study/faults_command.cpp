@@ -8,8 +8,8 @@
 #include "core/progress_line.hpp"
 #include "core/text/numbers.hpp"
 #include "orchestrator/pipeline/load.hpp"
+#include "study/faults/fault_prediction.hpp"
 #include "study/faults/faults.hpp"
-#include "study/faults/played.hpp"
 
 #include <fmt/format.h>
 
@@ -56,12 +56,13 @@ Result<study::FaultsReport> answer(const FaultsCommand& command, std::ostream& e
 
 /// Of a run whose processes failed by plan.
 int show_played(const FaultsCommand& command, std::ostream& out, std::ostream& err) {
-  const auto played = study::compare_played(command.config);
+  const auto played = study::predict_faults(command.config);
   if (!played) {
     err << "temper faults: " << played.error().context << "\n";
     return exit_code_of(played.error());
   }
-  out << (command.json ? to_json(*played, JsonStyle::Pretty) + "\n" : study::played_text(*played));
+  out << (command.json ? to_json(*played, JsonStyle::Pretty) + "\n"
+                       : study::fault_prediction_text(*played));
   return 0;
 }
 

@@ -1,5 +1,5 @@
 // `temper ladder`: what each way to run RL post-training gives on the same simulated cards, all
-// tuned with the same effort (study/search/ladder.hpp).
+// tuned with the same effort (study/search/deployments.hpp).
 #pragma once
 
 #include "cli/command/command_line.hpp"

@@ -45,7 +45,7 @@ Result<Plan> make_plan(const FaultsOptions& options) {
         TEMPER_TRY_STATUS(check_rules(config));
         TEMPER_TRY(ResolvedPipeline pipeline, orchestrator::resolve(config));
         plan.runs.push_back(
-            thinned_pipeline(pipeline, largest_weight(pipeline, options.response_weight)));
+            sampled_pipeline(pipeline, largest_weight(pipeline, options.response_weight)));
       }
     }
   }

@@ -1,6 +1,6 @@
 // Mean times of a run's operations, from its records before the first failure: actor start, update,
-// checkpoint, and so on. They predict the same run with failures (played.hpp); nothing is fitted to
-// later records.
+// checkpoint, and so on. They predict the same run with failures (fault_prediction.hpp); nothing is
+// fitted to later records.
 //
 // Rates are those of a busy actor: the time in which it had pending work over the work that it did,
 // including message handling.

@@ -7,7 +7,7 @@
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
-#include "study/search/sieve_correction.hpp"
+#include "study/search/closed_form_correction.hpp"
 #include "study/search/tune_judge.hpp"
 #include "study/search/tune_machine.hpp"
 #include "study/search/tune_screen.hpp"
@@ -159,10 +159,10 @@ class Tuner {
   void run_corrected() {
     const auto most = static_cast<std::size_t>(options_.runs) * 3 / 4;
     while (found_.size() < most && !stopped()) {
-      SieveCorrection correction;
+      ClosedFormCorrection correction;
       for (const Found& f : found_) {
         if (f.score)
-          correction.saw({f.screen, f.point.space}, f.point.score, *f.score);
+          correction.add({f.screen, f.point.space}, f.point.score, *f.score);
       }
       std::vector<std::pair<double, std::pair<std::size_t, const ScreenPoint*>>> order;
       for (std::size_t s = 0; s < rest_.size(); ++s) {
@@ -257,8 +257,8 @@ class Tuner {
           continue;
         }
         const Rates& r = result->steady;
-        c.row.thinned_tokens_per_s = r.sustained_per_s;
-        c.row.thinned_staleness = r.staleness_mean;
+        c.row.sampled_tokens_per_s = r.sustained_per_s;
+        c.row.sampled_staleness = r.staleness_mean;
         c.row.hours_to_reward = judge_.hours_to_reward(r);
         found_[i].score = judge_.score_of(r);
         if (found_[i].score && *found_[i].score > best_score_) {

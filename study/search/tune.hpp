@@ -6,8 +6,8 @@
 //      the closed form (steady_state.hpp).
 //   2. Sampled runs (study/simulate/simulate.hpp): of all points if the runs suffice; else of the
 //      best overall and of each mode and bound (half), of the best after these have corrected the
-//      closed form (sieve_correction.hpp), and of the neighbors (one step along one axis) of the
-//      best point whose neighbors were not tried, until the runs are spent.
+//      closed form (closed_form_correction.hpp), and of the neighbors (one step along one axis) of
+//      the best point whose neighbors were not tried, until the runs are spent.
 //   3. Full runs. The best few, and the configuration as given, run completely and longer; the best
 //      of these that meets the constraints is the answer, so tuning never makes it worse.
 // On this machine's cores the space is small: every point is forecast from a model of the machine
@@ -100,7 +100,7 @@ struct TuneRow {
   double return_share = 0;
   std::string lending;
   std::optional<double> closed_tokens_per_s, closed_staleness;
-  std::optional<double> thinned_tokens_per_s, thinned_staleness;
+  std::optional<double> sampled_tokens_per_s, sampled_staleness;
   std::optional<double> tokens_per_s, seconds_per_update, staleness, busy;
   std::optional<std::int64_t> staleness_max;
   std::optional<double> objective;        ///< Tokens/s or seconds.
@@ -154,14 +154,14 @@ void describe(V& v, TuneRow& r) {
   v.field(11, "trainer_layout", r.trainer_layout);
   v.field(12, "closed_tokens_per_s", r.closed_tokens_per_s);
   v.field(13, "closed_staleness", r.closed_staleness);
-  v.field(14, "sampled_tokens_per_s", r.thinned_tokens_per_s);
+  v.field(14, "sampled_tokens_per_s", r.sampled_tokens_per_s);
   v.field(15, "tokens_per_s", r.tokens_per_s);
   v.field(16, "seconds_per_update", r.seconds_per_update);
   v.field(17, "staleness", r.staleness);
   v.field(18, "staleness_max", r.staleness_max);
   v.field(19, "busy", r.busy);
   v.field(20, "objective", r.objective);
-  v.field(24, "sampled_staleness", r.thinned_staleness);
+  v.field(24, "sampled_staleness", r.sampled_staleness);
   v.field(25, "hours_to_reward", r.hours_to_reward);
   v.field(26, "verdict", r.verdict);
   v.field(22, "return_share", r.return_share);

@@ -208,22 +208,22 @@ Status TuneJudge::choose(Tuned& tuned) const {
 }
 
 std::optional<Tuned::Agreement> agreement_of(const std::vector<const TuneRow*>& rows) {
-  std::vector<double> closed, thinned, differences;
+  std::vector<double> closed, sampled, differences;
   for (const TuneRow* row : rows) {
-    if (!row->thinned_tokens_per_s)
+    if (!row->sampled_tokens_per_s)
       continue;
     closed.push_back(*row->closed_tokens_per_s);
-    thinned.push_back(*row->thinned_tokens_per_s);
-    differences.push_back(std::abs(*row->closed_staleness - *row->thinned_staleness));
+    sampled.push_back(*row->sampled_tokens_per_s);
+    differences.push_back(std::abs(*row->closed_staleness - *row->sampled_staleness));
   }
   if (closed.size() < 2)
     return std::nullopt;
   Tuned::Agreement a;
   for (std::size_t i = 0; i < closed.size(); ++i) {
-    a.error += std::abs(closed[i] / thinned[i] - 1) / static_cast<double>(closed.size());
+    a.error += std::abs(closed[i] / sampled[i] - 1) / static_cast<double>(closed.size());
     a.staleness += differences[i] / static_cast<double>(closed.size());
   }
-  a.ranks = rank_correlation(closed, thinned).value_or(0);
+  a.ranks = rank_correlation(closed, sampled).value_or(0);
   return a;
 }
 

@@ -51,7 +51,7 @@ std::vector<std::string> line(const TuneRow& r, std::string name, TuneObjective 
           r.rollout_layout,
           r.trainer_layout,
           thousands(r.closed_tokens_per_s),
-          thousands(r.thinned_tokens_per_s),
+          thousands(r.sampled_tokens_per_s),
           thousands(r.tokens_per_s),
           cell(r.seconds_per_update, r.seconds_per_update < 10 ? "{:.3f}" : "{:.0f}"),
           cell(r.staleness, "{:.2f}"),
@@ -101,7 +101,7 @@ std::string gain_text(const Tuned& t) {
 
 /// The rate of a candidate, from its longest run.
 std::optional<double> rate_of(const TuneRow& r) {
-  return r.tokens_per_s ? r.tokens_per_s : r.thinned_tokens_per_s;
+  return r.tokens_per_s ? r.tokens_per_s : r.sampled_tokens_per_s;
 }
 
 std::string plan_text(const TuneRow& r) {

@@ -319,7 +319,7 @@ std::int64_t largest_weight(const orchestrator::ResolvedPipeline& pipeline, std:
   return 1;
 }
 
-orchestrator::ResolvedPipeline thinned_pipeline(const orchestrator::ResolvedPipeline& pipeline,
+orchestrator::ResolvedPipeline sampled_pipeline(const orchestrator::ResolvedPipeline& pipeline,
                                                 std::int64_t weight) {
   orchestrator::ResolvedPipeline part = pipeline;
   part.config.algorithm.groups_per_update /= static_cast<std::int32_t>(weight);
@@ -333,9 +333,9 @@ orchestrator::ResolvedPipeline thinned_pipeline(const orchestrator::ResolvedPipe
   return part;
 }
 
-Result<Figures> simulate_thinned(const orchestrator::ResolvedPipeline& pipeline,
+Result<Figures> simulate_sampled(const orchestrator::ResolvedPipeline& pipeline,
                                  std::int64_t weight) {
-  TEMPER_TRY(Figures figures, run_simulation(thinned_pipeline(pipeline, weight)));
+  TEMPER_TRY(Figures figures, run_simulation(sampled_pipeline(pipeline, weight)));
   scale(figures.whole, static_cast<double>(weight));
   scale(figures.steady, static_cast<double>(weight));
   scale(figures.accounts, weight);
@@ -362,10 +362,10 @@ Result<Figures> figures_of_log(const std::filesystem::path& log,
 
 namespace {
 
-Result<Figures> thinned(const orchestrator::PipelineConfig& config, std::int64_t wanted) {
+Result<Figures> sampled(const orchestrator::PipelineConfig& config, std::int64_t wanted) {
   TEMPER_TRY_STATUS(check_rules(config));
   TEMPER_TRY(const orchestrator::ResolvedPipeline pipeline, orchestrator::resolve(config));
-  return simulate_thinned(pipeline, largest_weight(pipeline, wanted));
+  return simulate_sampled(pipeline, largest_weight(pipeline, wanted));
 }
 
 }  // namespace
@@ -373,7 +373,7 @@ Result<Figures> thinned(const orchestrator::PipelineConfig& config, std::int64_t
 std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::PipelineConfig> configs,
                                           const SimulateOptions& options) {
   return simulate_all(configs, options, [&](const orchestrator::PipelineConfig& config) {
-    return options.response_weight > 1 ? thinned(config, options.response_weight)
+    return options.response_weight > 1 ? sampled(config, options.response_weight)
                                        : simulate(config);
   });
 }

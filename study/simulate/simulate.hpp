@@ -98,12 +98,12 @@ Result<Figures> simulate_on(orchestrator::VirtualOptions options,
 std::int64_t largest_weight(const orchestrator::ResolvedPipeline& pipeline, std::int64_t wanted);
 
 /// The pipeline of a sampled run. Requires: `weight` is a result of largest_weight().
-orchestrator::ResolvedPipeline thinned_pipeline(const orchestrator::ResolvedPipeline& pipeline,
+orchestrator::ResolvedPipeline sampled_pipeline(const orchestrator::ResolvedPipeline& pipeline,
                                                 std::int64_t weight);
 
 /// simulate() of a sampled run, without validation. Requires: `weight` is a result of
 /// largest_weight().
-Result<Figures> simulate_thinned(const orchestrator::ResolvedPipeline& pipeline,
+Result<Figures> simulate_sampled(const orchestrator::ResolvedPipeline& pipeline,
                                  std::int64_t weight);
 
 /// The same figures for a finished run of `pipeline`, from its events.log, on any hardware. Errors:

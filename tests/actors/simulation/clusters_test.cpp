@@ -116,7 +116,7 @@ TEST(Clusters, CountsPayloadsByDirection) {
   s.clusters->reference = s.clusters->rollout;  // or its log-probs on their way from it
   EXPECT_EQ(to_trainer(s, batch).bytes, 640 + 4000 + 600000);
   EXPECT_EQ(to_reference(s, batch).bytes, 0);
-  s.response_weight = 8;  // a thinned run
+  s.response_weight = 8;  // a sampled run
   EXPECT_EQ(to_trainer(s, batch).bytes, 8 * (640 + 4000 + 600000));
   // Messages over TCP: 1.05 of it on the wire, at 1 GB/s, and a millisecond.
   const double bytes = to_trainer(s, batch).bytes;

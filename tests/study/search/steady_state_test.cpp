@@ -21,7 +21,7 @@ struct Both {
 Both both(PipelineConfig config) {
   config.steps = steps_for(10, static_cast<std::int32_t>(config.staleness.bound));
   const auto pipeline = resolve(std::move(config)).value();
-  const auto figures = simulate_thinned(pipeline, largest_weight(pipeline, 4)).value();
+  const auto figures = simulate_sampled(pipeline, largest_weight(pipeline, 4)).value();
   SteadyStateModel model(*pipeline.simulation);
   return {model(pipeline.config, pipeline.placement), figures.steady};
 }

@@ -194,14 +194,14 @@ TEST(SimulateAll, OfNothingIsNothing) {
 TEST(Simulate, AWeightOfOneIsTheWholeRun) {
   const PipelineConfig config = small_pipeline();
   const auto whole = simulate(config).value();
-  const auto thinned = simulate_thinned(resolve(config).value(), 1).value();
-  EXPECT_EQ(thinned.whole.seconds, whole.whole.seconds);
-  EXPECT_EQ(thinned.steady.sustained_per_s, whole.steady.sustained_per_s);
-  EXPECT_EQ(thinned.accounts.staleness, whole.accounts.staleness);
+  const auto sampled = simulate_sampled(resolve(config).value(), 1).value();
+  EXPECT_EQ(sampled.whole.seconds, whole.whole.seconds);
+  EXPECT_EQ(sampled.steady.sustained_per_s, whole.steady.sustained_per_s);
+  EXPECT_EQ(sampled.accounts.staleness, whole.accounts.staleness);
 }
 
 TEST(Simulate, AThinnedRunHasAboutTheRatesOfTheWhole) {
-  // Equal lengths and instant rewards, so that it makes no difference what a thinned run draws;
+  // Equal lengths and instant rewards, so that it makes no difference what a sampled run draws;
   // what is left is rounding.
   PipelineConfig config = small_pipeline();
   config.algorithm.groups_per_update = 64;
@@ -212,11 +212,11 @@ TEST(Simulate, AThinnedRunHasAboutTheRatesOfTheWhole) {
   const auto pipeline = resolve(config).value();
   ASSERT_EQ(largest_weight(pipeline, 4), 4);
   const auto whole = simulate(config).value();
-  const auto thinned = simulate_thinned(pipeline, 4).value();
-  EXPECT_NEAR(thinned.whole.seconds / whole.whole.seconds, 1, 0.05);
-  EXPECT_NEAR(thinned.steady.sustained_per_s / whole.steady.sustained_per_s, 1, 0.05);
-  EXPECT_EQ(thinned.accounts.generated, whole.accounts.generated);
-  EXPECT_EQ(thinned.accounts.groups_trained, whole.accounts.groups_trained);
+  const auto sampled = simulate_sampled(pipeline, 4).value();
+  EXPECT_NEAR(sampled.whole.seconds / whole.whole.seconds, 1, 0.05);
+  EXPECT_NEAR(sampled.steady.sustained_per_s / whole.steady.sustained_per_s, 1, 0.05);
+  EXPECT_EQ(sampled.accounts.generated, whole.accounts.generated);
+  EXPECT_EQ(sampled.accounts.groups_trained, whole.accounts.groups_trained);
 }
 
 TEST(Simulate, AWeightDividesGroupsSlotsAndReplicas) {

@@ -1,4 +1,4 @@
-#include "study/faults/played.hpp"
+#include "study/faults/fault_prediction.hpp"
 
 #include "core/text/table.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -90,7 +90,7 @@ Result<TimeLost> predict(orchestrator::ResolvedPipeline pipeline, const RunTimes
 
 }  // namespace
 
-Result<PlayedRun> compare_played(const std::filesystem::path& run) {
+Result<FaultPrediction> predict_faults(const std::filesystem::path& run) {
   TEMPER_TRY(auto config, orchestrator::load_config(run / "config.yaml", {}));
   if (config.hardware != orchestrator::HardwareKind::Local)
     return invalid_input(run.string() +
@@ -99,7 +99,7 @@ Result<PlayedRun> compare_played(const std::filesystem::path& run) {
   TEMPER_TRY(auto plan, orchestrator::FaultPlan::of(pipeline));
   if (!plan || !plan->next())
     return invalid_input(run.string() + ": the run had no fault plan; run it with --faults PLAN");
-  PlayedRun out;
+  FaultPrediction out;
   const Time first = *plan->next();
   out.first_s = seconds(first.time_since_epoch());
   TEMPER_TRY(const Measured measured, measure(run / "events.log", first));
@@ -119,7 +119,7 @@ Result<PlayedRun> compare_played(const std::filesystem::path& run) {
   return out;
 }
 
-std::string played_text(const PlayedRun& run) {
+std::string fault_prediction_text(const FaultPrediction& run) {
   const TimeLost& p = run.predicted;
   const TimeLost& m = run.measured;
   std::vector<std::vector<std::string>> rows{{"", "predicted", "measured", "difference"}};

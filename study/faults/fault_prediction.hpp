@@ -15,13 +15,13 @@
 
 namespace temper::study {
 
-struct PlayedRun {
+struct FaultPrediction {
   orchestrator::TimeLost predicted, measured;
   std::uint64_t planned = 0;  ///< Planned failures within the time of the measured run.
   double first_s = 0;         ///< Time of the first planned failure; times are measured until then.
 };
 template <class V>
-void describe(V& v, PlayedRun& r) {
+void describe(V& v, FaultPrediction& r) {
   v.field(1, "predicted", r.predicted);
   v.field(2, "measured", r.measured);
   v.field(3, "planned", r.planned);
@@ -31,9 +31,9 @@ void describe(V& v, PlayedRun& r) {
 /// `run`: a run folder. Errors: not a finished run on local hardware with a fault plan; it was
 /// resumed by hand; no update completed before its first failure; the prediction failed or its
 /// audit found violations.
-Result<PlayedRun> compare_played(const std::filesystem::path& run);
+Result<FaultPrediction> predict_faults(const std::filesystem::path& run);
 
 /// The comparison as a table.
-std::string played_text(const PlayedRun& run);
+std::string fault_prediction_text(const FaultPrediction& run);
 
 }  // namespace temper::study

@@ -1,4 +1,5 @@
-// Searches and the ladder on a small model. TEMPER_UPDATE_GOLDEN=1 rewrites tests/golden/ladder.
+// Searches and the comparison on a small model. TEMPER_UPDATE_GOLDEN=1 rewrites
+// tests/golden/ladder.
 #include "cli/study/ladder_command.hpp"
 #include "core/files.hpp"
 #include "core/text/table.hpp"
@@ -7,7 +8,7 @@
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/validate.hpp"
 #include "study/plan/config_plan.hpp"
-#include "study/search/ladder_report.hpp"
+#include "study/search/deployments_report.hpp"
 #include "study/simulate/layouts.hpp"
 #include "tests/support/small_pipeline.hpp"
 
@@ -25,13 +26,13 @@ namespace {
 
 using temper::testing::small_pipeline;
 
-LadderOptions small_ladder(std::vector<std::string> ids) {
-  LadderOptions options;
+DeploymentOptions small_ladder(std::vector<std::string> ids) {
+  DeploymentOptions options;
   options.config = small_pipeline();
   options.spreads = {{256, Tokens(1024), 4}};
-  for (const Rung& rung : ladder_rungs()) {
-    if (std::ranges::find(ids, rung.id) != ids.end())
-      options.rungs.push_back(rung);
+  for (const Deployment& deployment : known_deployments()) {
+    if (std::ranges::find(ids, deployment.id) != ids.end())
+      options.deployments.push_back(deployment);
   }
   options.runs = 6;
   options.steady_updates = 3;
@@ -114,11 +115,11 @@ TEST(Layouts, ThatFitNowhereAreAnErrorOfMemory) {
   EXPECT_EQ(chosen.error().context, "no trainer layout fits 3 cards");
 }
 
-TEST(Ladder, SpendsItsRunsAndIsTheSameOnAnyNumberOfThreads) {
-  LadderOptions options = small_ladder({"separate", "fusion-eta1"});
-  const auto one = climb_ladder(options);
+TEST(DeploymentComparison, SpendsItsRunsAndIsTheSameOnAnyNumberOfThreads) {
+  DeploymentOptions options = small_ladder({"separate", "fusion-eta1"});
+  const auto one = compare_deployments(options);
   options.threads = 3;
-  const auto three = climb_ladder(options);
+  const auto three = compare_deployments(options);
   ASSERT_TRUE(one && three);
   ASSERT_EQ(one->cells.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -126,13 +127,13 @@ TEST(Ladder, SpendsItsRunsAndIsTheSameOnAnyNumberOfThreads) {
     EXPECT_EQ(one->cells[i].tuned->runs, 6U);
     EXPECT_EQ(to_yaml(one->cells[i].tuned->config), to_yaml(three->cells[i].tuned->config));
   }
-  EXPECT_EQ(ladder_text(*one), ladder_text(*three));
+  EXPECT_EQ(deployments_text(*one), deployments_text(*three));
 }
 
-TEST(Ladder, TheWinnerIsAConfigurationThatGivesItsFigures) {
-  const auto ladder = climb_ladder(small_ladder({"one-step-off"}));
-  ASSERT_TRUE(ladder && ladder->cells[0].tuned);
-  const TunedRung& tuned = *ladder->cells[0].tuned;
+TEST(DeploymentComparison, TheWinnerIsAConfigurationThatGivesItsFigures) {
+  const auto comparison = compare_deployments(small_ladder({"one-step-off"}));
+  ASSERT_TRUE(comparison && comparison->cells[0].tuned);
+  const TunedDeployment& tuned = *comparison->cells[0].tuned;
   const auto again = simulate(tuned.config);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->steady.sustained_per_s, tuned.figures.steady.sustained_per_s);
@@ -140,55 +141,58 @@ TEST(Ladder, TheWinnerIsAConfigurationThatGivesItsFigures) {
   EXPECT_EQ(tuned.config.staleness.bound, 1);
 }
 
-TEST(Ladder, MoreRunsFindNothingWorse) {
-  LadderOptions options = small_ladder({"separate"});
+TEST(DeploymentComparison, MoreRunsFindNothingWorse) {
+  DeploymentOptions options = small_ladder({"separate"});
   options.finalists = 1;
-  const auto few = climb_ladder(options);
+  const auto few = compare_deployments(options);
   options.runs = 24;
-  const auto many = climb_ladder(options);
+  const auto many = compare_deployments(options);
   ASSERT_TRUE(few && many);
   EXPECT_GE(many->cells[0].tuned->figures.steady.sustained_per_s,
             0.98 * few->cells[0].tuned->figures.steady.sustained_per_s);
 }
 
-TEST(Ladder, EveryRungIsTunedWithAndWithoutTheMeansThatItsPlacementAllows) {
-  const auto ladder = climb_ladder(small_ladder({"separate", "colocated", "fusion-eta1"}));
-  ASSERT_TRUE(ladder);
-  for (const LadderCell& cell : ladder->cells) {
-    SCOPED_TRACE(cell.rung);
-    ASSERT_TRUE(cell.tuned && cell.with_means) << cell.reason << cell.means_reason;
-    EXPECT_EQ(cell.tuned->runs, cell.with_means->runs);
+TEST(DeploymentComparison, TunesEveryDeploymentWithAndWithoutTheMechanismsThatItsPlacementAllows) {
+  const auto comparison =
+      compare_deployments(small_ladder({"separate", "colocated", "fusion-eta1"}));
+  ASSERT_TRUE(comparison);
+  for (const DeploymentCell& cell : comparison->cells) {
+    SCOPED_TRACE(cell.deployment);
+    ASSERT_TRUE(cell.tuned && cell.with_mechanisms) << cell.reason << cell.mechanisms_reason;
+    EXPECT_EQ(cell.tuned->runs, cell.with_mechanisms->runs);
     EXPECT_FALSE(cell.tuned->config.stragglers.prepare);
-    const PipelineConfig& c = cell.with_means->config;
+    const PipelineConfig& c = cell.with_mechanisms->config;
     EXPECT_TRUE(c.stragglers.prepare);
     const bool turns =
         c.placement.mode == PlacementMode::Colocated || c.placement.mode == PlacementMode::Fused;
     EXPECT_EQ(c.placement.switching == Switching::OneByOne, turns);
     const auto again = simulate(c);
     ASSERT_TRUE(again);
-    EXPECT_EQ(again->steady.sustained_per_s, cell.with_means->figures.steady.sustained_per_s);
+    EXPECT_EQ(again->steady.sustained_per_s, cell.with_mechanisms->figures.steady.sustained_per_s);
   }
 }
 
-TEST(Ladder, ARungThatCannotBeRunKeepsItsReason) {
-  LadderOptions options = small_ladder({"separate", "colocated"});
+TEST(DeploymentComparison, ADeploymentThatCannotRunKeepsItsReason) {
+  DeploymentOptions options = small_ladder({"separate", "colocated"});
   options.config.simulation.model = "deepseek-v3";
-  const auto ladder = climb_ladder(options);
-  ASSERT_TRUE(ladder);
-  for (const LadderCell& cell : ladder->cells) {
+  const auto comparison = compare_deployments(options);
+  ASSERT_TRUE(comparison);
+  for (const DeploymentCell& cell : comparison->cells) {
     EXPECT_FALSE(cell.tuned);
     EXPECT_TRUE(cell.reason.starts_with("no placement fits: ")) << cell.reason;
     EXPECT_NE(cell.reason.find("; most frequent reason: no trainer layout fits"), std::string::npos)
         << cell.reason;
   }
-  EXPECT_NE(ladder_text(*ladder).find("not run\n  separate at 256:1024:4: no placement fits"),
-            std::string::npos);
+  EXPECT_NE(
+      deployments_text(*comparison).find("not run\n  separate at 256:1024:4: no placement fits"),
+      std::string::npos);
 }
 
-TEST(Ladder, OfASmallModelIsTheRecordedOne) {
-  const auto ladder = climb_ladder(small_ladder({"separate", "colocated", "one-step-off"}));
-  ASSERT_TRUE(ladder);
-  const std::string text = ladder_text(*ladder);
+TEST(DeploymentComparison, OfASmallModelIsTheRecordedOne) {
+  const auto comparison =
+      compare_deployments(small_ladder({"separate", "colocated", "one-step-off"}));
+  ASSERT_TRUE(comparison);
+  const std::string text = deployments_text(*comparison);
   const auto path = std::filesystem::path(TEMPER_SOURCE_DIR) / "tests/golden/ladder/small.txt";
   if (std::getenv("TEMPER_UPDATE_GOLDEN") != nullptr) {
     ASSERT_TRUE(write_file_atomically(path, text));
@@ -197,18 +201,18 @@ TEST(Ladder, OfASmallModelIsTheRecordedOne) {
   EXPECT_EQ(text, read_file(path).value()) << path << " is stale; TEMPER_UPDATE_GOLDEN=1";
 }
 
-TEST(Ladder, PublishedFiguresStandBesideTheRungsOfTheirCards) {
-  Ladder ladder;
-  ladder.cards = 384;
-  ladder.model = "pangu-ultra-moe-718b";
-  ladder.rungs = ladder_rungs();
-  ladder.spreads = {{256, Tokens(1024), 4}};
-  for (const Rung& rung : ladder.rungs)
-    ladder.cells.push_back(
-        {rung.id, ladder.spreads[0], std::nullopt, std::nullopt, "not run here", {}});
+TEST(DeploymentComparison, PublishedFiguresAreListedForTheirNumberOfCards) {
+  DeploymentComparison comparison;
+  comparison.cards = 384;
+  comparison.model = "pangu-ultra-moe-718b";
+  comparison.deployments = known_deployments();
+  comparison.spreads = {{256, Tokens(1024), 4}};
+  for (const Deployment& deployment : comparison.deployments)
+    comparison.cells.push_back(
+        {deployment.id, comparison.spreads[0], std::nullopt, std::nullopt, "not run here", {}});
   const auto published = [&](const std::string& id) {
-    for (const LadderRow& row : ladder_rows(ladder)) {
-      if (row.rung == id)
+    for (const DeploymentRow& row : deployment_rows(comparison)) {
+      if (row.deployment == id)
         return row.published;
     }
     return -1.0;
@@ -217,19 +221,19 @@ TEST(Ladder, PublishedFiguresStandBesideTheRungsOfTheirCards) {
   EXPECT_EQ(published("fusion"), 25e3);
   EXPECT_EQ(published("fusion-eta3"), 35e3);
   EXPECT_EQ(published("colocated"), 0);
-  ladder.cards = 1536;
+  comparison.cards = 1536;
   EXPECT_EQ(published("fusion-eta1"), 127e3);
   EXPECT_EQ(published("separate"), 0);
-  ladder.model = "qwen3-235b-a22b";
+  comparison.model = "qwen3-235b-a22b";
   EXPECT_EQ(published("fusion-eta1"), 0) << "of another model nothing is published";
 }
 
 TEST(Table, CsvQuotesWhatNeedsIt) {
-  std::vector<LadderRow> rows(2);
-  rows[0].rung = "a";
+  std::vector<DeploymentRow> rows(2);
+  rows[0].deployment = "a";
   rows[1].reason = "no \"room\", none";
-  const std::string csv = to_csv(std::span<const LadderRow>(rows));
-  EXPECT_TRUE(csv.starts_with("rung,lengths,bound,tokens_per_s,"));
+  const std::string csv = to_csv(std::span<const DeploymentRow>(rows));
+  EXPECT_TRUE(csv.starts_with("deployment,lengths,bound,tokens_per_s,"));
   EXPECT_NE(csv.find("\na,,0,0"), std::string::npos) << csv;
   EXPECT_TRUE(csv.ends_with(",\"no \"\"room\"\", none\"\n")) << csv;
 }
@@ -267,8 +271,8 @@ TEST(LadderCommand, RefusesWrongFlagsByName) {
             "temper: --effort must be at least 1, found 0\n");
   EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.steps = 0; }),
             "temper: --steps must be at least 1, found 0\n");
-  EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.rungs = {"fusion-eta9"}; }),
-            "temper: --rung fusion-eta9: did you mean `fusion-eta1`?\n");
+  EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.deployments = {"fusion-eta9"}; }),
+            "temper: --deployment fusion-eta9: did you mean `fusion-eta1`?\n");
   EXPECT_NE(
       ladder_error([](cli::LadderOptions& c) { c.lengths = {"8000"}; }).find("lengths `8000`"),
       std::string::npos);

@@ -1,6 +1,6 @@
 // A run whose processes fail by plan is predicted from its own times. The "measured" run here is
 // one in virtual time, so that what must come out is known exactly.
-#include "study/faults/played.hpp"
+#include "study/faults/fault_prediction.hpp"
 
 #include "core/files.hpp"
 #include "core/yaml.hpp"
@@ -76,7 +76,7 @@ class Played : public ::testing::Test {
 
 TEST_F(Played, IsPredictedFromWhatItsPartsTookBeforeAnythingFailed) {
   run("6.3,card,0\n8.1,card,1\n10,stop,0,0.5\n12.2,link,0\n13,slow,1,2,3\n");
-  const auto played = compare_played(folder_.path());
+  const auto played = predict_faults(folder_.path());
   ASSERT_TRUE(played) << played.error().context;
   EXPECT_EQ(played->planned, 5U);
   EXPECT_GT(played->measured.losses, 0U);
@@ -92,17 +92,17 @@ TEST_F(Played, IsPredictedFromWhatItsPartsTookBeforeAnythingFailed) {
 /// One that stands for less than the heartbeat's patience goes on; else it is replaced.
 TEST_F(Played, WhoStandsTooLongIsReplaced) {
   run("6,stop,0,1\n");
-  EXPECT_EQ(compare_played(folder_.path())->measured.losses, 0U);
+  EXPECT_EQ(predict_faults(folder_.path())->measured.losses, 0U);
   std::filesystem::remove(folder_ / "events.log");
   run("6,stop,0,100\n");
   const auto slots = orchestrator::resolve_cards(config_).slots;
-  EXPECT_EQ(compare_played(folder_.path())->measured.losses,
+  EXPECT_EQ(predict_faults(folder_.path())->measured.losses,
             orchestrator::on_cards(slots, {CardId(0)}).size());
 }
 
 TEST_F(Played, WithoutAnUpdateBeforeTheFirstFailureNothingIsPredicted) {
   run("0.4,card,0\n");
-  const auto played = compare_played(folder_.path());
+  const auto played = predict_faults(folder_.path());
   ASSERT_FALSE(played);
   EXPECT_NE(played.error().context.find("before the first failure"), std::string::npos);
 }

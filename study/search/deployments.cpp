@@ -1,4 +1,4 @@
-#include "study/search/ladder.hpp"
+#include "study/search/deployments.hpp"
 
 #include "actors/simulation/lengths.hpp"
 #include "core/scalar_text.hpp"
@@ -18,16 +18,16 @@ actors::LengthConfig lengths_of(const LengthSpread& spread) {
   return c;
 }
 
-enum class Means { AsConfigured, On };
+enum class OptionalMechanisms { AsConfigured, On };
 
 /// Applies the optional mechanisms as configured, as far as the placement allows them.
 TuneRegion region_of(orchestrator::PipelineConfig c,
                      orchestrator::PlacementMode mode,
-                     Means means) {
+                     OptionalMechanisms mechanisms) {
   using enum orchestrator::PlacementMode;
   using orchestrator::Switching;
   const bool turns = mode == Colocated || mode == Fused;
-  if (means == Means::On) {
+  if (mechanisms == OptionalMechanisms::On) {
     c.stragglers.prepare = true;
     c.placement.switching = turns ? Switching::OneByOne : Switching::Together;
     c.placement.crowding = 1;
@@ -39,48 +39,50 @@ TuneRegion region_of(orchestrator::PipelineConfig c,
   return {std::move(c), mode};
 }
 
-Result<TunedRung> tuned(const LadderOptions& options,
-                        const Rung& rung,
-                        const orchestrator::PipelineConfig& like,
-                        Means means) {
+Result<TunedDeployment> tuned(const DeploymentOptions& options,
+                              const Deployment& deployment,
+                              const orchestrator::PipelineConfig& like,
+                              OptionalMechanisms mechanisms) {
   TuneOptions search;
-  search.etas = {static_cast<double>(rung.bound)};
+  search.etas = {static_cast<double>(deployment.bound)};
   search.runs = options.runs;
   search.finalists = options.finalists;
   search.final_updates = options.steady_updates;
   search.threads = options.threads;
-  for (const orchestrator::PlacementMode mode : rung.modes)
-    search.regions.push_back(region_of(like, mode, means));
+  for (const orchestrator::PlacementMode mode : deployment.modes)
+    search.regions.push_back(region_of(like, mode, mechanisms));
   TEMPER_TRY(const Tuned found, tune(search));
   const Candidate& fastest = found.tried[found.fastest];
-  TunedRung out{fastest.config, *fastest.figures, found.runs};
-  out.config.steps =
-      steps_for(options.steady_updates, rung.bound);  // Updates of the run that gives the figures.
+  TunedDeployment out{fastest.config, *fastest.figures, found.runs};
+  out.config.steps = steps_for(options.steady_updates,
+                               deployment.bound);  // Updates of the run that gives the figures.
   return out;
 }
 
-LadderCell climb(const LadderOptions& options, const Rung& rung, const LengthSpread& spread) {
+DeploymentCell climb(const DeploymentOptions& options,
+                     const Deployment& deployment,
+                     const LengthSpread& spread) {
   orchestrator::PipelineConfig like = options.config;
-  like.name = fmt::format("ladder-{}", rung.id);
-  like.staleness.bound = rung.bound;
+  like.name = fmt::format("comparison-{}", deployment.id);
+  like.staleness.bound = deployment.bound;
   like.simulation.response = lengths_of(spread);
-  LadderCell cell{rung.id, spread, std::nullopt, std::nullopt, {}, {}};
-  if (auto plain = tuned(options, rung, like, Means::AsConfigured))
+  DeploymentCell cell{deployment.id, spread, std::nullopt, std::nullopt, {}, {}};
+  if (auto plain = tuned(options, deployment, like, OptionalMechanisms::AsConfigured))
     cell.tuned = *std::move(plain);
   else
     cell.reason = plain.error().context;
-  if (auto with = tuned(options, rung, like, Means::On))
-    cell.with_means = *std::move(with);
+  if (auto with = tuned(options, deployment, like, OptionalMechanisms::On))
+    cell.with_mechanisms = *std::move(with);
   else
-    cell.means_reason = with.error().context;
+    cell.mechanisms_reason = with.error().context;
   return cell;
 }
 
 }  // namespace
 
-const std::vector<Rung>& ladder_rungs() {
+const std::vector<Deployment>& known_deployments() {
   using enum orchestrator::PlacementMode;
-  static const std::vector<Rung> rungs{
+  static const std::vector<Deployment> deployments{
       {"separate", "synchronous, separate cards", {Separate}, 0},
       {"colocated", "synchronous, co-located", {Colocated}, 0},
       {"one-step-off", "one step off, separate cards", {Separate}, 1},
@@ -92,11 +94,11 @@ const std::vector<Rung>& ladder_rungs() {
       {"separate-eta2", "StaleSync alone, separate, eta 2", {Separate}, 2},
       {"separate-eta4", "StaleSync alone, separate, eta 4", {Separate}, 4},
   };
-  return rungs;
+  return deployments;
 }
 
-const std::vector<PublishedRung>& published_rungs() {
-  static const std::vector<PublishedRung> published{
+const std::vector<PublishedDeployment>& published_deployments() {
+  static const std::vector<PublishedDeployment> published{
       {"separate", 384, 14.0e3},
       {"fusion", 384, 25.0e3},
       {"fusion-eta*", 384, 35.0e3},
@@ -147,19 +149,19 @@ const std::vector<LengthSpread>& default_spreads() {
   return spreads;
 }
 
-Result<Ladder> climb_ladder(const LadderOptions& options) {
+Result<DeploymentComparison> compare_deployments(const DeploymentOptions& options) {
   if (options.config.hardware != orchestrator::HardwareKind::Simulated)
     return invalid_input(
         "hardware: found local, expected `simulated` for a comparison of deployments");
-  Ladder out{options.config.placement.cards,
-             options.rungs,
-             options.spreads,
-             {},
-             options.runs,
-             options.config.simulation.model};
+  DeploymentComparison out{options.config.placement.cards,
+                           options.deployments,
+                           options.spreads,
+                           {},
+                           options.runs,
+                           options.config.simulation.model};
   for (const LengthSpread& spread : options.spreads) {
-    for (const Rung& rung : options.rungs) {
-      out.cells.push_back(climb(options, rung, spread));
+    for (const Deployment& deployment : options.deployments) {
+      out.cells.push_back(climb(options, deployment, spread));
       if (options.on_cell)
         TEMPER_TRY_STATUS(options.on_cell(out));
     }

@@ -3,14 +3,14 @@
 #pragma once
 
 #include "core/describe.hpp"
-#include "study/search/ladder.hpp"
+#include "study/search/deployments.hpp"
 
 namespace temper::study {
 
 /// One cell. Figures cover the steady stretch (study/simulate/simulate.hpp); 0 if nothing could
 /// run, with the reason.
-struct LadderRow {
-  std::string rung, lengths;
+struct DeploymentRow {
+  std::string deployment, lengths;
   std::int32_t bound = 0;
   double tokens_per_s = 0;  ///< Sustained.
   double trained_per_s = 0, generated_per_s = 0;
@@ -23,22 +23,22 @@ struct LadderRow {
   double kv_share = 0;
   std::int64_t tp = 0, pp = 0, cp = 0, ep = 0, micro_batch_tokens = 0;
   std::int64_t runs = 0;
-  /// Tuned with the optional mechanisms on (study/search/ladder.hpp): sustained tokens/s, busy
+  /// Tuned with the optional mechanisms on (study/search/deployments.hpp): sustained tokens/s, busy
   /// share of cards, mean staleness, layout. 0 and empty if nothing could run.
-  double means_per_s = 0, means_busy = 0, means_staleness = 0;
-  std::string means_layout, means_reason;
+  double mechanisms_per_s = 0, mechanisms_busy = 0, mechanisms_staleness = 0;
+  std::string mechanisms_layout, mechanisms_reason;
   std::string reason;
 };
 
-std::vector<LadderRow> ladder_rows(const Ladder& ladder);
+std::vector<DeploymentRow> deployment_rows(const DeploymentComparison& comparison);
 /// All tables, with the published figures.
-std::string ladder_text(const Ladder& ladder);
+std::string deployments_text(const DeploymentComparison& comparison);
 /// "separate: 4 x 32 tp2 + 32 reference + 224 trainer tp1 pp7 cp2 ep32 mb8K".
-std::string layout_text(const LadderRow& row);
+std::string layout_text(const DeploymentRow& row);
 
 template <class V>
-void describe(V& v, LadderRow& r) {
-  v.field(1, "rung", r.rung);
+void describe(V& v, DeploymentRow& r) {
+  v.field(1, "rung", r.deployment);
   v.field(2, "lengths", r.lengths);
   v.field(3, "bound", r.bound);
   v.field(4, "tokens_per_s", r.tokens_per_s);
@@ -64,11 +64,11 @@ void describe(V& v, LadderRow& r) {
   v.field(24, "ep", r.ep);
   v.field(25, "micro_batch_tokens", r.micro_batch_tokens);
   v.field(26, "runs", r.runs);
-  v.field(27, "means_per_s", r.means_per_s);
-  v.field(28, "means_busy", r.means_busy);
-  v.field(29, "means_staleness", r.means_staleness);
-  v.field(30, "means_layout", r.means_layout);
-  v.field(31, "means_reason", r.means_reason);
+  v.field(27, "means_per_s", r.mechanisms_per_s);
+  v.field(28, "means_busy", r.mechanisms_busy);
+  v.field(29, "means_staleness", r.mechanisms_staleness);
+  v.field(30, "means_layout", r.mechanisms_layout);
+  v.field(31, "means_reason", r.mechanisms_reason);
   v.field(32, "reason", r.reason);
 }
 

@@ -24,23 +24,23 @@
 
 namespace temper::study {
 
-struct Rung {
+struct Deployment {
   std::string id;
   std::string text;
   std::vector<orchestrator::PlacementMode> modes;
   std::int32_t bound = 0;
 };
 /// From simple to elaborate.
-const std::vector<Rung>& ladder_rungs();
+const std::vector<Deployment>& known_deployments();
 
 /// Trained tokens/s of a deployment on this many cards, from secondary accounts of Pangu Ultra MoE;
 /// lengths, batch and split are not published.
-struct PublishedRung {
-  std::string rung;
+struct PublishedDeployment {
+  std::string deployment;
   std::int32_t cards = 0;
   double tokens_per_s = 0;
 };
-const std::vector<PublishedRung>& published_rungs();
+const std::vector<PublishedDeployment>& published_deployments();
 
 /// Lognormal response lengths, as in LengthConfig.
 struct LengthSpread {
@@ -56,45 +56,47 @@ Result<LengthSpread> parse_spread(std::string_view text);
 const std::vector<LengthSpread>& default_spreads();
 
 /// The fastest configuration found by a search.
-struct TunedRung {
+struct TunedDeployment {
   orchestrator::PipelineConfig config;
   Figures figures;  ///< Of a whole run.
   std::size_t runs = 0;
 };
 
-struct LadderCell {
-  std::string rung;
+struct DeploymentCell {
+  std::string deployment;
   LengthSpread spread;
-  std::optional<TunedRung> tuned, with_means;
-  std::string reason, means_reason;  ///< Why there is no result: nothing could run.
+  std::optional<TunedDeployment> tuned, with_mechanisms;
+  std::string reason, mechanisms_reason;  ///< Why there is no result: nothing could run.
 };
 
-struct Ladder {
+struct DeploymentComparison {
   std::int32_t cards = 0;
-  std::vector<Rung> rungs;
+  std::vector<Deployment> deployments;
   std::vector<LengthSpread> spreads;
-  std::vector<LadderCell>
+  std::vector<DeploymentCell>
       cells;          ///< By distribution, then by deployment; fewer while the comparison runs.
   int runs = 0;       ///< Runs of each of a cell's two searches.
   std::string model;  ///< From the configuration.
 
-  const Rung& rung_of(std::size_t cell) const { return rungs[cell % rungs.size()]; }
+  const Deployment& deployment_of(std::size_t cell) const {
+    return deployments[cell % deployments.size()];
+  }
 };
 
-struct LadderOptions {
+struct DeploymentOptions {
   orchestrator::PipelineConfig config;
   std::vector<LengthSpread> spreads;
-  std::vector<Rung> rungs;
+  std::vector<Deployment> deployments;
   int runs = 24;  ///< Runs per search.
   int finalists = 4;
   std::uint64_t steady_updates = 20;  ///< Updates that the figures cover.
   int threads = 1;
   /// Called after each cell, so that finished cells can be saved. Error: stops there.
-  std::function<Status(const Ladder& so_far)> on_cell;
+  std::function<Status(const DeploymentComparison& so_far)> on_cell;
 };
 
 /// Errors: the configuration is not for simulated hardware, its descriptions cannot be read, or an
 /// error of on_cell().
-Result<Ladder> climb_ladder(const LadderOptions& options);
+Result<DeploymentComparison> compare_deployments(const DeploymentOptions& options);
 
 }  // namespace temper::study

@@ -10,21 +10,21 @@
 
 namespace temper::study {
 
-class SieveCorrection {
+class ClosedFormCorrection {
  public:
   using Region = std::pair<std::size_t, std::size_t>;  ///< A screen, and one of its spaces.
 
   /// Adds the scores of one point. Requires: both are positive.
-  void saw(Region region, double closed, double run);
+  void add(Region region, double closed, double run);
   /// Factor for the closed form's scores; 1 if there were no runs.
   double factor(Region region) const;
 
  private:
-  struct Seen {
+  struct RegionRuns {
     double logs = 0;
     int runs = 0;
   };
-  std::map<Region, Seen> seen_;
+  std::map<Region, RegionRuns> runs_;
 };
 
 }  // namespace temper::study
