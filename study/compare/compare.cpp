@@ -112,13 +112,13 @@ Status check(const CompareOptions& options, const std::string& text) {
 
 // --- Jobs
 
-struct PolicyAt {
+struct RuleAtBound {
   orchestrator::StalenessRuleKind policy;
   double eta;
 };
 
-std::vector<PolicyAt> policies_at(const CompareOptions& options) {
-  std::vector<PolicyAt> out;
+std::vector<RuleAtBound> rules_at_bounds(const CompareOptions& options) {
+  std::vector<RuleAtBound> out;
   if (contains(options.policies, orchestrator::StalenessRuleKind::Sync))
     out.push_back({orchestrator::StalenessRuleKind::Sync, 0});
   for (const double eta : options.etas) {
@@ -133,7 +133,7 @@ std::vector<PolicyAt> policies_at(const CompareOptions& options) {
 Result<CompareJob> job_of(const CompareOptions& options,
                           const std::string& text,
                           const std::vector<std::string>& variant,
-                          const PolicyAt& at) {
+                          const RuleAtBound& at) {
   std::vector<std::string> sets = options.sets;
   sets.insert(sets.end(), variant.begin(), variant.end());
   sets.push_back(fmt::format("staleness.policy={}", name_of(at.policy)));
@@ -203,7 +203,7 @@ bool is_real_run(const orchestrator::PipelineConfig& config) {
 Result<std::vector<CompareJob>> compare_jobs(const CompareOptions& options) {
   TEMPER_TRY(const std::string text, read_file(options.config));
   TEMPER_TRY_STATUS(check(options, text));
-  const auto policies = policies_at(options);
+  const auto policies = rules_at_bounds(options);
   if (policies.empty())
     return invalid_input("nothing to compare; give at least one of --policies and one --eta");
   TEMPER_TRY(const auto all_variants, combinations(options.vary));
@@ -212,7 +212,7 @@ Result<std::vector<CompareJob>> compare_jobs(const CompareOptions& options) {
     return invalid_input(fmt::format(
         "the comparison has more than {} runs; reduce --eta, --seeds or --vary", kMostRuns));
   std::vector<CompareJob> jobs;
-  for (const PolicyAt& at : policies) {
+  for (const RuleAtBound& at : policies) {
     for (const auto& variant : all_variants) {
       TEMPER_TRY(CompareJob job, job_of(options, text, variant, at));
       for (std::size_t i = 0; i < seeds; ++i) {

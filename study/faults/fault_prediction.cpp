@@ -18,16 +18,16 @@ using orchestrator::Record;
 using orchestrator::TimeLost;
 
 /// The run's event log.
-struct Measured {
+struct MeasuredRun {
   TimeLost time;
   RunTimes times;
   std::uint64_t updates = 0;
 };
 
-Result<Measured> measure(const std::filesystem::path& log, Time first) {
+Result<MeasuredRun> measure(const std::filesystem::path& log, Time first) {
   orchestrator::Goodput goodput;
-  TimesOfRun times;
-  Measured out;
+  RunTimesReader times;
+  MeasuredRun out;
   bool finished = false, by_hand = false;
   TEMPER_TRY(std::ignore, orchestrator::read_event_log(log, [&](const Record& record) {
                goodput.feed(record);
@@ -102,7 +102,7 @@ Result<FaultPrediction> predict_faults(const std::filesystem::path& run) {
   FaultPrediction out;
   const Time first = *plan->next();
   out.first_s = seconds(first.time_since_epoch());
-  TEMPER_TRY(const Measured measured, measure(run / "events.log", first));
+  TEMPER_TRY(const MeasuredRun measured, measure(run / "events.log", first));
   if (measured.times.update == 0) {
     return invalid_input(
         fmt::format("{}: no update completed before the first failure, at {:.1f} s, so nothing is known to "

@@ -19,7 +19,7 @@ std::optional<double> ended(std::map<Key, Time>& begun, Key key, Time now) {
 
 }  // namespace
 
-void TimesOfRun::feed(const orchestrator::Record& record) {
+void RunTimesReader::feed(const orchestrator::Record& record) {
   if (const auto* started = std::get_if<event::Started>(&record.event))
     actors_ = started->config.actors;
   on_event(record);
@@ -27,30 +27,30 @@ void TimesOfRun::feed(const orchestrator::Record& record) {
     on_command(c, record.time);
 }
 
-actors::RoleKind TimesOfRun::role_of(ActorId actor) const {
+actors::RoleKind RunTimesReader::role_of(ActorId actor) const {
   return actors_.at(actor.value()).role;
 }
 
-void TimesOfRun::owes(ActorId actor, LeaseId lease, std::size_t responses, Time now) {
-  Owed& owed = owed_[actor];
-  if (owed.responses.empty())
-    owed.since = now;
-  owed.responses[lease] += static_cast<std::int64_t>(responses);
+void RunTimesReader::add_pending(ActorId actor, LeaseId lease, std::size_t responses, Time now) {
+  PendingWork& pending = pending_[actor];
+  if (pending.responses.empty())
+    pending.since = now;
+  pending.responses[lease] += static_cast<std::int64_t>(responses);
 }
 
-void TimesOfRun::did(ActorId actor, LeaseId lease, std::int64_t responses, Time now) {
-  Owed& owed = owed_[actor];
-  const auto it = owed.responses.find(lease);
-  if (it == owed.responses.end())
+void RunTimesReader::complete(ActorId actor, LeaseId lease, std::int64_t responses, Time now) {
+  PendingWork& pending = pending_[actor];
+  const auto it = pending.responses.find(lease);
+  if (it == pending.responses.end())
     return;
   const std::int64_t done = std::min(responses, it->second);
-  response_[role_of(actor)].add(seconds(now - owed.since), static_cast<double>(done));
-  owed.since = now;
+  response_[role_of(actor)].add(seconds(now - pending.since), static_cast<double>(done));
+  pending.since = now;
   if ((it->second -= done) == 0)
-    owed.responses.erase(it);
+    pending.responses.erase(it);
 }
 
-void TimesOfRun::on_event(const orchestrator::Record& record) {
+void RunTimesReader::on_event(const orchestrator::Record& record) {
   const Time now = record.time;
   constexpr auto kAll = std::numeric_limits<std::int64_t>::max();
   if (const auto* ready = std::get_if<event::ActorReady>(&record.event)) {
@@ -58,14 +58,14 @@ void TimesOfRun::on_event(const orchestrator::Record& record) {
       start_[role_of(ready->actor)].add(*took);
   } else if (const auto* generated = std::get_if<event::Generated>(&record.event)) {
     for (const auto& item : generated->items) {
-      did(generated->actor, item.lease, 1, now);
+      complete(generated->actor, item.lease, 1, now);
       prompt_.add(static_cast<double>(item.prompt.count()));
       length_.add(static_cast<double>(item.tokens.count()));
     }
   } else if (const auto* scored = std::get_if<event::ReferenceScored>(&record.event)) {
-    did(scored->actor, scored->lease, kAll, now);
+    complete(scored->actor, scored->lease, kAll, now);
   } else if (const auto* judged = std::get_if<event::Judged>(&record.event)) {
-    did(judged->actor, judged->lease, kAll, now);
+    complete(judged->actor, judged->lease, kAll, now);
   } else if (std::holds_alternative<event::Trained>(record.event) && training_) {
     update_.add(seconds(now - *std::exchange(training_, {})));
   } else if (std::holds_alternative<event::CheckpointSaved>(record.event) && saving_) {
@@ -82,15 +82,15 @@ void TimesOfRun::on_event(const orchestrator::Record& record) {
   }
 }
 
-void TimesOfRun::on_command(const orchestrator::Command& any, Time now) {
+void RunTimesReader::on_command(const orchestrator::Command& any, Time now) {
   if (const auto* launch = std::get_if<command::Launch>(&any))
     launched_[launch->actor] = now;
   else if (const auto* dispatch = std::get_if<command::Dispatch>(&any))
-    owes(dispatch->actor, dispatch->lease, dispatch->responses.size(), now);
+    add_pending(dispatch->actor, dispatch->lease, dispatch->responses.size(), now);
   else if (const auto* score = std::get_if<command::ScoreReference>(&any))
-    owes(score->actor, score->lease, score->responses.size(), now);
+    add_pending(score->actor, score->lease, score->responses.size(), now);
   else if (const auto* judge = std::get_if<command::Judge>(&any))
-    owes(judge->actor, judge->lease, judge->responses.size(), now);
+    add_pending(judge->actor, judge->lease, judge->responses.size(), now);
   else if (std::holds_alternative<command::Train>(any))
     training_ = now;
   else if (std::holds_alternative<command::SaveCheckpoint>(any))
@@ -103,7 +103,7 @@ void TimesOfRun::on_command(const orchestrator::Command& any, Time now) {
     switching_[turn->actor] = now;
 }
 
-RunTimes TimesOfRun::times() const {
+RunTimes RunTimesReader::times() const {
   RunTimes t;
   for (const auto& [role, mean] : start_)
     t.start[role] = mean.value();

@@ -23,7 +23,7 @@ struct RunTimes {
   double prompt_tokens = 0, response_tokens = 0;  ///< Per response.
 };
 
-class TimesOfRun {
+class RunTimesReader {
  public:
   /// Call for every record, in order, until the first failure.
   void feed(const orchestrator::Record& record);
@@ -38,20 +38,20 @@ class TimesOfRun {
     }
     double value() const { return count > 0 ? sum / count : 0; }
   };
-  struct Owed {
+  struct PendingWork {
     std::map<LeaseId, std::int64_t> responses;
     Time since{};
   };
 
   void on_event(const orchestrator::Record& record);
   void on_command(const orchestrator::Command& command, Time now);
-  void owes(ActorId actor, LeaseId lease, std::size_t responses, Time now);
-  void did(ActorId actor, LeaseId lease, std::int64_t responses, Time now);
+  void add_pending(ActorId actor, LeaseId lease, std::size_t responses, Time now);
+  void complete(ActorId actor, LeaseId lease, std::int64_t responses, Time now);
   actors::RoleKind role_of(ActorId actor) const;
 
   std::vector<orchestrator::ActorSpec> actors_;
   std::map<ActorId, Time> launched_, staging_, committing_, switching_;
-  std::map<ActorId, Owed> owed_;
+  std::map<ActorId, PendingWork> pending_;
   std::optional<Time> training_, saving_;
   std::map<actors::RoleKind, Mean> start_, response_;
   std::map<actors::SwitchAction, Mean> switch_;

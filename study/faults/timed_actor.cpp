@@ -26,22 +26,22 @@ actors::WeightsHandle weights(PolicyVersion version) {
 
 }  // namespace
 
-void TimedActor::say_at(Time at, Word word) {
-  const auto place = std::ranges::upper_bound(due_, at, {}, &Due::at);
-  due_.insert(place, {at, std::move(word)});
+void TimedActor::schedule_reply(Time at, Reply reply) {
+  const auto place = std::ranges::upper_bound(due_, at, {}, &ScheduledReply::at);
+  due_.insert(place, {at, std::move(reply)});
 }
 
-void TimedActor::then(Time now, double takes, Word word) {
+void TimedActor::reply_after_work(Time now, double takes, Reply reply) {
   free_ = std::max(free_, now) + from_seconds(takes);
-  say_at(free_, std::move(word));
+  schedule_reply(free_, std::move(reply));
 }
 
-double TimedActor::each() const {
+double TimedActor::response_seconds() const {
   return of(times_->response, role_);
 }
 
 Status TimedActor::start(Time now, actors::Outbox&) {
-  then(now, of(times_->start, role_), [this](actors::Outbox& out) {
+  reply_after_work(now, of(times_->start, role_), [this](actors::Outbox& out) {
     if (role_ == actors::RoleKind::Trainer)
       out.send(actors::TrainerReady{weights(version_)});
     else
@@ -62,31 +62,32 @@ Status TimedActor::on_message(const actors::IncomingMessage& message,
       },
       [&](const actors::Withdraw& work) { hand_back(work.responses, out); },
       [&](const actors::CountedScore& work) {
-        then(now,
-             each() * static_cast<double>(work.lengths.size()),
-             [lease = work.lease](actors::Outbox& o) { o.send(actors::CountedScored{lease}); });
+        reply_after_work(
+            now,
+            response_seconds() * static_cast<double>(work.lengths.size()),
+            [lease = work.lease](actors::Outbox& o) { o.send(actors::CountedScored{lease}); });
       },
       [&](const actors::CountedJudge& work) {
         actors::Judged judged{work.lease, {}};
         for (const auto& item : work.items)
           judged.items.push_back({static_cast<double>(item.response.value() % 2), {}});
-        then(now, each() * static_cast<double>(work.items.size()), [judged](actors::Outbox& o) {
-          o.send(judged);
-        });
+        reply_after_work(now,
+                         response_seconds() * static_cast<double>(work.items.size()),
+                         [judged](actors::Outbox& o) { o.send(judged); });
       },
       [&](const actors::CountedTrain& work) { train(work, now); },
       [&](const actors::SaveState& work) {
-        then(now, times_->save, [version = work.version](actors::Outbox& o) {
+        reply_after_work(now, times_->save, [version = work.version](actors::Outbox& o) {
           o.send(actors::StateSaved{version, {}});
         });
       },
       [&](const actors::StageWeights& work) {
-        beside(now, times_->stage, [version = work.weights.version](actors::Outbox& o) {
+        reply_after(now, times_->stage, [version = work.weights.version](actors::Outbox& o) {
           o.send(actors::WeightsStaged{version, {}});
         });
       },
       [&](const actors::CommitWeights& work) {
-        beside(now, times_->commit, [this, version = work.version](actors::Outbox& o) {
+        reply_after(now, times_->commit, [this, version = work.version](actors::Outbox& o) {
           version_ = version;
           o.send(actors::WeightsCommitted{version, {}});
         });
@@ -99,21 +100,22 @@ Status TimedActor::on_message(const actors::IncomingMessage& message,
 void TimedActor::generate(const actors::CountedGenerate& work, Time now) {
   for (const auto& item : work.items) {
     open_[item.response] = work.lease;
-    then(now, each(), [this, lease = work.lease, item](actors::Outbox& out) {
-      const auto it = open_.find(item.response);
-      if (it == open_.end() || it->second != lease)
-        return;  // canceled or withdrawn
-      open_.erase(it);
-      const Tokens made = tokens(times_->response_tokens);
-      actors::CountedGenerated done;
-      done.items.push_back({lease,
-                            item.response,
-                            tokens(times_->prompt_tokens),
-                            made,
-                            {{version_, made}},
-                            actors::FinishReason::Length});
-      out.send(done);
-    });
+    reply_after_work(
+        now, response_seconds(), [this, lease = work.lease, item](actors::Outbox& out) {
+          const auto it = open_.find(item.response);
+          if (it == open_.end() || it->second != lease)
+            return;  // canceled or withdrawn
+          open_.erase(it);
+          const Tokens made = tokens(times_->response_tokens);
+          actors::CountedGenerated done;
+          done.items.push_back({lease,
+                                item.response,
+                                tokens(times_->prompt_tokens),
+                                made,
+                                {{version_, made}},
+                                actors::FinishReason::Length});
+          out.send(done);
+        });
   }
 }
 
@@ -141,7 +143,7 @@ void TimedActor::train(const actors::CountedTrain& work, Time now) {
     trained.groups.push_back(entry.group);
   for (const auto& item : work.items)
     trained.metrics.tokens += item.prompt + item.response;
-  then(now, times_->update, [this, trained](actors::Outbox& out) mutable {
+  reply_after_work(now, times_->update, [this, trained](actors::Outbox& out) mutable {
     version_ = next(version_);
     trained.weights = weights(version_);
     out.send(trained);
@@ -149,25 +151,26 @@ void TimedActor::train(const actors::CountedTrain& work, Time now) {
 }
 
 void TimedActor::switch_role(const actors::Switch& work, Time now) {
-  then(now, of(times_->switching, work.action), [this, action = work.action](actors::Outbox& out) {
-    if (action == actors::SwitchAction::Interrupt) {
-      std::vector<ResponseId> all;
-      for (const auto& [response, lease] : open_)
-        all.push_back(response);
-      hand_back(all, out);
-    }
-    actors::Switched done;
-    done.action = action;
-    done.cost.duration = from_seconds(of(times_->switching, action));
-    out.send(done);
-  });
+  reply_after_work(
+      now, of(times_->switching, work.action), [this, action = work.action](actors::Outbox& out) {
+        if (action == actors::SwitchAction::Interrupt) {
+          std::vector<ResponseId> all;
+          for (const auto& [response, lease] : open_)
+            all.push_back(response);
+          hand_back(all, out);
+        }
+        actors::Switched done;
+        done.action = action;
+        done.cost.duration = from_seconds(of(times_->switching, action));
+        out.send(done);
+      });
 }
 
 Status TimedActor::advance(Time now, actors::Outbox& out) {
   while (!due_.empty() && due_.front().at <= now) {
-    const Word word = std::move(due_.front().word);
+    const Reply reply = std::move(due_.front().reply);
     due_.erase(due_.begin());
-    word(out);
+    reply(out);
   }
   return {};
 }

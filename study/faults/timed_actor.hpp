@@ -26,19 +26,19 @@ class TimedActor final : public actors::SimulatedActor {
   std::optional<Time> next_event() const override;
 
  private:
-  using Word = std::function<void(actors::Outbox&)>;
-  struct Due {
+  using Reply = std::function<void(actors::Outbox&)>;
+  struct ScheduledReply {
     Time at;
-    Word word;
+    Reply reply;
   };
   /// Replies once all earlier work is done and this has taken `takes` seconds.
-  void then(Time now, double takes, Word word);
+  void reply_after_work(Time now, double takes, Reply reply);
   /// Replies after `takes` seconds, regardless of other work.
-  void beside(Time now, double takes, Word word) {
-    say_at(now + from_seconds(takes), std::move(word));
+  void reply_after(Time now, double takes, Reply reply) {
+    schedule_reply(now + from_seconds(takes), std::move(reply));
   }
-  void say_at(Time at, Word word);
-  double each() const;
+  void schedule_reply(Time at, Reply reply);
+  double response_seconds() const;
 
   void generate(const actors::CountedGenerate& work, Time now);
   void train(const actors::CountedTrain& work, Time now);
@@ -48,8 +48,8 @@ class TimedActor final : public actors::SimulatedActor {
   const actors::RoleKind role_;
   PolicyVersion version_;
   const std::shared_ptr<const RunTimes> times_;
-  Time free_{};           ///< The time at which all work is done.
-  std::vector<Due> due_;  ///< Sorted by time; ties in the order of scheduling.
+  Time free_{};                      ///< The time at which all work is done.
+  std::vector<ScheduledReply> due_;  ///< Sorted by time; ties in the order of scheduling.
   std::map<ResponseId, LeaseId> open_;
 };
 

@@ -18,27 +18,27 @@ namespace fs = std::filesystem;
 constexpr int kRounds = 6;
 
 /// Keys, or sections, that change the scheduler's decisions but not the time of work.
-constexpr std::string_view kKnowable[] = {"staleness.",
-                                          "stragglers.",
-                                          "placement.",
-                                          "rollout.replicas",
-                                          "rollout.concurrency",
-                                          "reference.replicas",
-                                          "reward.replicas",
-                                          "algorithm.groups_per_update",
-                                          "algorithm.responses_per_group",
-                                          "algorithm.minibatches",
-                                          "checkpoint.every",
-                                          "steps"};
+constexpr std::string_view kSchedulingKeys[] = {"staleness.",
+                                                "stragglers.",
+                                                "placement.",
+                                                "rollout.replicas",
+                                                "rollout.concurrency",
+                                                "reference.replicas",
+                                                "reward.replicas",
+                                                "algorithm.groups_per_update",
+                                                "algorithm.responses_per_group",
+                                                "algorithm.minibatches",
+                                                "checkpoint.every",
+                                                "steps"};
 /// For simulated runs: keys whose effect the cost model knows.
-constexpr std::string_view kSimulated[] = {"simulation.cluster",
-                                           "simulation.clusters",
-                                           "simulation.between.",
-                                           "simulation.rollout.",
-                                           "simulation.trainer.",
-                                           "simulation.reward.",
-                                           "simulation.publication.",
-                                           "rollout.on_new_weights"};
+constexpr std::string_view kCostModelKeys[] = {"simulation.cluster",
+                                               "simulation.clusters",
+                                               "simulation.between.",
+                                               "simulation.rollout.",
+                                               "simulation.trainer.",
+                                               "simulation.reward.",
+                                               "simulation.publication.",
+                                               "rollout.on_new_weights"};
 
 bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
   return std::ranges::any_of(keys, [&](std::string_view known) {
@@ -47,12 +47,12 @@ bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
 }
 
 /// Checks that the log or the cost model determines the effect of each key.
-Status check_knowable(const std::vector<std::string>& sets,
-                      const orchestrator::PipelineConfig& config) {
+Status check_effect_known(const std::vector<std::string>& sets,
+                          const orchestrator::PipelineConfig& config) {
   const bool simulated = config.hardware == orchestrator::HardwareKind::Simulated;
   for (const std::string& set : sets) {
     const std::string key = set.substr(0, set.find('='));
-    if (is_one_of(key, kKnowable) || (simulated && is_one_of(key, kSimulated)))
+    if (is_one_of(key, kSchedulingKeys) || (simulated && is_one_of(key, kCostModelKeys)))
       continue;
     return invalid_input(fmt::format(
         "{}: its effect cannot be determined from a recorded run, because {} would change",
@@ -85,17 +85,17 @@ Result<Recorded> read_run(const fs::path& run) {
 }
 
 /// Repeats the scheduling of one recorded run.
-class Again {
+class Rescheduler {
  public:
-  static Result<Again> make(const Recorded& recorded, const WhatifOptions& options) {
-    Again again(recorded);
+  static Result<Rescheduler> make(const Recorded& recorded, const WhatifOptions& options) {
+    Rescheduler rescheduler(recorded);
     if (recorded.pipeline.config.hardware == orchestrator::HardwareKind::Simulated) {
-      TEMPER_TRY_STATUS(again.check_lengths());
-      TEMPER_TRY(again.unchanged_, simulate(recorded.pipeline.config));
+      TEMPER_TRY_STATUS(rescheduler.check_lengths());
+      TEMPER_TRY(rescheduler.unchanged_, simulate(recorded.pipeline.config));
     } else {
-      TEMPER_TRY_STATUS(again.set_levels(options.shape));
+      TEMPER_TRY_STATUS(rescheduler.set_levels(options.shape));
     }
-    return again;
+    return rescheduler;
   }
 
   const Figures& unchanged() const { return unchanged_; }
@@ -110,7 +110,7 @@ class Again {
   }
 
  private:
-  explicit Again(const Recorded& recorded) : recorded_(&recorded) {}
+  explicit Rescheduler(const Recorded& recorded) : recorded_(&recorded) {}
 
   /// Response lengths follow from response numbers and the run's seed; the log of another program
   /// version may differ.
@@ -162,16 +162,16 @@ Result<Whatif> whatif(const WhatifOptions& options) {
   TEMPER_TRY(const Recorded recorded, read_run(options.run));
   TEMPER_TRY(const orchestrator::PipelineConfig other,
              orchestrator::load_config(options.run / "config.yaml", options.sets));
-  TEMPER_TRY_STATUS(check_knowable(options.sets, recorded.pipeline.config));
-  TEMPER_TRY(const Again again, Again::make(recorded, options));
-  TEMPER_TRY(const Figures figures, again.with(other));
+  TEMPER_TRY_STATUS(check_effect_known(options.sets, recorded.pipeline.config));
+  TEMPER_TRY(const Rescheduler rescheduler, Rescheduler::make(recorded, options));
+  TEMPER_TRY(const Figures figures, rescheduler.with(other));
 
   Whatif out;
   out.run = options.run.string();
   for (const std::string& set : options.sets)
     out.changed += (out.changed.empty() ? "" : " ") + set;
   out.recorded = run_figures(recorded.figures);
-  out.unchanged = run_figures(again.unchanged());
+  out.unchanged = run_figures(rescheduler.unchanged());
   out.counterfactual = run_figures(figures);
   out.recorded_lengths = std::ssize(recorded.record.finished());
   out.error = out.unchanged.trained_per_s / out.recorded.trained_per_s - 1;

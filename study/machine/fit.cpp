@@ -14,11 +14,11 @@ constexpr int kSweeps = 20000;
 constexpr double kSettled = 1e-12;
 
 /// Samples of one kind and number of threads.
-class Chosen {
+class SampleSet {
  public:
-  Chosen(const orchestrator::Timings& all,
-         std::string_view kind,
-         std::optional<std::int32_t> threads) {
+  SampleSet(const orchestrator::Timings& all,
+            std::string_view kind,
+            std::optional<std::int32_t> threads) {
     for (const orchestrator::Timing& s : all.timings) {
       if (s.kind == kind && (!threads || s.threads == *threads))
         rows.push_back(&s);
@@ -58,7 +58,7 @@ Error missing(std::string_view kind) {
 }
 
 /// Time of each batch with nothing cached, and one cost per cached token for all.
-std::vector<DecodeTimes> fit_decode(const Chosen& decode, double& error) {
+std::vector<DecodeTimes> fit_decode(const SampleSet& decode, double& error) {
   std::set<double> sizes;
   for (const orchestrator::Timing* s : decode.rows)
     sizes.insert(s->work.at(0));
@@ -99,10 +99,10 @@ class Fitter {
   }
 
  private:
-  Chosen of(std::string_view kind, std::optional<std::int32_t> threads = std::nullopt) const {
+  SampleSet of(std::string_view kind, std::optional<std::int32_t> threads = std::nullopt) const {
     return {timings_, kind, threads};
   }
-  void record(std::string constants, std::string how, const Chosen& from, double error) {
+  void record(std::string constants, std::string how, const SampleSet& from, double error) {
     out_.fits.push_back(
         {std::move(constants), std::move(how), from.repeats(), from.spread(), error});
   }
@@ -114,11 +114,11 @@ class Fitter {
       return fmt::format("engines of {} thread(s): {}", threads, what);
     };
     double error = 0;
-    const Chosen decode = of("decode", threads);
+    const SampleSet decode = of("decode", threads);
     times.decode = fit_decode(decode, error);
     record(name("decode"), "decode steps of whole batches at three contexts", decode, error);
 
-    const Chosen prefill = of("prefill", threads), touch = of("touch", threads);
+    const SampleSet prefill = of("prefill", threads), touch = of("touch", threads);
     if (prefill.empty())
       return missing("prefill");
     const LeastSquares p = prefill.fit();
@@ -127,7 +127,7 @@ class Fitter {
     if (!touch.empty())
       times.prefill.touch_us = touch.us() / std::max(1.0, touch.rows.front()->work.at(0));
 
-    const Chosen update = of("update", threads);
+    const SampleSet update = of("update", threads);
     if (update.empty())
       return missing("update");
     const LeastSquares u = update.fit();
@@ -140,7 +140,7 @@ class Fitter {
     record(
         name("update"), "updates by groups, responses, their tokens, minibatches", update, u.error);
 
-    const Chosen reference = of("reference", threads);
+    const SampleSet reference = of("reference", threads);
     if (reference.empty())
       return missing("reference");
     const LeastSquares r = reference.fit();
@@ -164,7 +164,7 @@ class Fitter {
         {"onload", &out_.switches.onload_us},
         {"reference_load", &out_.switches.reference_load_us}};
     for (const auto& [kind, constant] : medians) {
-      const Chosen chosen = of(kind);
+      const SampleSet chosen = of(kind);
       if (chosen.empty())
         return missing(kind);
       *constant = chosen.us();
@@ -176,7 +176,7 @@ class Fitter {
         {"reference_slowdown", &out_.slowdowns.reference}};
     double sum = 0;
     for (const auto& [kind, constant] : ratios) {
-      const Chosen chosen = of(kind);
+      const SampleSet chosen = of(kind);
       // Work elsewhere makes nothing faster: a ratio below one is noise.
       *constant = chosen.empty() ? 1 : std::max(1.0, chosen.us());
       sum += *constant;
@@ -184,7 +184,7 @@ class Fitter {
         record(kind, "median beside work on every other core, over that alone", chosen, 0);
     }
     out_.slowdowns.other = sum / std::size(ratios);
-    const Chosen reward = of("reward");
+    const SampleSet reward = of("reward");
     if (reward.empty())
       return missing("reward");
     const LeastSquares r = reward.fit();

@@ -18,7 +18,7 @@ MachineTask::Threads threads_of(const orchestrator::ActorSpec& slot) {
 }
 
 /// Handles commands one after the other, in the order of the messages.
-class InOrder : public MachineActor {
+class SequentialActor : public MachineActor {
  public:
   using MachineActor::MachineActor;
   std::optional<MachineTask> next() override {
@@ -51,10 +51,10 @@ class InOrder : public MachineActor {
   std::deque<std::function<MachineTask()>> tasks_;
 };
 
-class MachineTrainer final : public InOrder {
+class MachineTrainer final : public SequentialActor {
  public:
   MachineTrainer(const MachineWorld& world, const orchestrator::ActorSpec& slot)
-      : InOrder(world),
+      : SequentialActor(world),
         times_(*world.calibration.with_threads(std::max<std::size_t>(1, slot.cards.size()))),
         threads_(threads_of(slot)) {}
 
@@ -164,10 +164,10 @@ class MachineTrainer final : public InOrder {
   std::set<GroupId> prepared_;  ///< Groups whose gradients are kept.
 };
 
-class MachineReference final : public InOrder {
+class MachineReference final : public SequentialActor {
  public:
   MachineReference(const MachineWorld& world, const orchestrator::ActorSpec& slot)
-      : InOrder(world),
+      : SequentialActor(world),
         times_(*world.calibration.with_threads(std::max<std::size_t>(1, slot.cards.size()))),
         threads_(threads_of(slot)) {}
 
@@ -202,9 +202,10 @@ class MachineReference final : public InOrder {
   bool first_ = true;
 };
 
-class MachineReward final : public InOrder {
+class MachineReward final : public SequentialActor {
  public:
-  MachineReward(const MachineWorld& world, const orchestrator::ActorSpec&) : InOrder(world) {}
+  MachineReward(const MachineWorld& world, const orchestrator::ActorSpec&)
+      : SequentialActor(world) {}
 
   Status on_message(const actors::IncomingMessage& message, actors::Outbox&) override {
     if (!message.is<actors::CountedJudge>())

@@ -47,7 +47,7 @@ class MachineActor {
   /// The next task of the main thread; none: it waits for messages.
   virtual std::optional<MachineTask> next() { return std::nullopt; }
   /// The next task of a second thread that runs concurrently.
-  virtual std::optional<MachineTask> next_beside() { return std::nullopt; }
+  virtual std::optional<MachineTask> next_second() { return std::nullopt; }
   /// Reports activity, throttled (report) or immediately (flush).
   void report(actors::Outbox& out) { activity_.report(out); }
   void flush(actors::Outbox& out) { activity_.flush(out); }

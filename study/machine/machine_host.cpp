@@ -45,7 +45,7 @@ struct MachineHost::Process {
   MessageTimes messages;
   bool ready = false;
   bool main_busy = false;
-  bool beside_busy = false;
+  bool second_busy = false;
   std::deque<Letter> inbox;
   std::deque<Letter> outbox;  ///< Messages to be written.
   std::map<LeaseId, std::size_t>
@@ -89,15 +89,15 @@ Status MachineHost::launch(ActorId actor, const actors::RoleConfig&) {
   processes_[actor.value()] = std::move(process);
   // It is pinned once it knows its role, at the end of its start.
   start(p,
-        Lane::Main,
+        ThreadKind::Main,
         {times.start_us * kMicro, world_->calibration.slowdowns.other, {}, {}},
         [this, &p, &slot] {
           for (const CardId card : slot.cards)
             p.cores.push_back(card.value());
           p.ready = true;
           if (slot.role != actors::RoleKind::Trainer)  // TrainerReady reports it.
-            say(p, actors::outgoing_value(actors::Ready{}));
-          actors::Outbox out([&](actors::OutgoingMessage m) { say(p, std::move(m)); }, form());
+            send(p, actors::outgoing_value(actors::Ready{}));
+          actors::Outbox out([&](actors::OutgoingMessage m) { send(p, std::move(m)); }, form());
           p.actor->start(out);
         });
   return {};
@@ -114,7 +114,7 @@ void MachineHost::deliver(ActorId actor, actors::OutgoingMessage message) {
 }
 
 Status MachineHost::advance(std::span<const ActorId>, Time now, std::vector<Arrival>& arrivals) {
-  go_through(now);
+  advance_to(now);
   for (Arrival& arrival : std::exchange(arrivals_, {}))
     arrivals.push_back(std::move(arrival));
   return std::exchange(status_, Status());
@@ -143,32 +143,32 @@ void MachineHost::finish(std::span<const ActorId> actors,
   }
 }
 
-void MachineHost::go_through(Time now) {
+void MachineHost::advance_to(Time now) {
   world_->clock.set(now);
   cores_.advance(now);
   for (const auto job : cores_.take_ended()) {
     auto node = threads_.extract(job);
-    auto& [thread, lane] = node.mapped();
-    (lane == Lane::Main ? thread.process->main_busy : thread.process->beside_busy) = false;
+    auto& [thread, kind] = node.mapped();
+    (kind == ThreadKind::Main ? thread.process->main_busy : thread.process->second_busy) = false;
     if (thread.then)
       thread.then();
   }
   under_way_.run_due(now);
-  let_run();
+  run_threads();
 }
 
 void MachineHost::start(Process& process,
-                        Lane lane,
+                        ThreadKind kind,
                         const MachineTask& task,
                         std::function<void()> then) {
-  (lane == Lane::Main ? process.main_busy : process.beside_busy) = true;
+  (kind == ThreadKind::Main ? process.main_busy : process.second_busy) = true;
   sim_hw::SharedCores::Work work{task.seconds, process.cores, {}, task.slowdown};
   if (task.threads == MachineTask::Threads::Team)
     work.spread = sim_hw::SharedCores::Spread::AllOf;
-  threads_.emplace(cores_.start(work), std::pair{Thread{&process, std::move(then)}, lane});
+  threads_.emplace(cores_.start(work), std::pair{Thread{&process, std::move(then)}, kind});
 }
 
-void MachineHost::let_run() {
+void MachineHost::run_threads() {
   for (const auto& process : processes_) {
     if (process != nullptr && process->ready)
       continue_actor(*process);
@@ -184,12 +184,12 @@ MachineTask MachineHost::handling(const MessageTimes& times, std::size_t respons
 }
 
 void MachineHost::continue_actor(Process& p) {
-  actors::Outbox out([&](actors::OutgoingMessage m) { say(p, std::move(m)); }, form());
-  if (!p.beside_busy) {
-    if (auto task = p.actor->next_beside()) {
+  actors::Outbox out([&](actors::OutgoingMessage m) { send(p, std::move(m)); }, form());
+  if (!p.second_busy) {
+    if (auto task = p.actor->next_second()) {
       auto done = std::move(task->done);
-      start(p, Lane::Beside, *task, [this, &p, done] {
-        actors::Outbox o([&](actors::OutgoingMessage m) { say(p, std::move(m)); }, form());
+      start(p, ThreadKind::Second, *task, [this, &p, done] {
+        actors::Outbox o([&](actors::OutgoingMessage m) { send(p, std::move(m)); }, form());
         done(o);
       });
     }
@@ -199,7 +199,7 @@ void MachineHost::continue_actor(Process& p) {
   if (!p.outbox.empty()) {  // Sent once it is written.
     auto letter = std::make_shared<Letter>(std::move(p.outbox.front()));
     p.outbox.pop_front();
-    return start(p, Lane::Main, handling(p.messages, letter->responses), [this, letter] {
+    return start(p, ThreadKind::Main, handling(p.messages, letter->responses), [this, letter] {
       const Time there =
           world_->clock.now() + from_seconds(world_->calibration.processes.hop_us * kMicro);
       under_way_.at(there, [this, letter] { orchestrator_->inbox.push_back(std::move(*letter)); });
@@ -208,8 +208,8 @@ void MachineHost::continue_actor(Process& p) {
   if (!p.inbox.empty()) {
     auto letter = std::make_shared<Letter>(std::move(p.inbox.front()));
     p.inbox.pop_front();
-    return start(p, Lane::Main, handling(p.messages, letter->responses), [this, &p, letter] {
-      actors::Outbox o([&](actors::OutgoingMessage m) { say(p, std::move(m)); }, form());
+    return start(p, ThreadKind::Main, handling(p.messages, letter->responses), [this, &p, letter] {
+      actors::Outbox o([&](actors::OutgoingMessage m) { send(p, std::move(m)); }, form());
       if (Status status = p.actor->on_message(letter->message, o); !status)
         status_ = std::move(status);
     });
@@ -218,8 +218,8 @@ void MachineHost::continue_actor(Process& p) {
   if (!task)
     return p.actor->flush(out);
   auto done = std::move(task->done);
-  start(p, Lane::Main, *task, [this, &p, done] {
-    actors::Outbox o([&](actors::OutgoingMessage m) { say(p, std::move(m)); }, form());
+  start(p, ThreadKind::Main, *task, [this, &p, done] {
+    actors::Outbox o([&](actors::OutgoingMessage m) { send(p, std::move(m)); }, form());
     if (done)
       done(o);
     p.actor->report(o);
@@ -227,7 +227,7 @@ void MachineHost::continue_actor(Process& p) {
 }
 
 /// Activity reports are almost free and are sent at once; other messages are written first.
-void MachineHost::say(Process& p, actors::OutgoingMessage message) {
+void MachineHost::send(Process& p, actors::OutgoingMessage message) {
   Letter letter{p.id, actors::IncomingMessage::from(std::move(message)), 0};
   if (letter.message.is<actors::Activity>())
     return arrivals_.push_back({p.id, std::move(letter.message)});
@@ -248,7 +248,7 @@ void MachineHost::continue_orchestrator() {
   if (!o.outbox.empty()) {
     auto letter = std::make_shared<Letter>(std::move(o.outbox.front()));
     o.outbox.pop_front();
-    return start(o, Lane::Main, handling(o.messages, letter->responses), [this, letter] {
+    return start(o, ThreadKind::Main, handling(o.messages, letter->responses), [this, letter] {
       const Time there =
           world_->clock.now() + from_seconds(world_->calibration.processes.hop_us * kMicro);
       under_way_.at(there, [this, letter] {
@@ -265,7 +265,7 @@ void MachineHost::continue_orchestrator() {
   MachineTask reading = handling(o.messages, letter->responses);
   if (letter->message.is<actors::StateSaved>())
     reading.seconds += world_->calibration.processes.checkpoint_us * kMicro;
-  start(o, Lane::Main, reading, [this, letter] {
+  start(o, ThreadKind::Main, reading, [this, letter] {
     arrivals_.push_back({letter->actor, letter->message});
   });
 }

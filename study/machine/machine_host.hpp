@@ -49,14 +49,17 @@ class MachineHost final : public orchestrator::ActorHost {
     Process* process = nullptr;
     std::function<void()> then;
   };
-  enum class Lane { Main, Beside };
+  enum class ThreadKind { Main, Second };
 
-  void go_through(Time now);
-  void start(Process& process, Lane lane, const MachineTask& task, std::function<void()> then);
-  void let_run();
+  void advance_to(Time now);
+  void start(Process& process,
+             ThreadKind kind,
+             const MachineTask& task,
+             std::function<void()> then);
+  void run_threads();
   void continue_actor(Process& process);
   void continue_orchestrator();
-  void say(Process& process, actors::OutgoingMessage message);
+  void send(Process& process, actors::OutgoingMessage message);
   MachineTask handling(const MessageTimes& times, std::size_t responses) const;
 
   // Constant after construction.
@@ -65,7 +68,7 @@ class MachineHost final : public orchestrator::ActorHost {
 
   // Mutable state.
   sim_hw::SharedCores cores_;
-  std::map<sim_hw::SharedCores::JobId, std::pair<Thread, Lane>> threads_;
+  std::map<sim_hw::SharedCores::JobId, std::pair<Thread, ThreadKind>> threads_;
   std::vector<std::unique_ptr<Process>> processes_;  ///< Actors by id.
   std::unique_ptr<Process> orchestrator_;
   Timers under_way_;  ///< Messages between processes.

@@ -115,7 +115,7 @@ std::optional<MachineTask> MachineRollout::next() {
   return step();
 }
 
-std::optional<MachineTask> MachineRollout::next_beside() {
+std::optional<MachineTask> MachineRollout::next_second() {
   if (!to_stage_)
     return std::nullopt;
   const PolicyVersion version = *std::exchange(to_stage_, {});

@@ -16,7 +16,7 @@ class MachineRollout final : public MachineActor {
 
   Status on_message(const actors::IncomingMessage& message, actors::Outbox& out) override;
   std::optional<MachineTask> next() override;
-  std::optional<MachineTask> next_beside() override;
+  std::optional<MachineTask> next_second() override;
 
  private:
   struct Response {

@@ -29,7 +29,7 @@ struct Window {
   std::map<std::string, Duration> at_first_update, begin, end;
 };
 
-struct Counted {
+struct RunCounts {
   Window cpu;
   std::map<std::string, MessageCounts> messages;  ///< By process, within the window.
   std::map<std::string, double> steps;            ///< Steps of engines, within the window.
@@ -63,7 +63,7 @@ orchestrator::PipelineConfig with_shape(const orchestrator::PipelineConfig& conf
 /// Counts the messages in the log between two updates.
 class Counter {
  public:
-  Counter(Counted& out, std::uint64_t first, std::uint64_t last)
+  Counter(RunCounts& out, std::uint64_t first, std::uint64_t last)
       : out_(out), first_(first), last_(last) {}
 
   void feed(const orchestrator::Record& record) {
@@ -125,7 +125,7 @@ class Counter {
       add(c.actor, 0);
   }
 
-  Counted& out_;
+  RunCounts& out_;
   const std::uint64_t first_, last_;
   bool inside_ = false;
   std::vector<orchestrator::ActorSpec> actors_;
@@ -133,8 +133,8 @@ class Counter {
   std::optional<Time> after_checkpoint_, committing_;
 };
 
-Result<Counted> count_run(const orchestrator::PipelineConfig& config, const MakeRun& run) {
-  Counted out;
+Result<RunCounts> count_run(const orchestrator::PipelineConfig& config, const MakeRun& run) {
+  RunCounts out;
   const std::uint64_t last = config.steps - 1;
   TEMPER_TRY(const orchestrator::RunEnd finish,
              run(config, [&](const orchestrator::RunMetrics& metrics) {
@@ -180,7 +180,7 @@ Status measure_processes(const orchestrator::PipelineConfig& config,
   for (const Shape& shape : kShapes) {
     orchestrator::PipelineConfig own = with_shape(config, shape, tokens);
     own.run_dir = (folder / fmt::format("messages-{}", ++number)).string();
-    TEMPER_TRY(const Counted counted, count_run(own, run));
+    TEMPER_TRY(const RunCounts counted, count_run(own, run));
     for (const auto& [process, c] : counted.messages)
       counts.push_back(c);
     for (const auto& [name, time] : counted.cpu.at_first_update) {

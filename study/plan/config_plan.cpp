@@ -168,7 +168,7 @@ Result<ConfigPlan> Planner::run() {
         fmt::format(
             "no trainer layout fits its {} cards of {}", run_.trainer_cards, run_.cluster.name)};
   }
-  for (const std::size_t i : undominated(ranked)) {
+  for (const std::size_t i : pareto_optimal(ranked)) {
     for (const RolloutEngineConfig& layout : rollout_layouts()) {
       if (const auto filled = with_largest_cache(layout, ranked[i].layout))
         plan.rollouts.push_back(time_engine(*filled));

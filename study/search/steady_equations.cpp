@@ -107,21 +107,21 @@ SteadyState with_own_cards(const SteadyTerms& t) {
   }
   const Burst b = burst(t, t.fresh, high);
   out.seconds_per_update = std::max(b.seconds + t.prefill, needed(b));
-  out.pace = Pace::LongAnswers;
+  out.bottleneck = Bottleneck::LongAnswers;
   const double step = t.engine.step(t.full, t.context());
   if (!b.fits) {
     const double full = t.fresh * t.held() / t.full + t.prefill;
     out.seconds_per_update = std::max(full, least(t, d.longest * step + t.prefill, full));
     if (full >= out.seconds_per_update)
-      out.pace = Pace::Slots;
+      out.bottleneck = Bottleneck::Slots;
   }
   const double p = out.seconds_per_update;
   if (p <= t.update * 1.001)
-    out.pace = Pace::Update;
+    out.bottleneck = Bottleneck::Update;
   else if (p <= t.scoring * 1.001)
-    out.pace = Pace::Reference;
+    out.bottleneck = Bottleneck::Reference;
   out.staleness_mean = t.eta;
-  if (out.pace == Pace::Slots) {
+  if (out.bottleneck == Bottleneck::Slots) {
     const double response = t.used / t.fresh * p;  // Little's law
     const double group = response + (d.group_end - d.mean) * step;
     const double there = group + t.prefill + t.latency(t.scoring / p) + p / 2;
@@ -144,7 +144,7 @@ SteadyState synchronous(const SteadyTerms& t) {
   const double generation = alone(t, t.fresh) + t.prefill;
   const double scoring = t.report + t.scored * 1.5 + std::max(0.0, t.scoring - generation);
   out.seconds_per_update = generation + scoring + t.update + t.publish;
-  out.pace = Pace::LongAnswers;
+  out.bottleneck = Bottleneck::LongAnswers;
   return out;
 }
 
@@ -206,7 +206,7 @@ SteadyState in_turns(const SteadyTerms& t, Reference reference) {
                                ? each + t.scoring
                                : std::max(each + after / batches, t.scoring);
   out.staleness_mean = std::max(0.0, t.eta - (batches - 1) / 2);
-  out.pace = Pace::Turns;
+  out.bottleneck = Bottleneck::Turns;
   return out;
 }
 
@@ -226,7 +226,7 @@ SteadyState with_lent_cards(SteadyTerms t, double lent_per_own) {
 
 }  // namespace
 
-SteadyState settle(const SteadyTerms& t, const orchestrator::PlacementConfig& cards) {
+SteadyState solve_steady_state(const SteadyTerms& t, const orchestrator::PlacementConfig& cards) {
   switch (cards.mode) {
     case orchestrator::PlacementMode::Separate:
       break;

@@ -50,14 +50,14 @@ struct PassKey {
   bool operator==(const PassKey&) const = default;
 };
 
-struct MovesKey {
+struct SwitchCostKey {
   actors::TrainerEngineConfig trainer;
   actors::RolloutEngineConfig rollout;
   orchestrator::PlacementMode mode = orchestrator::PlacementMode::Separate;
   std::int64_t trainer_cards = 0, rollout_cards = 0, reference_cards = 0;
   std::int32_t engines = 0, references = 0;
 
-  bool operator==(const MovesKey&) const = default;
+  bool operator==(const SwitchCostKey&) const = default;
 };
 
 /// Hashes the most variable members; the others are compared.
@@ -76,7 +76,7 @@ struct KeyHash {
   }
   std::size_t operator()(const EngineKey& k) const { return of(k.layout, k.cards); }
   std::size_t operator()(const PassKey& k) const { return of(k.layout, k.cards); }
-  std::size_t operator()(const MovesKey& k) const {
+  std::size_t operator()(const SwitchCostKey& k) const {
     return of(k.trainer, k.trainer_cards) ^ of(k.rollout, k.rollout_cards + k.engines);
   }
 };
@@ -127,17 +127,18 @@ class SteadyStateModel::Costs {
   Payloads waits_for_payloads(const orchestrator::PipelineConfig& c,
                               const BatchStatistics& batch,
                               double responses) const;
-  struct Moves {
+  struct SwitchCosts {
     double publish = 0, to_rollout = 0, to_training = 0;
   };
-  Moves moves(const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards);
+  SwitchCosts switch_costs(const orchestrator::PipelineConfig& c,
+                           const orchestrator::PlacementConfig& cards);
 
   const SimulatedRun run_;
   std::map<std::pair<std::int32_t, std::int32_t>, BatchStatistics> batches_;
   std::unordered_map<EngineKey, std::unique_ptr<Engine>, KeyHash> engines_;
   std::unordered_map<PassKey, double, KeyHash> updates_;
   std::unordered_map<PassKey, Scoring, KeyHash> scorings_;
-  std::unordered_map<MovesKey, Moves, KeyHash> moves_;
+  std::unordered_map<SwitchCostKey, SwitchCosts, KeyHash> switch_costs_;
 };
 
 BatchStatistics& SteadyStateModel::Costs::batch(const orchestrator::PipelineConfig& c) {
@@ -216,17 +217,17 @@ SteadyStateModel::Costs::Payloads SteadyStateModel::Costs::waits_for_payloads(
           c.reference.replicas > 0 ? actors::to_reference(run, all).seconds : 0};
 }
 
-SteadyStateModel::Costs::Moves SteadyStateModel::Costs::moves(
+SteadyStateModel::Costs::SwitchCosts SteadyStateModel::Costs::switch_costs(
     const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards) {
-  const MovesKey key{c.simulation.trainer,
-                     c.simulation.rollout,
-                     cards.mode,
-                     std::ssize(cards.trainer),
-                     std::ssize(cards.rollout),
-                     std::ssize(cards.reference),
-                     c.rollout.replicas,
-                     c.reference.replicas};
-  const auto [known, fresh] = moves_.try_emplace(key);
+  const SwitchCostKey key{c.simulation.trainer,
+                          c.simulation.rollout,
+                          cards.mode,
+                          std::ssize(cards.trainer),
+                          std::ssize(cards.rollout),
+                          std::ssize(cards.reference),
+                          c.rollout.replicas,
+                          c.reference.replicas};
+  const auto [known, fresh] = switch_costs_.try_emplace(key);
   if (!fresh)
     return known->second;
   const actors::SimulatedPlacement placement =
@@ -271,7 +272,7 @@ SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c
   t.scored = s.group + seconds(c.simulation.reward.mean);
   const auto prompts = static_cast<std::int64_t>(std::ceil(batch / engines));
   t.prefill = t.engine.prefill_seconds(prompts, d.prompt) + t.engine.swap;
-  const Moves m = moves(c, cards);
+  const SwitchCosts m = switch_costs(c, cards);
   t.publish = m.publish + t.engine.swap;
   t.to_rollout = m.to_rollout;
   t.to_training = m.to_training;
@@ -281,7 +282,7 @@ SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c
   const double interval = seconds(c.simulation.report_every);
   const double others = interval * t.full * t.engine.replicas / t.held();
   t.report = interval * (1 + others / 2) / (1 + others);
-  SteadyState out = steady::settle(t, cards);
+  SteadyState out = steady::solve_steady_state(t, cards);
   const double tokens = responses * (d.prompt + d.mean);
   out.trained_per_s = tokens / out.seconds_per_update;
   return out;

@@ -22,13 +22,13 @@
 namespace temper::study {
 
 /// What limits the rate of updates.
-enum class Pace { Update, Reference, LongAnswers, Slots, Turns };
+enum class Bottleneck { Update, Reference, LongAnswers, Slots, Turns };
 
 struct SteadyState {
   double seconds_per_update = 0;
   double trained_per_s = 0;  ///< Tokens of prompts and responses.
   double staleness_mean = 0;
-  Pace pace = Pace::Update;
+  Bottleneck bottleneck = Bottleneck::Update;
 };
 
 /// Caches the costs of layouts. One thread.
@@ -53,8 +53,8 @@ class SteadyStateModel {
 }  // namespace temper::study
 
 template <>
-struct temper::EnumNames<temper::study::Pace> {
-  using P = study::Pace;
+struct temper::EnumNames<temper::study::Bottleneck> {
+  using P = study::Bottleneck;
   static constexpr std::array<std::pair<P, std::string_view>, 5> value{
       {{P::Update, "update"},
        {P::Reference, "reference"},

@@ -104,6 +104,7 @@ struct SteadyTerms {
 };
 
 /// The steady state of a configuration with these terms.
-SteadyState settle(const SteadyTerms& terms, const orchestrator::PlacementConfig& cards);
+SteadyState solve_steady_state(const SteadyTerms& terms,
+                               const orchestrator::PlacementConfig& cards);
 
 }  // namespace temper::study::steady

@@ -73,7 +73,7 @@ class Tuner {
   }
 
  private:
-  struct Found {
+  struct SearchPoint {
     ScreenPoint point;
     std::size_t screen = 0;
     Candidate candidate;
@@ -160,7 +160,7 @@ class Tuner {
     const auto most = static_cast<std::size_t>(options_.runs) * 3 / 4;
     while (found_.size() < most && !stopped()) {
       ClosedFormCorrection correction;
-      for (const Found& f : found_) {
+      for (const SearchPoint& f : found_) {
         if (f.score)
           correction.add({f.screen, f.point.space}, f.point.score, *f.score);
       }
@@ -213,8 +213,8 @@ class Tuner {
     run_corrected();
     auto left = static_cast<std::ptrdiff_t>(options_.runs) - std::ssize(found_);
     while (left > 0 && !stopped()) {
-      Found* best = nullptr;
-      for (Found& f : found_) {
+      SearchPoint* best = nullptr;
+      for (SearchPoint& f : found_) {
         if (f.score && !f.expanded && (best == nullptr || *f.score > *best->score))
           best = &f;
       }
@@ -272,10 +272,10 @@ class Tuner {
 
   Status decide(const std::optional<orchestrator::PipelineConfig>& given) {
     std::vector<const TuneRow*> rows;
-    for (const Found& f : found_)
+    for (const SearchPoint& f : found_)
       rows.push_back(&f.candidate.row);
     out_.closed = agreement_of(rows);
-    std::ranges::stable_sort(found_, [](const Found& a, const Found& b) {
+    std::ranges::stable_sort(found_, [](const SearchPoint& a, const SearchPoint& b) {
       return a.score.value_or(0) > b.score.value_or(0);
     });
     if (given) {
@@ -283,7 +283,7 @@ class Tuner {
       out_.tried.push_back({tune_row(*given, cards, "as given", ""), *given, {}});
     }
     const std::size_t before = out_.tried.size();
-    for (Found& f : found_)
+    for (SearchPoint& f : found_)
       out_.tried.push_back(std::move(f.candidate));
     const std::vector<std::size_t> finals = finalists(before);
     std::vector<orchestrator::PipelineConfig> configs;
@@ -394,7 +394,7 @@ class Tuner {
   const std::vector<double> etas_;
   const TuneJudge judge_;
   std::vector<Screen> screens_;
-  std::vector<Found> found_;
+  std::vector<SearchPoint> found_;
   std::vector<std::vector<ScreenPoint>> rest_;  ///< Per screen, unsorted.
   std::set<std::string> known_;                 ///< Configurations, as YAML.
   std::map<std::string, int> alike_;  ///< Number of found_ with the same cards and engines.

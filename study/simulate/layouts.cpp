@@ -45,7 +45,7 @@ const std::vector<actors::TrainerEngineConfig>& LayoutChooser::trainers(std::int
   const double most = std::min(most_, actors::device_capacity(s));
   const std::vector<RankedTrainer> ranked = rank_trainers(std::move(s), most, packings_);
   std::vector<actors::TrainerEngineConfig> tried;
-  for (const std::size_t i : undominated(ranked))
+  for (const std::size_t i : pareto_optimal(ranked))
     tried.push_back(ranked[i].layout);
   return trainers_.emplace(cards, std::move(tried)).first->second;
 }

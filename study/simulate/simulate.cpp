@@ -29,7 +29,7 @@ using actors::CardState;
 /// engine.
 constexpr std::int64_t kLeastGroups = 8;
 
-/// Finished intervals of every timeline; they are cut once the window is known.
+/// FinishedCounter intervals of every timeline; they are cut once the window is known.
 class FinishedSlices {
  public:
   void watch(orchestrator::Timeline& timeline) {
@@ -147,16 +147,18 @@ Rates between(const orchestrator::RunMetrics& metrics,
 }
 
 /// Observers of a run's records.
-struct Watched {
+struct RunObservers {
   orchestrator::RunMetrics metrics;
   FinishedSlices slices;
   DispatchedGroups groups;
   std::map<CardState, double> spans;
   std::set<std::size_t> turn_ends;  ///< Updates that were complete when all cards left training.
 
-  Watched() : metrics(orchestrator::UpdateHistory::Keep::All) { slices.watch(metrics.timeline()); }
-  Watched(const Watched&) = delete;
-  Watched& operator=(const Watched&) = delete;
+  RunObservers() : metrics(orchestrator::UpdateHistory::Keep::All) {
+    slices.watch(metrics.timeline());
+  }
+  RunObservers(const RunObservers&) = delete;
+  RunObservers& operator=(const RunObservers&) = delete;
   void feed(const orchestrator::Record& record) {
     metrics.feed(record);
     groups.feed(record);
@@ -177,14 +179,14 @@ struct Watched {
 
 /// From the end of the first to that of the last whole turn of updates[first] to updates[last] if
 /// all cards are time-shared and there is one; otherwise all of these updates.
-std::pair<std::size_t, std::size_t> whole_turns(const Watched& watched,
+std::pair<std::size_t, std::size_t> whole_turns(const RunObservers& observers,
                                                 const orchestrator::PipelineConfig& config,
                                                 std::size_t first,
                                                 std::size_t last) {
   const orchestrator::PlacementMode mode = config.placement.mode;
   if (mode != orchestrator::PlacementMode::Colocated && mode != orchestrator::PlacementMode::Fused)
     return {first, last};
-  const auto& ends = watched.turn_ends;  // i + 1 if updates[i] was the last of a turn.
+  const auto& ends = observers.turn_ends;  // i + 1 if updates[i] was the last of a turn.
   const auto begin = ends.lower_bound(first + 1);
   const auto end = ends.upper_bound(last + 1);
   if (begin == ends.end() || end == ends.begin() || *std::prev(end) <= *begin)
@@ -203,11 +205,11 @@ double begun_length(const DispatchedGroups& groups,
   return 0.0;
 }
 
-Figures figures_of(Watched& watched, const orchestrator::ResolvedPipeline& pipeline) {
+Figures figures_of(RunObservers& observers, const orchestrator::ResolvedPipeline& pipeline) {
   const orchestrator::PipelineConfig& config = pipeline.config;
-  orchestrator::RunMetrics& metrics = watched.metrics;
+  orchestrator::RunMetrics& metrics = observers.metrics;
   Figures figures;
-  figures.spans = watched.spans;
+  figures.spans = observers.spans;
   const orchestrator::Summary summary =
       orchestrator::summarize(metrics, {config.name, config.seed, 0});
   figures.whole = whole_of(summary, metrics);
@@ -217,19 +219,19 @@ Figures figures_of(Watched& watched, const orchestrator::ResolvedPipeline& pipel
   const std::vector<orchestrator::Update>& updates = metrics.updates();
   // updates[i] completed version i + 1.
   if (updates.size() >= 2 * bound + 2) {
-    const auto [first, last] = whole_turns(watched, config, bound, updates.size() - bound - 1);
-    figures.steady = between(metrics, updates[first], updates[last], watched.slices);
+    const auto [first, last] = whole_turns(observers, config, bound, updates.size() - bound - 1);
+    figures.steady = between(metrics, updates[first], updates[last], observers.slices);
   } else {
     figures.steady = figures.whole;
   }
   for (const orchestrator::Update& update : updates)
     figures.rewards.push_back(
         {seconds(update.time.time_since_epoch()), update.metrics.reward_mean});
-  figures.accounts.begun_length = begun_length(watched.groups, pipeline);
+  figures.accounts.begun_length = begun_length(observers.groups, pipeline);
   return figures;
 }
 
-struct Finished {
+struct FinishedCounter {
   Mutex mutex;
   std::size_t count TEMPER_GUARDED_BY(mutex) = 0;
 };
@@ -249,16 +251,16 @@ Status check_rules(const orchestrator::PipelineConfig& config) {
 Result<Figures> simulate_on(orchestrator::VirtualOptions options,
                             std::unique_ptr<orchestrator::ActorHost> host) {
   const orchestrator::ResolvedPipeline pipeline = options.pipeline;
-  Watched watched;
+  RunObservers observers;
   orchestrator::RunObserver observer;
-  observer.on_record = [&](const orchestrator::Record& record) { watched.feed(record); };
+  observer.on_record = [&](const orchestrator::Record& record) { observers.feed(record); };
   TEMPER_TRY(const auto driver,
              orchestrator::VirtualDriver::create(
                  std::move(options), std::move(host), std::move(observer), Log::discard()));
   const orchestrator::RunOutcome outcome = driver->run();
   if (!outcome.finish.ok)
     return Error{ErrorCode::Internal, outcome.finish.reason};
-  return figures_of(watched, pipeline);
+  return figures_of(observers, pipeline);
 }
 
 namespace {
@@ -344,20 +346,20 @@ Result<Figures> simulate_sampled(const orchestrator::ResolvedPipeline& pipeline,
 
 Result<Figures> figures_of_log(const std::filesystem::path& log,
                                const orchestrator::ResolvedPipeline& pipeline) {
-  Watched watched;
+  RunObservers observers;
   const auto read = orchestrator::read_event_log(log, [&](const orchestrator::Record& record) {
-    watched.feed(record);
+    observers.feed(record);
     return Status();
   });
   if (!read)
     return read.error();
-  const auto& finish = watched.metrics.finish();
+  const auto& finish = observers.metrics.finish();
   if (!finish)
     return Error{ErrorCode::Internal, "the run was interrupted"};
   if (!finish->ok)
     return Error{ErrorCode::Internal,
-                 orchestrator::end_of(*finish, watched.metrics.config().actors).reason};
-  return figures_of(watched, pipeline);
+                 orchestrator::end_of(*finish, observers.metrics.config().actors).reason};
+  return figures_of(observers, pipeline);
 }
 
 namespace {
@@ -382,7 +384,7 @@ std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::Pipeline
                                           const SimulateOptions& options,
                                           const SimulateOne& one) {
   std::vector<std::optional<Result<Figures>>> results(configs.size());
-  Finished finished;
+  FinishedCounter finished;
   for_each_index(configs.size(), options.threads, [&](std::size_t i) {
     results[i] = one(configs[i]);
     const MutexLock lock(finished.mutex);

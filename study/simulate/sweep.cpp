@@ -23,9 +23,9 @@ bool is_fitted(std::string_view key) {
 }
 
 /// Makes configurations from sets, each with its layout if requested.
-class Maker {
+class ConfigurationMaker {
  public:
-  Maker(const SweepOptions& options, std::string text)
+  ConfigurationMaker(const SweepOptions& options, std::string text)
       : options_(options), text_(std::move(text)) {}
 
   /// Outer error: of the whole sweep. Inner error: of this configuration only.
@@ -128,7 +128,7 @@ Status check_axes(const SweepOptions& options) {
 Result<Sweep> run_sweep(const SweepOptions& options) {
   TEMPER_TRY_STATUS(check_axes(options));
   TEMPER_TRY(std::string text, read_file(options.config));
-  Maker maker(options, std::move(text));
+  ConfigurationMaker maker(options, std::move(text));
   Sweep sweep{options.over, options.any, {}};
   std::vector<Job> jobs;
   std::vector<orchestrator::PipelineConfig> configs;

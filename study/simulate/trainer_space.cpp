@@ -83,7 +83,7 @@ std::vector<RankedTrainer> rank_trainers(SimulatedRun s,
   return out;
 }
 
-std::vector<std::size_t> undominated(const std::vector<RankedTrainer>& ranked) {
+std::vector<std::size_t> pareto_optimal(const std::vector<RankedTrainer>& ranked) {
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < ranked.size(); ++i) {
     if (std::ranges::none_of(out, [&](std::size_t faster) {

@@ -37,6 +37,6 @@ std::vector<RankedTrainer> rank_trainers(actors::SimulatedRun run,
 
 /// Indices into `ranked` (fastest first) of the Pareto-optimal layouts: no faster one needs less
 /// memory on the device and the host. These are worth trying with other roles on the same cards.
-std::vector<std::size_t> undominated(const std::vector<RankedTrainer>& ranked);
+std::vector<std::size_t> pareto_optimal(const std::vector<RankedTrainer>& ranked);
 
 }  // namespace temper::study

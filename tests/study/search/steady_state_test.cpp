@@ -79,7 +79,7 @@ TEST(SteadyState, ThroughputIsThatOfRunsWithLentCards) {
 TEST(SteadyState, ThroughputIsThatOfRunsWhereSlotsLimit) {
   // Groups of 16 are dispatched whole: of 256 slots 7 or 8 are empty.
   const Both b = both(few_slots(2, 256));
-  EXPECT_EQ(b.closed.pace, Pace::Slots);
+  EXPECT_EQ(b.closed.bottleneck, Bottleneck::Slots);
   EXPECT_NEAR(b.closed.trained_per_s / b.run.sustained_per_s, 1, 0.15);
 }
 
@@ -103,7 +103,7 @@ TEST(SteadyState, FewerSlotsMakeYoungerBatchesAndSlowerUpdates) {
   SteadyState last;
   for (const std::int32_t slots : {64, 128, 256, 512}) {
     const SteadyState now = judged(model, few_slots(4, slots));
-    EXPECT_EQ(now.pace, Pace::Slots) << slots;
+    EXPECT_EQ(now.bottleneck, Bottleneck::Slots) << slots;
     EXPECT_GT(now.staleness_mean, last.staleness_mean) << slots;
     EXPECT_GT(now.trained_per_s, last.trained_per_s) << slots;
     last = now;
