@@ -1,11 +1,11 @@
-// How far one orchestrator carries: runs whose workers attach over TCP with CURVE, all on this
-// machine, with engines that answer at once. Prints for each number of rollout workers
+// Measures how far one orchestrator scales: runs whose workers attach over TCP with CURVE, all on
+// this machine, with engines that answer at once. Prints for each number of rollout workers
 //
-//   join       from the beginning of the run until its last worker was ready; the workers were
-//              started before, and look for its endpoint file
+//   join       seconds from the start of the run until its last worker is ready; the workers were
+//              started before, and wait for its endpoint file
 //   responses  per second of wall time; workers and orchestrator share the cores
-//   head       processor time of the orchestrator per response and per 1000 tokens, beside that of
-//              the first row, and its peak memory
+//   head       processor time of the orchestrator per response and per 1000 tokens, relative to the
+//              first row, and its peak memory
 //
 //   attached_workers_bench [WORKERS...]      default 2 48 384
 #include "core/check.hpp"
@@ -38,7 +38,7 @@ constexpr int kTokens = 1024;
 
 struct Measured {
   double join = 0;
-  double seconds = 0;  ///< From the last worker's ready to the last update.
+  double seconds = 0;  ///< From the last worker's ready message to the last update.
   std::uint64_t responses = 0;
   double head_cpu = 0;
   long head_memory_kb = 0;
@@ -79,11 +79,11 @@ pid_t start(std::vector<std::string> words, const fs::path& output) {
   pid_t pid = 0;
   const int error = ::posix_spawn(&pid, raw.front(), &files, nullptr, raw.data(), environ);
   ::posix_spawn_file_actions_destroy(&files);
-  TEMPER_CHECK(error == 0, "the program can be run");
+  TEMPER_CHECK(error == 0, "the program starts");
   return pid;
 }
 
-/// The times of the log, and how much was generated.
+/// Reads the times of the log and the number of generated tokens.
 void read_log(const fs::path& log, Measured& out) {
   Time ready{}, last{};
   const auto read = orchestrator::read_event_log(log, [&](const orchestrator::Record& r) {
@@ -95,7 +95,7 @@ void read_log(const fs::path& log, Measured& out) {
       last = r.time;
     return Status();
   });
-  TEMPER_CHECK(read.has_value(), "the log of a finished run is whole");
+  TEMPER_CHECK(read.has_value(), "the log of a finished run is complete");
   out.join = seconds(ready.time_since_epoch());
   out.seconds = seconds(last - ready);
 }
@@ -104,10 +104,10 @@ Measured measure(int workers) {
   const TemporaryFolder folder = TemporaryFolder::create("temperattached-").value();
   const fs::path run = folder.path() / "run";
   const fs::path file = folder.path() / "config.yaml";
-  TEMPER_CHECK(write_file_atomically(file, config(workers)).has_value(), "there is room");
+  TEMPER_CHECK(write_file_atomically(file, config(workers)).has_value(), "the disk has room");
   auto ring = orchestrator::KeyRing::open(run, orchestrator::KeyRing::Make::Missing).value();
   const fs::path key = ring.make("worker", "any").value();
-  // The orchestrator starts none itself: their processor time would count as its own.
+  // The orchestrator starts no workers itself: their processor time would count as its own.
   std::vector<std::string> slots{"trainer", "reward-0"};
   for (int i = 0; i < workers; ++i)
     slots.push_back(fmt::format("rollout-{}", i));

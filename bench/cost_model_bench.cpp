@@ -1,10 +1,10 @@
-// Measures the cost model of sim_hw, on one core, in costs per second:
-// - decode steps of a dense and of a mixture-of-experts model, another batch and context each time
-// - one decode step of 256 dies: operators and exchanges
+// Measures the cost model of sim_hw on one core, in costs per second:
+// - decode steps of a dense and of a mixture-of-experts model, each with another batch and context
+// - one decode step on 256 dies: operators and exchanges
 // - single GEMMs
-// - a whole synchronous iteration of one card, its response lengths given
+// - a whole synchronous iteration of one card with given response lengths
 // - complete training-step estimates (divisor checks, memory of the fullest stage, time) of a
-//   mixture-of-experts model on thousands of devices, per second on one core; and of a dense one
+//   mixture-of-experts model on thousands of devices, and of a dense model
 #include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/iteration/lengths.hpp"
 #include "sim_hw/iteration/one_card.hpp"
@@ -20,8 +20,8 @@
 namespace temper::sim_hw {
 namespace {
 
-/// Of a scheduler's questions: each call has another batch and context, so that nothing of one
-/// answer serves the next.
+/// Requests like those of a scheduler: each call has another batch and context, so that no result
+/// can be reused.
 class Shapes {
  public:
   double batch() const { return batch_; }
@@ -99,7 +99,7 @@ void iteration(benchmark::State& state) {
 }
 BENCHMARK(iteration);
 
-/// Layouts of a search: each estimate has another.
+/// Layouts of a search; each estimate has another one.
 void estimate(benchmark::State& state,
               const char* model_name,
               const char* hardware_name,
@@ -144,7 +144,7 @@ TrainShape with_mechanisms(TrainShape shape) {
   return shape;
 }
 
-// As published for 6,000 devices: TP8 for attention, PP16 with two chunks, EP32.
+// The published layout for 6,000 devices: TP8 for attention, PP16 with two chunks, EP32.
 BENCHMARK_CAPTURE(estimate,
                   pangu_ultra_moe_718b,
                   "pangu-ultra-moe-718b",
@@ -157,7 +157,7 @@ BENCHMARK_CAPTURE(estimate,
                          .zero = Zero::Optimizer,
                          .sequence_parallel = SequenceParallel::On},
                   shape_of(2, 1536, 8192));
-// The same with the mechanisms that cost most to estimate.
+// The same with the mechanisms that are most expensive to estimate.
 BENCHMARK_CAPTURE(estimate,
                   pangu_ultra_moe_718b_mechanisms,
                   "pangu-ultra-moe-718b",

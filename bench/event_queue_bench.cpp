@@ -1,11 +1,11 @@
-// Measures the queue of pending events of simulated runs (sim_hw/events/event_queue.hpp): one event
-// is the next source taken out and pending again at a later time.
-// - tournament: the queue itself; heap4: an indexed heap of four children; std_heap: a
-//   std::priority_queue of (time, source), which cannot change what is pending
+// Measures the event queue of simulated runs (sim_hw/events/event_queue.hpp). One event removes the
+// next source and schedules it again at a later time.
+// - tournament: the queue itself; heap4: an indexed 4-ary heap; std_heap: a std::priority_queue of
+//   (time, source), which cannot change pending entries
 // - with 16, 384, 1024, 65536 sources
-// - spread of the times until the next event: equal, narrow (1 us +- 1 %), uniform (0 to 1 s),
-//   exponential (mean 1 ms), bimodal (1 us, or 1 s once in ten)
-// items_per_second is events per second. The draw of times is made beforehand and read in turn.
+// - distribution of the time until the next event: equal, narrow (1 us +- 1 %), uniform (0 to 1 s),
+//   exponential (mean 1 ms), bimodal (1 us, or 1 s in one of ten)
+// items_per_second is events per second. Times are drawn beforehand and read in turn.
 #include "sim_hw/events/event_queue.hpp"
 
 #include <benchmark/benchmark.h>
@@ -50,7 +50,7 @@ struct Tournament {
   EventQueue queue;
 };
 
-/// A source's place in the heap is kept, as updates of any source need it.
+/// Keeps the position of every source in the heap, because any source may be updated.
 struct Heap4 {
   using Entry = std::pair<Time, EventQueue::Source>;
   explicit Heap4(std::size_t sources) : place(sources) { heap.reserve(sources); }

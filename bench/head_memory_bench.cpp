@@ -1,8 +1,8 @@
-// Whether the head of a run stays small: a scheduler, its log, and all files that are made from it
-// (metrics, certificates, trace), with actors that answer at once. Prints the resident memory after
-// each tenth power of updates, and its ratio to that after 10^4, which is asked to be at most 1.1;
-// then what an audit, a replay and a report of that log need, each in a process of its own, and the
-// bytes of the log for each response.
+// Checks that the orchestrator's memory stays bounded: a scheduler, its log, and all files made
+// from it (metrics, certificates, trace), with actors that answer at once. Prints the resident
+// memory at every power of ten of updates, and its ratio to that after 10^4 updates, which should
+// be at most 1.1; then the memory of an audit, a replay and a report of that log, each in its own
+// process, and the log bytes per response.
 //
 //   head_memory_bench [UPDATES [GROUPS [RESPONSES]]]      100000 updates of 4 groups of 4 responses
 #include "core/clock.hpp"
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 struct Size {
   std::uint64_t steps = 100000;
-  std::int32_t groups = 4, responses = 4;  ///< Of an update, of a group.
+  std::int32_t groups = 4, responses = 4;  ///< Groups per update, responses per group.
 };
 
 SchedulerConfig bench_config(const Size& size) {
@@ -103,7 +103,7 @@ bool replay(const fs::path& folder) {
       .has_value();
 }
 
-/// What `temper report` reads.
+/// The memory of `temper report`.
 bool figures(const fs::path& folder) {
   RunMetrics metrics;
   return read_event_log(folder / "events.log",
@@ -114,7 +114,7 @@ bool figures(const fs::path& folder) {
       .has_value();
 }
 
-/// The peak of a process that does nothing else.
+/// Peak memory of a process that does nothing else.
 void measure(const char* name, bool (*reads)(const fs::path&), const fs::path& folder) {
   const pid_t child = fork();
   if (child == 0)
@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
   fs::create_directories(folder);
   fmt::print("   updates  memory MB    ratio    updates/s\n");
   std::fflush(stdout);
-  const pid_t child = fork();  // so that the audit begins small
+  const pid_t child = fork();  // A child process, so that the audit starts small.
   if (child == 0) {
     run(folder, size);
     std::fflush(stdout);

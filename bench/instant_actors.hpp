@@ -1,5 +1,5 @@
 // Actors that answer every command of a scheduler at once, in order, without processes: for
-// benchmarks of the head alone.
+// benchmarks of the orchestrator alone.
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"
@@ -13,14 +13,14 @@
 
 namespace temper::orchestrator {
 
-/// Actors that answer every command at once, in order.
+/// Answers every command at once, in order.
 class InstantActors {
  public:
   using OnRecord = std::function<void(const Record&)>;
-  /// `step`: time from one event to the next.
+  /// `step`: time between two events.
   InstantActors(Scheduler& scheduler, OnRecord on_record, Duration step = Duration(1))
       : scheduler_(scheduler), on_record_(std::move(on_record)), step_(step) {}
-  /// Every actor reports that it was busy half of the time since its last report, with each answer.
+  /// With each answer, every actor reports that it was busy half of the time since its last report.
   void report_spans() { with_spans_ = true; }
 
   std::uint64_t run(const SchedulerConfig& config) {

@@ -1,6 +1,6 @@
-// An inference server that answers at once, for benchmarks of what speaks to it: vLLM's routes over
-// epoll, in a process of its own. Each response has the same tokens, as release 0.32 writes them;
-// only its label changes.
+// An inference server that answers at once, for benchmarks of its clients: vLLM's routes over
+// epoll, in its own process. All responses have the same tokens, in the format of vLLM 0.32; only
+// the request id changes.
 #pragma once
 
 #include "core/check.hpp"
@@ -28,7 +28,7 @@ namespace temper::bench {
 
 class InstantServer {
  public:
-  /// `tokens` in each response.
+  /// `tokens`: tokens per response.
   explicit InstantServer(int tokens) : listener_(listen_somewhere()) {
     sockaddr_in address{};
     socklen_t size = sizeof address;
@@ -36,7 +36,7 @@ class InstantServer {
                  "a socket that listens has a name");
     port_ = ntohs(address.sin_port);
     process_ = ::fork();
-    TEMPER_CHECK(process_ >= 0, "a process can be made");
+    TEMPER_CHECK(process_ >= 0, "the process starts");
     if (process_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       serve(tokens);
@@ -92,7 +92,7 @@ class InstantServer {
     ::epoll_ctl(poll, EPOLL_CTL_ADD, fd, &event);
   }
 
-  /// False: it was closed.
+  /// False: the connection was closed.
   bool read_from(int fd, std::string& text) {
     std::array<char, 65536> piece;
     const ssize_t size = ::recv(fd, piece.data(), piece.size(), 0);
@@ -175,7 +175,7 @@ class InstantServer {
   FileDescriptor listener_;
   int port_ = 0;
   pid_t process_ = 0;
-  // Of the process.
+  // State of the server process.
   int tokens_ = 0;
   std::string label_ = "default", generated_;
 };

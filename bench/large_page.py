@@ -1,9 +1,9 @@
-"""How the page bears a long run of many cards: the folder of a run of 100,000 updates on 1,536 cards is made as the
-program would leave it, served, opened in Chromium, and its time line is dragged for 120 frames.
+"""Measures the dashboard with a long run on many cards: generates the run folder of 100,000 updates on 1,536 cards,
+serves it, opens it in Chromium, and drags its time line for 120 frames.
 
     ./x bench large_page [UPDATES [ACTORS [TIMES]]]
 
-Prints for each time how long it took until the time line was drawn, the frames per second of the drag, and the memory
+Prints for each repetition the time until the time line is drawn, the frames per second of the drag, and the memory
 of the server. Needs Chromium, and npm for puppeteer-core and axe-core (or PAGE_MODULES, a folder that has them)."""
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-// What orchestration costs. Measures, in one run:
+// Measures the cost of orchestration in one run:
 //   1. scheduler: responses per second through the pure state machine alone (dispatch, reference,
 //      reward, training, release), with every command made and no I/O;
 //   2. record: the same, with every record encoded, hashed and appended to events.log;
 //   3. pipeline: responses per second of a whole run of processes over ZeroMQ with synthetic
-//   engines
-//      that answer at once, payloads included (256 tokens and log-probs a response).
-// Prints each rate with its median and spread over repetitions. The figure asked for: (3) >=
-// 20,000.
+//      engines that answer at once, payloads included (256 tokens and log-probs per response).
+// Prints each rate with its median and spread over repetitions. Requirement: (3) >= 20,000.
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "orchestrator/record/event_log.hpp"
@@ -70,8 +68,8 @@ double scheduler_rate(const std::filesystem::path* log_path) {
   return static_cast<double>(groups) * config.responses_per_group / seconds(clock.now());
 }
 
-/// A whole run; its own start and stop are taken out by running two lengths and dividing the
-/// difference in responses by the difference in time.
+/// A whole run. Start and stop are excluded by running two lengths and dividing the difference in
+/// responses by the difference in time.
 double pipeline_rate(const std::filesystem::path& folder, const std::string& temper) {
   const auto run = [&](int steps) {
     const auto dir = folder / fmt::format("run-{}", steps);

@@ -1,16 +1,16 @@
-// What the page and the exporters cost the run that they show: trained tokens/s and processor time
-// of the quickstart with them over the same without them.
+// Measures the cost of the dashboard and the exporters for the run that they show: trained tokens/s
+// and processor time of the quickstart with them over the same without them.
 //
 //   page_bench [ROUNDS [UPDATES]]      default 6 rounds of four runs of 150 updates
 //
-//   without  no page, no samples, no event files, no alarms
-//   with     all of them and names of two other systems; a browser's stream open all the time, and
-//            /metrics asked for every two seconds
+//   without  no dashboard, no samples, no event files, no alarms
+//   with     all of them and metric names of two other systems; a browser's stream open all the
+//            time, and a scrape of /metrics every two seconds
 //
-// A machine's speed changes by more than what is asked for, from one run to the next. So both run
-// at the same time, each on one core (placement: colocated, one card), and then once more with the
-// cores changed: a round's ratio is the geometric mean of the two. All that the page needs, the
-// browser and the scrapes too, runs on the core of its run.
+// The speed of a machine varies between runs by more than the effect. So both run at the same time,
+// each on one core (placement: colocated, one card), then again with swapped cores: the ratio of a
+// round is the geometric mean of the two. Everything that the dashboard needs, including the
+// browser and the scrapes, runs on the core of its run.
 #include "actors/runtime/process.hpp"
 #include "core/file_descriptor.hpp"
 #include "core/files.hpp"
@@ -47,9 +47,8 @@ using namespace std::chrono_literals;
 
 struct Outcome {
   double trained_per_s = 0;
-  double cpu_s = 0;  ///< Of all processes of the run.
-  double head_s =
-      0;  ///< Of the orchestrator alone: what it costs does not depend on the engines' luck.
+  double cpu_s = 0;   ///< Of all processes of the run.
+  double head_s = 0;  ///< Of the orchestrator alone, which does not depend on random engine work.
   std::size_t taken = 0, scrapes = 0;
 };
 
@@ -58,7 +57,7 @@ struct Page {
   std::string token;
 };
 
-/// What "page at http://127.0.0.1:PORT/?token=TOKEN" says.
+/// Parses "page at http://127.0.0.1:PORT/?token=TOKEN".
 Page page_in(const fs::path& output) {
   const std::string text = read_file(output).value_or("");
   const std::size_t at = text.find("http://127.0.0.1:");
@@ -70,8 +69,8 @@ Page page_in(const fs::path& output) {
           text.substr(token + 6, end - token - 6)};
 }
 
-/// Asks and takes what comes until the server closes or `stop`; the number of bytes. Zero: it was
-/// refused, as while the run is not there yet.
+/// Sends a request and reads until the server closes or `stop`; returns the number of bytes. Zero:
+/// the request was refused, as before the run exists.
 std::size_t ask(const Page& page, const std::string& what, const std::atomic<bool>& stop) {
   const FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval patience{0, 200000};
@@ -104,7 +103,7 @@ std::size_t ask(const Page& page, const std::string& what, const std::atomic<boo
   return taken;
 }
 
-/// Processor time of a process that has ended and was not waited for yet, without its children.
+/// Processor time of a process that has ended and was not waited for, without its children.
 double own_seconds(pid_t pid) {
   const std::string text = read_file(fmt::format("/proc/{}/stat", pid)).value_or("");
   std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
@@ -116,7 +115,7 @@ double own_seconds(pid_t pid) {
   return (user + kernel) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-/// A browser and a Prometheus at the page, until `stop`.
+/// A browser and a Prometheus that read the dashboard until `stop`.
 void look(const fs::path& output, const std::atomic<bool>& stop, Outcome& outcome) {
   Page page;
   while (!stop && (page = page_in(output)).port == 0)
@@ -124,7 +123,7 @@ void look(const fs::path& output, const std::atomic<bool>& stop, Outcome& outcom
   if (stop)
     return;
   std::thread browser([&] {
-    while (!stop && outcome.taken == 0)  // the run may not be there yet
+    while (!stop && outcome.taken == 0)  // The run may not exist yet.
       outcome.taken = ask(page, "/api/runs/run/stream", stop);
   });
   for (int tick = 0; !stop; ++tick) {
@@ -135,7 +134,7 @@ void look(const fs::path& output, const std::atomic<bool>& stop, Outcome& outcom
   browser.join();
 }
 
-/// This thread, and what it starts.
+/// Pins this thread and its child processes to a core.
 void keep_to(int core) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -200,14 +199,14 @@ Outcome run(bool with, int updates, int core) {
   return outcome;
 }
 
-/// Of a round: by the core that it ran on.
+/// Results of a round, by core.
 double ratio(const std::array<Outcome, 2>& without,
              const std::array<Outcome, 2>& with,
              double Outcome::*figure) {
   return std::sqrt(with[0].*figure / without[1].*figure * with[1].*figure / without[0].*figure);
 }
 
-/// The mean, and how far off it may be by chance (two standard errors).
+/// The mean, with two standard errors.
 void print_ratio(const char* what, const std::vector<double>& ratios) {
   const auto n = static_cast<double>(ratios.size());
   double sum = 0, squares = 0;
@@ -234,7 +233,7 @@ int main(int argc, char** argv) {
   const int updates = argc > 2 ? std::atoi(argv[2]) : 150;
   const std::vector<std::uint32_t> cores = actors::usable_cores();
   if (cores.size() < 2) {
-    fmt::print(stderr, "page_bench needs two cores, one for each of two runs\n");
+    fmt::print(stderr, "page_bench: needs at least two cores, one for each of two runs\n");
     return 1;
   }
   std::vector<double> speed, cpu, head;
@@ -247,7 +246,7 @@ int main(int argc, char** argv) {
              "stream KiB",
              "scrapes");
   for (int round = 0; round < rounds; ++round) {
-    std::array<Outcome, 2> without, with;  // by core
+    std::array<Outcome, 2> without, with;  // By core.
     for (const std::size_t core : {0U, 1U}) {
       std::thread other(
           [&] { without[1 - core] = run(false, updates, static_cast<int>(cores[1 - core])); });
@@ -277,7 +276,7 @@ int main(int argc, char** argv) {
   for (const double share : head)
     sum += share;
   fmt::print(
-      "processor time that the orchestrator needs more: {:.2f} % of the run's ({:.2f} to {:.2f})\n",
+      "additional processor time of the orchestrator: {:.2f} % of the run's ({:.2f} to {:.2f})\n",
       100 * sum / static_cast<double>(head.size()),
       100 * *std::ranges::min_element(head),
       100 * *std::ranges::max_element(head));

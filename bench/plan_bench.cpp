@@ -1,11 +1,11 @@
 // Measures planning, on one core:
-// - a million training scenarios of Pangu Ultra MoE 718B, on its training cluster and on one CM384:
-//   of each its divisors are checked, the ledger of the fullest device computed and held against
-//   device and host and, where it fits, its step is timed. Nothing is shared between scenarios and
-//   none is left out; they are drawn beforehand from the space of the search among those that
-//   divide. Counters: how many fit, that is were timed, and scenarios per second. The same with
-//   every one timed, whether it fits or not.
-// - the same search, with its bounds, from the question to the three best and the front
+// - a million training scenarios of Pangu Ultra MoE 718B, on its training cluster and on one CM384.
+//   Each scenario's divisors are checked, the ledger of its fullest device is compared with device
+//   and host memory and, if it fits, its step is timed. Scenarios share nothing and none is
+//   skipped; they are drawn beforehand from the search space among those that divide. Counters:
+//   scenarios that fit (and are timed), and scenarios per second. Then the same with all of them
+//   timed.
+// - the same search with its bounds, from the request to the three best plans and the front
 #include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/plan/train_search.hpp"
@@ -51,7 +51,7 @@ class Draw {
   std::mt19937_64 random_{1};
 };
 
-/// `count` scenarios that divide, with as many devices as they like.
+/// `count` scenarios that divide, with any number of devices.
 std::vector<TrainScenario> scenarios(const Setup& setup, std::size_t count) {
   const TrainSpace space = full_space(setup.problem, setup.shape);
   Draw draw;

@@ -1,10 +1,10 @@
-"""How long a version of the weights takes to engines on other hosts, by relay and by broadcast, beside what the model
-of the simulated cards' publication predicts from sizes and links alone.
+"""Measures the publication of a version of the weights to engines on other hosts, by relay and by broadcast, and compares
+it with the prediction of the simulated publication from sizes and links.
 
-    ./x bench relay [RECEIVERS...]      2, 4 and 8 unless said
+    ./x bench relay [RECEIVERS...]      default: 2, 4 and 8
 
-Hosts are network namespaces with links of 20 Mbit/s (needs root, ip and tc); each engine is on one, each version has
-16 MiB, and the time is the mean of two versions of a run whose connections are open. Prints a table."""
+Hosts are network namespaces with links of 20 Mbit/s (needs root, ip and tc); each engine has its own host, each version has
+16 MiB, and the time is the mean over two versions of a run whose connections are open. Prints a table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEASURED = 2
 
 def measured(folder: Path, receivers: int, weights: str, expected: float) -> float:
     with run_of(TEMPER, folder, receivers, weights) as (run, _):
-        # The first version goes to engines as they come, the second opens connections.
+        # The first version reaches engines one by one; the second opens connections.
         run.until(lambda: len(Publications(run).whole(receivers)) > MEASURED, "versions that all engines have",
                   patience=60 + 10 * expected * (MEASURED + 2))
         run.stop()
@@ -37,7 +37,7 @@ def measured(folder: Path, receivers: int, weights: str, expected: float) -> flo
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the hosts go with us
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # also ends the hosts
     if why := unable():
         print(f"relay: {why}", file=sys.stderr)
         return 1

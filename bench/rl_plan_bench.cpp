@@ -1,9 +1,10 @@
-// Measures, on one core, how many RL plans are judged per second, for the 718B model on 384 cards:
-// - closed form: a point of the search space placed on the cards, completed with layouts and the
-//   largest KV cache that every phase of every card's memory allows, and its steady state: every
-//   point of all placements and bounds 0 to 4, from nothing, those that do not fit included
-// - event simulation: a run in virtual time of so many steady updates, of which each simulated
-//   response counts for so many (study/simulate/simulate.hpp)
+// Measures how many RL plans are judged per second, on one core, for the 718B model on 384 cards:
+// - closed form: places a point of the search space on the cards, completes it with layouts and the
+//   largest KV cache that fits every memory phase of every card, and computes its steady state; for
+//   every point of all placements and bounds 0 to 4, without caches, including those that do not
+//   fit
+// - event simulation: a run in virtual time of the given number of steady updates, in which each
+//   simulated response counts as several (study/simulate/simulate.hpp)
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/resolve.hpp"

@@ -1,8 +1,8 @@
-// Measures, on one core:
-//   simulate   24,576 requests (1536 prompts x 16, mean 8192 tokens, cap 32768) over 48 simulated
-//              engines of 8 cards each, driven in virtual time as the in-process driver does:
-//              seconds, requests per second, decode steps, and the highest resident memory
-//   pressed    the same with a tenth of the KV cache, where responses are preempted
+// Measures on one core:
+//   simulate   24,576 requests (1536 prompts x 16, mean 8192 tokens, cap 32768) on 48 simulated
+//              engines of 8 cards each, driven in virtual time like the in-process driver: seconds,
+//              requests per second, decode steps, and peak resident memory
+//   pressed    the same with a tenth of the KV cache, so that responses are preempted
 // Usage: rollout_bench [repetitions]. Prints median and spread.
 #include "actors/protocol/counted.hpp"
 #include "actors/transport/message.hpp"

@@ -1,11 +1,11 @@
-"""How long a run takes to go on after kill -9 of its inference server, again and again at random moments.
+"""Measures the recovery of a run after kill -9 of its inference server, repeatedly at random moments.
 
     python bench/server_kills.py [--kind vllm] [--kills 20] [--seed 1] [--start COMMAND] [--set KEY=VALUE]...
 
-Without --start the servers are fakes with the real network behind them (tests/support/fake_server.py, needs numpy); with
-it, what `engine.start` may say. Prints a table: each kill, what the server was doing, and the seconds until it had its
-version again. At last what the run lost (attempts that were sampled again) and what its audit says. Exit code 1: the run
-did not go on, or its audit found something. TEMPER names the program (build/release/bin/temper).
+Without --start the servers are fakes with a real network (tests/support/fake_server.py, needs numpy); otherwise COMMAND
+is a value of `engine.start`. Prints a table: each kill, how it was detected, and the seconds until the server had its
+version again; then the attempts that were sampled again, and the audit of the run. Exit code 1: the run did not
+recover, or its audit found violations. TEMPER names the program (default: build/release/bin/temper).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ deadlines: {{start: 15min, generate: 15min, weights: 15min}}
 
 
 class Served:
-    """A run whose one server is killed."""
+    """A run with one server, which the benchmark kills."""
 
     def __init__(self, folder: Path, config: str, sets: list[str]):
         self.run_dir = folder / "run"
@@ -59,7 +59,7 @@ class Served:
         return path.read_text() if path.exists() else ""
 
     def await_line(self, words: str, after: int) -> str:
-        """The first whole line with one of these words behind the first `after` characters of the log."""
+        """Returns the first complete log line with one of these patterns after the first `after` characters."""
         until = time.monotonic() + PATIENCE
         while True:
             for line in self.log()[after:].split("\n")[:-1]:
@@ -67,16 +67,16 @@ class Served:
                     return line
             if self.process.poll() is not None or time.monotonic() > until:
                 self.output.seek(0)
-                sys.exit(f"the run did not go on ({words}):\n{self.output.read()[-3000:]}\n{self.log()[-3000:]}")
+                sys.exit(f"no log line matched {words}:\n{self.output.read()[-3000:]}\n{self.log()[-3000:]}")
             time.sleep(0.005)
 
     def server(self) -> int:
-        """The process that answers requests."""
+        """Returns the pid of the process that answers requests."""
         said = (self.run_dir / "logs/rollout-0.server.log").read_text()
         return int(re.findall(r"(?:APIServer pid=|listening on \d+ as )(\d+)", said)[-1])
 
     def kill(self) -> None:
-        """One that is started anew with each version may be gone just now."""
+        """Kills the server; one that restarts with each version may be gone."""
         while True:
             try:
                 return os.kill(self.server(), signal.SIGKILL)
@@ -92,7 +92,7 @@ def main() -> int:
     words.add_argument("--start")
     words.add_argument("--set", action="append", default=[], dest="sets")
     asked = words.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the run ends with us
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # also ends the run
     start = asked.start or (f"{sys.executable} {ROOT}/tests/support/fake_server.py --kind {asked.kind} --network "
                             "--model {model} --host {host} --port {port}")
     chance = random.Random(asked.seed)
@@ -100,7 +100,7 @@ def main() -> int:
         run = Served(Path(folder), CONFIG.format(kind=asked.kind, start=start), asked.sets)
         try:
             run.await_line("version committed", 0)
-            print("| kill | found out by | seconds until it had its version again |\n|---:|---|---:|", flush=True)
+            print("| kill | detected by | seconds until it had its version again |\n|---:|---|---:|", flush=True)
             all_seconds = []
             for kill in range(1, asked.kills + 1):
                 time.sleep(chance.uniform(0, 2))
@@ -110,7 +110,7 @@ def main() -> int:
                 found = run.await_line("server (doubted|away|ended)", seen)
                 run.await_line("server back|version committed", len(run.log()[: run.log().index(found, seen)]))
                 all_seconds.append(time.monotonic() - begin)
-                how = "a request that failed" if "doubted" in found else "a commit that failed"
+                how = "a failed request" if "doubted" in found else "a failed commit"
                 print(f"| {kill} | {how} | {all_seconds[-1]:.2f} |", flush=True)
                 run.await_line("version committed", len(run.log()))
             run.process.send_signal(signal.SIGINT)

@@ -1,11 +1,11 @@
-// What the engine over an inference server costs: requests and tokens per second of processor time,
-// with 2,000 requests in flight at a server that answers at once, beside a plain asyncio client in
-// Python (aiohttp) that sends and reads the same in the same run. The server's own time is not
-// counted. Memory: resident after a quarter of the responses and after all.
+// Measures the cost of the engine in front of an inference server: requests and tokens per second
+// of processor time, with 2,000 requests in flight at a server that answers at once, compared with
+// a plain asyncio client in Python (aiohttp) that sends and reads the same. The server's own time
+// is excluded. Memory: resident after a quarter of the responses, and after all.
 //
-//   servers_bench [RESPONSES]      of each size, default 40000
+//   servers_bench [RESPONSES]      per size, default 40000
 //
-// TEMPER_PYTHON names a Python with aiohttp; without one only our figures are printed.
+// TEMPER_PYTHON names a Python with aiohttp; without it the comparison is skipped.
 #include "core/clock.hpp"
 #include "core/json_document.hpp"
 #include "rollout/server/engine.hpp"
@@ -63,7 +63,7 @@ Result<std::unique_ptr<rollout::ServerEngine>> make_engine(const std::string& ad
   engine.concurrency = kInFlight;
   engine.first_window = kInFlight;
   engine.sampling.max_new_tokens = Tokens(4096);
-  engine.compare_every = std::size_t{1} << 60;  // Weights of counted tokens cannot be scored.
+  engine.compare_every = std::size_t{1} << 60;  // The weights of this benchmark cannot be scored.
   TEMPER_TRY(auto server, actors::Server::create(std::move(options), clock, log));
   TEMPER_TRY(auto made, rollout::make_server_engine(std::move(server), engine, {}));
   const std::string weights = "synthetic weights";
@@ -88,7 +88,7 @@ Result<Cost> ours(const std::string& address, std::size_t responses) {
     TEMPER_TRY(const auto step, engine->step());
     for (const auto& g : step.finished) {
       if (g.finish != actors::FinishReason::End)
-        return Error{ErrorCode::Internal, "a response that did not end as it should"};
+        return Error{ErrorCode::Internal, "a response did not finish normally"};
       cost.tokens += static_cast<double>(g.tokens.size());
     }
     done += step.finished.size();
@@ -151,7 +151,7 @@ int run(std::size_t responses) {
     print("temper", *us, n);
     const auto them = pythons(server.address(), n);
     if (!them) {
-      fmt::print("  no Python with aiohttp (TEMPER_PYTHON)\n");
+      fmt::print("  comparison skipped: set TEMPER_PYTHON to a Python with aiohttp\n");
       continue;
     }
     print("aiohttp", *them, n);

@@ -1,4 +1,4 @@
-"""What Python spends on the same requests: a plain asyncio client over aiohttp. Prints one JSON line.
+"""The same requests from Python: a plain asyncio client over aiohttp. Prints one JSON line.
 
     servers_client.py URL REQUESTS IN_FLIGHT PROMPT_TOKENS
 """

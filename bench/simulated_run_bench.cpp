@@ -1,8 +1,8 @@
-// Measures, on one core, `temper run --driver in-process` of a configuration on simulated hardware,
-// as its users start it, with its log, metrics and trace (in a temporary folder, removed again):
+// Measures `temper run --driver in-process` of a configuration on simulated hardware, on one core,
+// as users start it, with its log, metrics and trace (in a temporary folder):
 //   responses/s   responses trained per second of wall time
-//   peak_MiB      the highest resident memory of the program
-// Usage: simulated_run_bench CONFIG [STEPS [REPETITIONS]]; 100 steps, 3 repetitions by default.
+//   peak_MiB      the peak resident memory of the program
+// Usage: simulated_run_bench CONFIG [STEPS [REPETITIONS]]; default: 100 steps, 3 repetitions.
 // Prints each repetition and the median:
 //   taskset -c 0 simulated_run_bench configs/cm384_pangu.yaml
 #include "core/temporary_folder.hpp"
@@ -32,7 +32,7 @@ struct Measured {
   double peak_mib = 0;
 };
 
-/// False: it failed.
+/// False: the run failed.
 bool measure(const std::string& config, int steps, const fs::path& folder, Measured& out) {
   std::vector<std::string> words{TEMPER_PROGRAM,
                                  "run",
@@ -48,7 +48,7 @@ bool measure(const std::string& config, int steps, const fs::path& folder, Measu
   for (std::string& word : words)
     argv.push_back(word.data());
   argv.push_back(nullptr);
-  std::fflush(stdout);  // else the child would write it again
+  std::fflush(stdout);  // Otherwise the child would write it again.
   const auto begin = Wall::now();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
     Measured m;
     const bool ok = measure(config, steps, folder->path(), m);
     if (!ok) {
-      fmt::print(stderr, "the run failed\n");
+      fmt::print(stderr, "simulated_run_bench: the run failed\n");
       return 1;
     }
     fmt::print("{} steps: {:.2f} s wall, {:.2f} s user, {:.0f} responses/s, peak {:.0f} MiB\n",

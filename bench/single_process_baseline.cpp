@@ -1,12 +1,12 @@
-// A plain synchronous training loop in one process, on the engines that the actors use: generate
-// B x G responses, verify, score under the reference if kl > 0, update, load the weights. What it
-// reaches per second is the baseline that the pipeline has to beat; what it learns is how the
-// values of configs/quickstart.yaml were chosen.
+// A plain synchronous training loop in one process, with the engines that the actors use: generate
+// B x G responses, verify, score with the reference if kl > 0, update, load the weights. Its
+// throughput is the baseline for the pipeline; its learning curves were used to choose the values
+// of configs/quickstart.yaml.
 //
 // Prints one line per `--every` updates and one summary line per seed. `--stale N` samples with the
-// weights of N updates ago, as an asynchronous run at its staleness bound would. `--swap-at K`
-// gives the engine the newest weights after K tokens of every response, as a commit amid generation
-// would.
+// weights of N updates ago, like an asynchronous run at its staleness bound. `--swap-at K` switches
+// the engine to the newest weights after K tokens of every response, like a commit during
+// generation.
 #include "actors/policy/pretrain.hpp"
 #include "actors/policy/reference.hpp"
 #include "actors/policy/transformer.hpp"
@@ -39,8 +39,8 @@ struct Options {
   std::int32_t swap_at = 0;  ///< Tokens; 0: never.
   rollout::OnNewWeights on_new_weights = rollout::OnNewWeights::KeepKv;
   std::int32_t every = 20;
-  std::string cache;   ///< Folder of base checkpoints; empty: none.
-  double stop_at = 0;  ///< Mean reward of the last ten updates; 0: never.
+  std::string cache;   ///< Folder of base checkpoints; empty: no cache.
+  double stop_at = 0;  ///< Mean reward of the last ten updates to stop at; 0: never.
   std::vector<std::uint64_t> seeds{1};
 };
 
@@ -89,7 +89,7 @@ class Loop {
     return loop;
   }
 
-  /// One update; the mean reward of its samples.
+  /// Runs one update; returns the mean reward of its samples.
   Result<trainer::UpdateMetrics> step() {
     TEMPER_TRY_STATUS(timed(clock_, phases_.generate, [&] { return generate(); }));
     if (options_.algorithm.kl > 0)
@@ -177,7 +177,7 @@ class Loop {
   std::unique_ptr<trainer::Engine> trainer_;
   std::unique_ptr<actors::ReferenceEngine> reference_;
   std::vector<trainer::TrainSample> batch_;
-  std::deque<std::string> delayed_;  ///< Images, the oldest first; the front is sampled with.
+  std::deque<std::string> delayed_;  ///< Weight images, oldest first; the front is sampled with.
   std::uint64_t next_group_ = 0;
   std::uint64_t loaded_ = 0;
   Phases phases_;
@@ -192,7 +192,7 @@ Result<double> held_out(const Options& options, const std::string& image, double
   return actors::measure_accuracy(options.base, image, query);
 }
 
-/// The base checkpoint, from the cache if it is there.
+/// The base checkpoint, from the cache if it exists there.
 Result<actors::PretrainResult> make_base(const Options& options) {
   const std::filesystem::path folder = options.cache;
   const auto path = folder / (actors::pretrain_key(options.base) + ".safetensors");
@@ -289,19 +289,20 @@ int main(int argc, char** argv) {
   std::int64_t max_new = 8;
   std::int64_t micro = o.algorithm.micro_batch_tokens.count();
   std::string algorithm(temper::name_of(o.algorithm.name)), objective;
-  CLI::App app{"A synchronous single-process GRPO loop on the torch engines."};
+  CLI::App app{"A synchronous GRPO loop in one process on the torch engines."};
   app.add_option("--seed", o.seeds, "Seeds, one run each");
   app.add_option("--updates", o.updates);
   app.add_option("--stale", o.stale, "Sample with the weights of this many updates ago");
-  app.add_option("--swap-at", o.swap_at, "Newest weights after so many tokens; 0: never");
+  app.add_option(
+      "--swap-at", o.swap_at, "Switch to the newest weights after this many tokens; 0: never");
   app.add_flag_callback(
       "--recompute",
       [&] { o.on_new_weights = temper::rollout::OnNewWeights::Recompute; },
       "Caches are computed again then");
   app.add_option("--threads", o.threads);
-  app.add_option("--every", o.every, "Updates between two lines; 0: none");
+  app.add_option("--every", o.every, "Updates between two lines; 0: no lines");
   app.add_option("--stop-at", o.stop_at, "Stop at this mean reward over ten updates");
-  app.add_option("--cache", o.cache, "Existing folder that keeps base checkpoints");
+  app.add_option("--cache", o.cache, "Existing folder for base checkpoints");
   app.add_option("--concurrency", o.concurrency);
   app.add_option("--hidden", o.base.model.hidden);
   app.add_option("--layers", o.base.model.layers);
@@ -310,7 +311,7 @@ int main(int argc, char** argv) {
   app.add_option("--ffn", o.base.model.ffn);
   app.add_option("--rope-base", o.base.model.rope_base);
   app.add_option("--algorithm", algorithm, "Row of docs/algorithms.md");
-  app.add_option("--objective", objective, "In place of the row's");
+  app.add_option("--objective", objective, "Objective to use instead of the row's");
   app.add_option("--groups", o.algorithm.groups_per_update);
   app.add_option("--responses", o.algorithm.responses_per_group);
   app.add_option("--minibatches", o.algorithm.minibatches);
@@ -339,7 +340,10 @@ int main(int argc, char** argv) {
   const auto name = temper::from_name<temper::trainer::AlgorithmName>(algorithm);
   o.algorithm.objective = temper::from_name<temper::trainer::Objective>(objective);
   if (!name || (!objective.empty() && !o.algorithm.objective)) {
-    fmt::print(stderr, "no algorithm `{}` or no objective `{}`\n", algorithm, objective);
+    fmt::print(stderr,
+               "single_process_baseline: unknown algorithm `{}` or objective `{}`\n",
+               algorithm,
+               objective);
     return 1;
   }
   o.algorithm.name = *name;

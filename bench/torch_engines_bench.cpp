@@ -1,12 +1,11 @@
-// What the torch engines reach on this machine, beside what it can give:
+// Measures the torch engines on this machine as a share of its peak:
 //   generation: sampled tokens/s of the rollout engine, by concurrency
 //   training:   prompt and response tokens/s of the trainer engine (a shared prompt is computed
-//   once,
-//               which is why these can exceed what its floating-point rate alone would allow)
+//               once, so this can exceed the plain floating-point bound)
 //   reference:  the same for scoring
-// each with the floating-point operations really done as a share of a large matrix product's rate,
-// measured in the same run; and where the time of a decode step and of an update goes.
-// Median of several repeats, with the spread (largest - smallest) / median.
+// each with the executed floating-point operations as a share of a large matrix product's rate,
+// measured in the same run; and the breakdown of a decode step and of an update. Median of several
+// repeats, with the spread (largest - smallest) / median.
 #include "actors/policy/adamw.hpp"
 #include "actors/policy/compute.hpp"
 #include "actors/policy/decoder.hpp"
@@ -30,7 +29,7 @@ using namespace temper;
 
 constexpr std::int32_t kVocabulary = 14;
 constexpr std::int64_t kPrompt = 8;
-constexpr std::int64_t kResponse = 5;  // As in the addition task: four digits and the end.
+constexpr std::int64_t kResponse = 5;  // As in the addition task: four digits and the end token.
 constexpr std::int32_t kNoEnd = kVocabulary;
 
 struct Options {
@@ -91,7 +90,7 @@ std::vector<trainer::TrainSample> make_batch(const Options& options) {
   return batch;
 }
 
-/// Operations of one forward pass over a pack of such a batch, per prompt and response token.
+/// Operations of one forward pass over such a packed batch, per prompt and response token.
 double forward_flops_per_token(const Subject& s, const Options& o) {
   const double group_rows = static_cast<double>(kPrompt + o.responses * (kResponse - 1));
   const double group_tokens = static_cast<double>(o.responses * (kPrompt + kResponse));
@@ -132,7 +131,7 @@ void bench_generation(const Subject& s, const Options& o, std::int32_t concurren
         tokens += static_cast<double>(g.tokens.size());
     }
   });
-  // Per sampled token its own row, and its share of the prompt's rows.
+  // Per sampled token: its own row, and its share of the prompt's rows.
   const double prompt_rows = static_cast<double>(kPrompt - 1) / (o.responses * kResponse);
   const double flops = actors::forward_flops(s.layout, 10).count() * (1 + prompt_rows);
   row(fmt::format("generate, {} at once", concurrency), tokens, t, flops, gemm);

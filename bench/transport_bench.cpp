@@ -1,5 +1,5 @@
-// How late heartbeats are while a large message is sent, and how fast it is: an orchestrator's
-// Exchange on one thread, a worker's stream and reassembler on another.
+// Measures how late heartbeats are while a large message is sent, and the rate of that message: an
+// orchestrator's Exchange on one thread, a worker's OutgoingStream and Reassembler on another.
 //
 //   transport_bench [GiB]      default 3
 #include "actors/transport/exchange.hpp"
@@ -22,26 +22,26 @@ constexpr Duration kHeartbeat = 10ms;
 
 struct Measured {
   double seconds = 0;
-  std::vector<Duration> gaps;  ///< Between two heartbeats, while the message was under way.
+  std::vector<Duration> gaps;  ///< Between two heartbeats, while the message was in transit.
 };
 
-/// Connects, is sent `bytes`, and notes when heartbeats came meanwhile.
+/// Connects, receives `bytes`, and records the arrival of heartbeats meanwhile.
 Measured be_worker(const std::string& endpoint, const Credentials& credentials) {
   const RealClock clock;
   auto socket = DealerSocket::connect(endpoint, {}, Log::discard(), credentials).value();
-  OutgoingStream outgoing;
-  Reassembler reassembler(Bytes(Bytes::rep{1} << 40));
+  Lane lane;
+  Intake intake(Bytes(Bytes::rep{1} << 40));
   Hello hello;
   hello.name = "worker";
-  outgoing.push(outgoing(hello));
+  lane.push(outgoing(hello));
   Measured measured;
   std::optional<Time> first_piece;
   Time last_heartbeat{};
   for (;;) {
-    while (const OutgoingStream::Frames* wire = outgoing.front()) {
+    while (const Lane::Wire* wire = lane.front()) {
       if (!socket.try_send(wire->head, wire->body).value())
         break;
-      outgoing.pop();
+      lane.pop();
     }
     static_cast<void>(socket.wait(DealerSocket::Wait::Readable, -1, 1s));
     while (auto received = socket.try_receive()) {
@@ -54,9 +54,9 @@ Measured be_worker(const std::string& endpoint, const Credentials& credentials) 
       }
       if (part.envelope().piece && !first_piece)
         first_piece = now;
-      const auto whole = reassembler.add(part).value();
-      if (const auto told = reassembler.due_ack())
-        outgoing.push(outgoing(*told));
+      const auto whole = intake.add(part).value();
+      if (const auto told = intake.to_tell())
+        lane.push(outgoing(*told));
       if (whole && !whole->is<Heartbeat>()) {
         measured.seconds =
             std::chrono::duration<double>(clock.now() - first_piece.value_or(now)).count();
@@ -80,12 +80,12 @@ void run(std::string_view name, const std::string& where, bool encrypted, const 
   std::atomic<bool> done = false;
   std::thread head([&] {
     while (!done) {
-      const auto result = exchange.turn(Exchange::Reading::On, Exchange::Heartbeats::On);
-      for (const auto& a : result.arrived) {
-        exchange.admit(a.peer, std::make_shared<actors::PeerLiveness>(Time{}));
+      const auto moved = exchange.turn(Exchange::Reading::On, Exchange::Heartbeats::On);
+      for (const auto& a : moved.arrived) {
+        exchange.admit(a.peer, std::make_shared<actors::PeerSigns>(Time{}));
         exchange.send(a.peer, {.tag = 62, .version = 1, .body = {}, .shared = body});
       }
-      if (!result.more)
+      if (!moved.more)
         static_cast<void>(exchange.wait(Exchange::Reading::On, -1));
     }
   });

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measures a card with PyTorch: rows for `temper calibrate`, of the kinds of configs/validation/h200.csv.
+"""Measures a card with PyTorch: rows for `temper calibrate`, of the same kinds as configs/validation/h200.csv.
 
     python3 bench/gpu/measure_card.py --hardware my-h100 --out my-h100.csv
     python3 bench/gpu/measure_card.py --hardware my-h100 --out my-h100.csv --kinds gemm,decode_step --models qwen2.5-7b
     python3 bench/gpu/measure_card.py --device cpu --sizes tiny --hardware test --out test.csv
 
-Needs torch alone. Weights and inputs are random, of the models' shapes, so nothing is downloaded. A time is the
-median of repetitions, each timed by events of the device (on the CPU by its clock), after warming up. What does not fit
-the card's memory is named and left out. Rows of a file that is there already are kept and not measured again.
+Needs only torch. Weights and inputs are random and have the models' shapes, so nothing is downloaded. A time is the
+median of repetitions after a warm-up, each timed by device events (on a CPU by its clock). Cases that exceed the card's
+memory are reported and skipped. Rows of an existing file are kept and not measured again.
 
-| kind | what is run |
+| kind | work |
 |---|---|
 | gemm | y = x W^T in bf16, operands rotated over buffers so that caches do not serve them, as part of a captured graph |
 | attention_prefill, attention_decode | causal attention over `seq`; one query over `context` keys; torch's fused kernel |
@@ -43,7 +43,7 @@ COLUMNS = ("hardware", "cards", "kind", "params", "metric", "unit", "value")
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """Of a dense model, as configs/models has it by the same name."""
+    """Dimensions of a dense model, like the description of the same name in configs/models."""
 
     layers: int
     hidden: int
@@ -61,15 +61,15 @@ MODELS = {
 
 
 def shape_of(name: str) -> Shape:
-    """Of a name above, or of a config.json of a dense model."""
+    """Returns the shape for a name in MODELS, or for the config.json of a dense model."""
     if name in MODELS:
         return MODELS[name]
     path = pathlib.Path(name)
     if path.suffix != ".json" or not path.exists():
-        raise SystemExit(f"no model {name}; there are {', '.join(MODELS)}, or the path of a config.json")
+        raise SystemExit(f"unknown model {name}; expected one of {', '.join(MODELS)}, or the path of a config.json")
     c = json.loads(path.read_text())
     if any(key in c for key in ("num_experts", "n_routed_experts", "num_local_experts", "kv_lora_rank")):
-        raise SystemExit(f"{name}: only dense models with grouped-query attention are measured")
+        raise SystemExit(f"{name}: only dense models with grouped-query attention can be measured")
     heads = c["num_attention_heads"]
     return Shape(c["num_hidden_layers"], c["hidden_size"], heads, c.get("num_key_value_heads") or heads,
                  c.get("head_dim") or c["hidden_size"] // heads, c["intermediate_size"], c["vocab_size"])
@@ -77,7 +77,7 @@ def shape_of(name: str) -> Shape:
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """How much of each kind is measured."""
+    """Cases to measure for each kind."""
 
     gemm_m: tuple[int, ...]
     gemm_nk: tuple[tuple[int, int], ...]
@@ -112,7 +112,7 @@ SIZES = {
 
 
 class Card:
-    """Where everything runs, and how its time is taken."""
+    """The device that runs the work, and its timer."""
 
     def __init__(self, device: str, repeats: int) -> None:
         self.device = torch.device(device)
@@ -124,7 +124,7 @@ class Card:
             torch.cuda.synchronize()
 
     def seconds(self, work: Callable[[], object], inner: int = 1) -> float:
-        """Median of one `work`, over repetitions of `inner` each."""
+        """Returns the median seconds of one `work`, over repetitions of `inner` each."""
         for _ in range(3):
             work()
         self.synchronize()
@@ -146,7 +146,7 @@ class Card:
         return statistics.median(times)
 
     def graphed(self, work: Callable[[], object]) -> Callable[[], object]:
-        """The same as one captured graph; on the CPU itself."""
+        """The same as one captured graph; on a CPU, without a graph."""
         if not self.gpu:
             return work
         stream = torch.cuda.Stream()
@@ -193,7 +193,7 @@ class Layer(nn.Module):
         self.down = nn.Linear(s.ffn, s.hidden, bias=False)
 
     def split(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Queries, keys and values as [batch, heads, tokens, head_dim]."""
+        """Returns queries, keys and values as [batch, heads, tokens, head_dim]."""
         s = self.s
         parts = self.qkv(self.before(x)).unflatten(-1, (-1, s.head_dim)).transpose(1, 2)
         q, k, v = parts.split((s.heads, s.kv_heads, s.kv_heads), dim=1)
@@ -238,7 +238,7 @@ class Model(nn.Module):
 
 
 def log_probs(model: Model, states: torch.Tensor, ids: torch.Tensor, chunk: int = 4096) -> torch.Tensor:
-    """Of each token given those before it, in chunks that are recomputed backwards."""
+    """Log-probs of each token given its predecessors, in chunks that are recomputed in the backward pass."""
 
     def of(part: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         return -F.cross_entropy(model.head(part).float(), targets, reduction="none")
@@ -418,7 +418,7 @@ STEPS: dict[str, Callable[[Card, Sizes, str, Model], Iterator[Case]]] = {
 
 
 class Rows:
-    """Kept on disk after every row, so that what was measured stays."""
+    """Rows of the CSV file, written after every row so that no measurement is lost."""
 
     def __init__(self, path: pathlib.Path, hardware: str) -> None:
         self.path, self.hardware = path, hardware
@@ -427,7 +427,7 @@ class Rows:
             with path.open() as file:
                 lines = list(csv.reader(file))
             if not lines or tuple(lines[0]) != COLUMNS:
-                raise SystemExit(f"{path} is no file of rows: its first line is not {','.join(COLUMNS)}")
+                raise SystemExit(f"{path}: expected a file of rows, whose first line is {','.join(COLUMNS)}")
             self.rows = lines[1:]
 
     def has(self, kind: str, case: Case) -> bool:
@@ -440,7 +440,7 @@ class Rows:
 
 
 def measure(kind: str, cases: Iterator[Case], rows: Rows, card: Card) -> int:
-    """How many rows were left out."""
+    """Returns the number of rows that were skipped."""
     left_out = 0
     for case in cases:
         if rows.has(kind, case):
@@ -449,7 +449,7 @@ def measure(kind: str, cases: Iterator[Case], rows: Rows, card: Card) -> int:
             value = case.measure()
         except (torch.OutOfMemoryError, MemoryError):
             left_out += 1
-            print(f"{kind} {case.params}: left out, it does not fit the memory", file=sys.stderr, flush=True)
+            print(f"{kind} {case.params}: skipped, it does not fit the memory", file=sys.stderr, flush=True)
             continue
         finally:
             if card.gpu:
@@ -470,25 +470,25 @@ def model_of(shape: Shape, card: Card) -> Iterator[Model]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hardware", required=True, help="its `name` in the YAML")
-    parser.add_argument("--out", required=True, type=pathlib.Path, help="the CSV to write or to go on with")
+    parser.add_argument("--hardware", required=True, help="`name` in the hardware YAML")
+    parser.add_argument("--out", required=True, type=pathlib.Path, help="CSV file to write or to extend")
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1, cpu")
-    parser.add_argument("--sizes", choices=SIZES, default="card", help="tiny: to see that it works")
+    parser.add_argument("--sizes", choices=SIZES, default="card", help="tiny: a quick test of the script")
     parser.add_argument("--kinds", default=",".join([*OPERATORS, *STEPS]))
-    parser.add_argument("--models", help=f"of {', '.join(MODELS)}, or the path of a config.json")
+    parser.add_argument("--models", help=f"comma-separated, from {', '.join(MODELS)}, or paths of config.json files")
     options = parser.parse_args()
     kinds = options.kinds.split(",")
     for kind in kinds:
         if kind not in OPERATORS and kind not in STEPS:
-            parser.error(f"no kind {kind}; there are {', '.join([*OPERATORS, *STEPS])}")
+            parser.error(f"unknown kind {kind}; expected one of {', '.join([*OPERATORS, *STEPS])}")
     sizes = SIZES[options.sizes]
     models = options.models.split(",") if options.models else sizes.models
     shapes = {name: shape_of(name) for name in models}
     if options.device.startswith("cuda") and not torch.cuda.is_available():
-        parser.error("torch sees no GPU here; --device cpu --sizes tiny shows that the script works")
+        parser.error("torch finds no GPU; test the script with --device cpu --sizes tiny")
     torch.manual_seed(1)
     if options.device == "cpu":
-        torch.set_num_threads(1)  # its times are of one core, whatever else runs
+        torch.set_num_threads(1)  # times are those of one core
     card = Card(options.device, sizes.repeats)
     rows = Rows(options.out, options.hardware)
     left_out = 0
@@ -500,7 +500,7 @@ def main() -> int:
         with model_of(shape, card) as model:
             for kind in steps:
                 left_out += measure(kind, STEPS[kind](card, sizes, name, model), rows, card)
-    print(f"{len(rows.rows)} rows in {options.out}; {left_out} left out", file=sys.stderr)
+    print(f"{len(rows.rows)} rows in {options.out}; {left_out} skipped", file=sys.stderr)
     return 0
 
 

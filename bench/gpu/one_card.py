@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Rollout and trainer in PyTorch on one card, in turns: what an update takes, what memory the roles give back and take
-again, and what `temper cost` forecasts of it.
+"""Measures rollout and trainer in PyTorch on one time-shared card: the time of an update, the memory that the roles release
+and take back, and the forecast of `temper cost`.
 
     TEMPER=build/release/bin/temper build/python/bin/python bench/gpu/one_card.py --hardware nvidia-h100
     TEMPER=build/release/bin/temper build/python/bin/python bench/gpu/one_card.py --shape tiny --device cpu
 
-Needs python/[transformers]. The model has the shape of Qwen3-0.6B and random weights, so that nothing is downloaded
-and every response has the longest length. `colocated`: rollout and trainer share the card; `fused`: so does the
-reference. Each role notes, after every switch, what it holds and how much of the card is in use.
+Needs python/[transformers]. The model has the shape of Qwen3-0.6B and random weights, so nothing is downloaded
+and every response has the maximum length. `colocated`: rollout and trainer share the card; `fused`: the
+reference shares it too. After every switch each role records its memory and the memory in use on the card.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ hardware: local
 policy: torch
 model: {{path: {model}, context: {context}}}
 task: {{kind: jsonl, path: {prompts}}}
-# Random weights are never right: what is trained is the penalty for length, so that there is a gradient.
+# Random weights are never right, so the length penalty is trained, which gives a gradient.
 algorithm: {{groups_per_update: {groups}, responses_per_group: {group}, minibatches: 1, learning_rate: 1e-6, kl: {kl},
   advantage_mean: none, advantage_std: none, overlong_buffer: {response}, micro_batch_tokens: {micro_batch}}}
 sampling: {{max_new_tokens: {response}}}
@@ -69,7 +69,7 @@ transport: {{heartbeat_timeout: 600s}}
 
 
 class Noted:
-    """Writes a line to the file `notes` after each switch."""
+    """Appends a line to the file `notes` after each switch."""
 
     role: temper.Role
     _notes: pathlib.Path
@@ -131,7 +131,7 @@ class Reference(_Parked, temper.torch.Reference):
 
 @dataclasses.dataclass
 class Work:
-    """What one update is made of, and where."""
+    """The size of one update, and its device."""
 
     shape: str
     device: str
@@ -145,7 +145,7 @@ class Work:
 
 
 def make_inputs(work: Work, folder: pathlib.Path) -> None:
-    """A model folder without a tokenizer, and prompts of token ids."""
+    """Writes a model folder without a tokenizer, and prompts of token ids."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(1)
@@ -168,7 +168,7 @@ def temper_says(*words: str) -> str:
 
 @contextlib.contextmanager
 def environment() -> Iterator[None]:
-    """The workers' Python is this one, and finds this file."""
+    """Environment in which workers use this Python and find this file."""
     before = dict(os.environ)
     os.environ["PYTHONPATH"] = os.pathsep.join(
         [str(HERE), str(HERE.parents[1] / "python/src"), os.environ.get("PYTHONPATH", "")]).rstrip(":")
@@ -181,7 +181,7 @@ def environment() -> Iterator[None]:
 
 
 def run(work: Work, mode: str, folder: pathlib.Path) -> dict[str, Any]:
-    """Seconds of an update by what the card did, tokens/s, and what the roles noted."""
+    """Returns seconds per update by card state, tokens/s, and the roles' memory notes."""
     fused = mode == "fused"
     out, notes = folder / f"run-{mode}", folder / f"notes-{mode}.jsonl"
     given = f"{{notes: {notes}, device: {work.device}}}"
@@ -206,7 +206,7 @@ def run(work: Work, mode: str, folder: pathlib.Path) -> dict[str, Any]:
 
 
 def forecast(work: Work, mode: str, folder: pathlib.Path) -> dict[str, float]:
-    """Of the cost model, for the same folder on one card of this hardware, as it takes turns."""
+    """Returns the forecast of the cost model for the same model folder on one time-shared card of this hardware."""
     planner = folder / "model.yaml"
     planner.write_text(temper_says("model", str(folder / "model"), "--planner"))
     said = json.loads(temper_says(
@@ -220,7 +220,7 @@ def forecast(work: Work, mode: str, folder: pathlib.Path) -> dict[str, float]:
 
 
 def given_back(memory: list[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
-    """By role: most bytes held on the card, bytes while it was another's, and most after it was taken again."""
+    """By role: peak bytes on the card, bytes while another role had it, and peak after it was taken back."""
     found = {}
     for role in dict.fromkeys(line["role"] for line in memory):
         own = [line for line in memory if line["role"] == role]
@@ -258,19 +258,19 @@ def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--shape", choices=SHAPES, default="qwen3-0.6b")
     words.add_argument("--device", default="cuda")
-    words.add_argument("--hardware", default="nvidia-h100", help="whose card the forecast is of: configs/hardware/")
+    words.add_argument("--hardware", default="nvidia-h100", help="hardware of the forecast, from configs/hardware/")
     words.add_argument("--updates", type=int, default=10)
     words.add_argument("--groups", type=int, default=8)
-    words.add_argument("--group", type=int, default=16, help="responses of a prompt")
-    words.add_argument("--prompt", type=int, default=64, help="tokens")
-    words.add_argument("--response", type=int, default=512, help="tokens")
-    words.add_argument("--micro-batch", type=int, default=8192, help="tokens of one pass of the trainer")
+    words.add_argument("--group", type=int, default=16, help="responses per prompt")
+    words.add_argument("--prompt", type=int, default=64, help="tokens per prompt")
+    words.add_argument("--response", type=int, default=512, help="tokens per response")
+    words.add_argument("--micro-batch", type=int, default=8192, help="tokens per trainer pass")
     words.add_argument("--json", action="store_true", help="figures as one JSON object")
     asked = vars(words.parse_args())
     as_json = asked.pop("json")
     work = Work(**asked)
     if work.updates < 2:
-        raise SystemExit("--updates: at least 2, since the first one loads kernels and is not counted")
+        raise SystemExit("--updates: expected at least 2; the first update loads kernels and is not counted")
     found = {}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -1,7 +1,8 @@
-// What strangers at the TCP port cost a run: updates per second and the orchestrator's peak memory,
-// without them and under each attack. The attackers share the machine's cores with the run.
+// Measures the cost of unauthenticated peers at the TCP port of a run: updates per second and the
+// orchestrator's peak memory, without them and under each attack. The attackers share the machine's
+// cores with the run.
 //
-//   strangers_bench [SECONDS]      of each run, default 15
+//   unauthenticated_peers_bench [SECONDS]      per run, default 15
 #include "actors/transport/socket.hpp"
 #include "core/clock.hpp"
 #include "core/files.hpp"
@@ -31,7 +32,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 using Stop = std::atomic<bool>;
-/// Returns how often it tried.
+/// Returns the number of attempts.
 using Attack = std::function<std::uint64_t(const std::string& endpoint, const Stop& stop)>;
 
 FileDescriptor connect_raw(const std::string& endpoint) {
@@ -110,7 +111,7 @@ std::string status_line(pid_t pid, std::string_view name) {
   return at == std::string::npos ? "" : text->substr(at + name.size(), 40);
 }
 
-/// What the run's workers were told to connect to; empty: none is there yet.
+/// The address that the run's workers connect to; empty: none yet.
 std::string endpoint_of(pid_t run) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string pid = entry.path().filename().string();
@@ -153,7 +154,7 @@ Outcome run_under(const Attack& attack, int seconds, const std::string& security
   std::string endpoint;
   while ((endpoint = endpoint_of(pid)).empty())
     std::this_thread::sleep_for(10ms);
-  std::this_thread::sleep_for(2s);  // Everyone is there, and works.
+  std::this_thread::sleep_for(2s);  // All workers are connected and busy.
   const auto updates = [&] {
     const auto text = read_file(out + "/metrics.jsonl");
     return text ? std::count(text->begin(), text->end(), '\n') : 0;
@@ -181,11 +182,11 @@ int main(int argc, char** argv) {
   const KeyPair foreign = KeyPair::create();
   const std::vector<std::pair<std::string, Attack>> attacks{
       {"nobody", {}},
-      {"client without a key, hello flood", with({})},
-      {"client with a foreign key, hello flood", with({"", foreign.open, KeyPair::create()})},
+      {"client without a key, HELLO flood", with({})},
+      {"client with a foreign key, HELLO flood", with({"", foreign.open, KeyPair::create()})},
       {"10,000 connections", ten_thousand_connections},
       {"endless message", endless_message},
-      {"nobody, again", {}}};
+      {"no attack, again", {}}};
   fmt::print("{:<40} {:>10} {:>10} {:>12} {:>6}\n", "", "updates/s", "peak MB", "attempts", "end");
   for (const auto& [name, attack] : attacks) {
     const Outcome o = run_under(attack, seconds, "curve");
