@@ -2,6 +2,7 @@
 
 #include "cli/command/exit_code.hpp"
 #include "core/json.hpp"
+#include "core/text/numbers.hpp"
 #include "core/text/table.hpp"
 #include "sim_hw/queries/queries.hpp"
 #include "sim_hw/request/readable.hpp"
@@ -173,7 +174,7 @@ void print_terms(const Metric& metric, std::ostream& out) {
                        width,
                        term.count,
                        sim_hw::readable(term.value, metric.unit),
-                       sim_hw::percent(share(term, metric)),
+                       percent_text(share(term, metric), 1),
                        term.equation);
   }
 }

@@ -3,9 +3,9 @@
 #include "cli/command/exit_code.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
+#include "core/text/numbers.hpp"
 #include "core/yaml.hpp"
 #include "sim_hw/published/measurement_file.hpp"
-#include "sim_hw/request/readable.hpp"
 #include "sim_hw/validation/report.hpp"
 
 #include <fmt/format.h>
@@ -145,8 +145,8 @@ std::vector<std::string> broken_limits(const std::map<std::string, double>& limi
     } else if (*found->mape > limit) {
       broken.push_back(fmt::format("{}: MAPE {} is above the limit {}",
                                    kind,
-                                   sim_hw::percent(*found->mape),
-                                   sim_hw::percent(limit)));
+                                   percent_text(*found->mape, 1),
+                                   percent_text(limit, 1)));
     }
   }
   return broken;
@@ -256,7 +256,7 @@ void print_rows(const std::vector<Comparison>& rows, std::ostream& out) {
                        r.measured,
                        *r.predicted,
                        r.unit,
-                       r.error ? sim_hw::percent(*r.error) : "–",
+                       r.error ? percent_text(*r.error, 1) : "–",
                        r.hardware,
                        r.params);
   }
@@ -265,7 +265,7 @@ void print_rows(const std::vector<Comparison>& rows, std::ostream& out) {
 
 void print_kinds(const std::vector<Statistics>& kinds, std::ostream& out) {
   const auto percent = [](const std::optional<double>& value) {
-    return value ? sim_hw::percent(*value) : std::string("-");
+    return value ? percent_text(*value, 1) : std::string("-");
   };
   out << fmt::format("{:<24}{:>6}{:>8}{:>10}{:>10}{:>10}{:>8}\n",
                      "kind",

@@ -1,12 +1,12 @@
 #include "sim_hw/plan/plan_words.hpp"
 
+#include "core/text/numbers.hpp"
 #include "core/units.hpp"
 #include "sim_hw/model/numbers.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace temper::sim_hw {
 namespace {
@@ -37,13 +37,12 @@ Result<std::vector<std::int64_t>> counts_of(std::string_view key, std::string_vi
   constexpr std::int64_t kMost = 1'000'000;
   std::vector<std::int64_t> out;
   for (const std::string_view part : parts_of(text)) {
-    std::int64_t value = 0;
-    const auto [stop, errc] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (errc != std::errc{} || stop != part.data() + part.size() || value < 1 || value > kMost) {
+    const Result<std::int64_t> value = parse_number<std::int64_t>(part);
+    if (!value || *value < 1 || *value > kMost) {
       return invalid_input(
           fmt::format("{}: expected whole numbers of 1 to {}, found `{}`", key, kMost, part));
     }
-    out.push_back(value);
+    out.push_back(*value);
   }
   std::ranges::sort(out);
   out.erase(std::unique(out.begin(), out.end()), out.end());

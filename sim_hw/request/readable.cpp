@@ -50,8 +50,4 @@ std::string readable(double value, std::string_view unit) {
       "{:.4g}{}{}", value, unit == "count" || unit.empty() ? "" : " ", unit == "count" ? "" : unit);
 }
 
-std::string percent(double fraction) {
-  return fmt::format("{:.1f} %", 100 * fraction);
-}
-
 }  // namespace temper::sim_hw

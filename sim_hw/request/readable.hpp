@@ -9,7 +9,4 @@ namespace temper::sim_hw {
 /// `unit`: a metric's SI unit ("s", "B", "B/s", "FLOP/s"); other units are kept. Four digits.
 std::string readable(double value, std::string_view unit);
 
-/// "12.3 %", "-4.0 %".
-std::string percent(double fraction);
-
 }  // namespace temper::sim_hw

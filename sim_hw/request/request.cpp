@@ -1,10 +1,10 @@
 #include "sim_hw/request/request.hpp"
 
 #include "core/nearest_name.hpp"
+#include "core/text/numbers.hpp"
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <span>
 
@@ -28,19 +28,16 @@ Error malformed(std::string_view key, std::string_view expected, std::string_vie
 }
 
 Result<double> to_number(std::string_view key, std::string_view text) {
-  double value = 0;
-  const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (errc != std::errc{} || stop != text.data() + text.size() || !std::isfinite(value))
+  const Result<double> value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value))
     return malformed(key, "a number", text);
-  return value;
+  return *value;
 }
 
 /// "1e9" is accepted if it is exactly an integer.
 Result<std::int64_t> to_integer(std::string_view key, std::string_view text) {
-  std::int64_t value = 0;
-  const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (errc == std::errc{} && stop == text.data() + text.size())
-    return value;
+  if (const Result<std::int64_t> value = parse_number<std::int64_t>(text))
+    return *value;
   const Result<double> number = to_number(key, text);
   constexpr double kExact = 9007199254740992.0;  // 2^53
   if (!number || std::floor(*number) != *number || std::abs(*number) > kExact)

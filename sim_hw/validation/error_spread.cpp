@@ -1,7 +1,7 @@
 #include "sim_hw/validation/error_spread.hpp"
 
+#include "core/text/numbers.hpp"
 #include "sim_hw/published/measurement_file.hpp"
-#include "sim_hw/request/readable.hpp"
 #include "sim_hw/validation/unmeasured.hpp"
 
 #include <fmt/format.h>
@@ -116,8 +116,8 @@ bool put_defaults_in(const Catalog& catalog,
 
 std::string ErrorSpread::text() const {
   return fmt::format("{} at most ({} on average) over {} measured {} of {} on {}",
-                     percent(max),
-                     percent(mean),
+                     percent_text(max, 1),
+                     percent_text(mean, 1),
                      rows,
                      rows == 1 ? "row" : "rows",
                      kinds,

@@ -1,10 +1,10 @@
 #include "sim_hw/validation/provenance.hpp"
 
+#include "core/text/numbers.hpp"
 #include "sim_hw/queries/queries.hpp"
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -38,12 +38,10 @@ std::optional<std::pair<std::string_view, int>> numbered(std::string_view id) {
   const std::size_t digits = id.find_first_of("0123456789");
   if (digits == 0 || digits == std::string_view::npos)
     return std::nullopt;
-  int number = 0;
-  const char* const end = id.data() + id.size();
-  const auto [stop, errc] = std::from_chars(id.data() + digits, end, number);
-  if (errc != std::errc{} || stop != end)
+  const Result<int> number = parse_number<int>(id.substr(digits));
+  if (!number)
     return std::nullopt;
-  return std::pair(id.substr(0, digits), number);
+  return std::pair(id.substr(0, digits), *number);
 }
 
 /// "CO084-CO086" contains CO085.

@@ -1,6 +1,7 @@
 #include "sim_hw/validation/report.hpp"
 
 #include "core/files.hpp"
+#include "core/text/numbers.hpp"
 #include "core/yaml.hpp"
 #include "core/yaml_file.hpp"
 #include "sim_hw/request/readable.hpp"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -28,7 +28,7 @@ std::string cell(std::string_view text) {
 }
 
 std::string optional_percent(const std::optional<double>& value) {
-  return value ? percent(*value) : "–";
+  return value ? percent_text(*value, 1) : "–";
 }
 
 std::string statistics_table(std::span<const Statistics> rows) {
@@ -93,7 +93,7 @@ std::string worst_rows(const ReportInput& input) {
                        row->row.metric,
                        readable(row->measured, si_unit(row->row.unit)),
                        readable(*row->predicted, si_unit(row->row.unit)),
-                       percent(*row->error()),
+                       percent_text(*row->error(), 1),
                        cell(note_of(input.notes, row->row)));
   }
   return out;
@@ -138,14 +138,13 @@ struct Range {
   std::set<std::string> words;
 
   void add(const std::string& text) {
-    double value = 0;
-    const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (errc != std::errc{} || stop != text.data() + text.size()) {
+    const Result<double> value = parse_number<double>(text);
+    if (!value) {
       words.insert(text);
       return;
     }
-    high = low ? std::max(high, value) : value;
-    low = low ? std::min(*low, value) : value;
+    high = low ? std::max(high, *value) : *value;
+    low = low ? std::min(*low, *value) : *value;
   }
   std::string text() const {
     std::string out;
@@ -187,8 +186,8 @@ std::string constants(const ReportInput& input) {
                          cell(fit.constants),
                          cell(fit.source),
                          fit.rows,
-                         fit.rows > 0 ? percent(fit.mean_error) : "–",
-                         fit.rows > 0 ? percent(fit.max_error) : "–");
+                         fit.rows > 0 ? percent_text(fit.mean_error, 1) : "–",
+                         fit.rows > 0 ? percent_text(fit.max_error, 1) : "–");
     }
   }
   return out;

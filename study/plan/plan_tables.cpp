@@ -1,5 +1,6 @@
 #include "study/plan/plan_tables.hpp"
 
+#include "core/text/numbers.hpp"
 #include "core/text/svg_plot.hpp"
 #include "core/text/table.hpp"
 #include "sim_hw/request/readable.hpp"
@@ -79,7 +80,7 @@ std::string why_text(const PlanColumn& best,
                                 best.name,
                                 with_sign(difference, "s"),
                                 difference >= 0 ? "+" : "",
-                                sim_hw::percent(difference / whole));
+                                percent_text(difference / whole, 1));
   if (const std::string lost = largest(terms, 1); !lost.empty())
     out += "; loses by " + lost;
   if (const std::string won = largest(std::move(terms), -1); !won.empty())

@@ -1,6 +1,7 @@
 #include "study/plan/train_plan_report.hpp"
 
 #include "core/json.hpp"
+#include "core/text/numbers.hpp"
 #include "core/text/scatter.hpp"
 #include "core/text/table.hpp"
 #include "sim_hw/plan/plan_words.hpp"
@@ -159,7 +160,7 @@ std::string plans_table(const TrainPlanReport& report) {
                     std::to_string(s.layout.devices()),
                     sim_hw::readable(plan->total(), "s"),
                     fmt::format("{:.4g}k", plan->tokens_per_second() / 1e3),
-                    sim_hw::percent(sim_hw::plan_mfu(report.problem, *plan)),
+                    percent_text(sim_hw::plan_mfu(report.problem, *plan), 1),
                     sim_hw::readable(plan->memory.device.total(), "B")});
   }
   return bar_table(rows);
