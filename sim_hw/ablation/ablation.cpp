@@ -1,5 +1,6 @@
 #include "sim_hw/ablation/ablation.hpp"
 
+#include "core/yaml_file.hpp"
 #include "sim_hw/ablation/rows.hpp"
 #include "sim_hw/ablation/traces.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
@@ -29,13 +30,13 @@ Result<TraceInput> recorded(const MoeSystem& system, const AblationTraces& trace
     TEMPER_TRY(out.samples, read_samples(traces.samples, system.shape.seq));
     const std::int64_t least = system.layout.dp * system.shape.micro_batch;
     if (std::ssize(out.samples) < least) {
-      return invalid_input(fmt::format(
-          "{}: found {} samples, expected at least {} replicas x {} each; nearest: {}",
-          traces.samples,
-          out.samples.size(),
-          system.layout.dp,
-          system.shape.micro_batch,
-          least));
+      return invalid_input(
+          fmt::format("{}: found {} samples, expected at least {} replicas x {} each; nearest: {}",
+                      traces.samples,
+                      out.samples.size(),
+                      system.layout.dp,
+                      system.shape.micro_batch,
+                      least));
     }
   }
   return out;
@@ -45,10 +46,6 @@ Result<TraceInput> recorded(const MoeSystem& system, const AblationTraces& trace
 
 std::string rate_text(double tokens_per_second) {
   return fmt::format("{:.0f} k tokens/s", tokens_per_second / 1e3);
-}
-
-std::string percent_text(double share) {
-  return fmt::format("{:.1f} %", share * 100);
 }
 
 AblationRow throughput_row(std::string mechanism,
@@ -84,8 +81,9 @@ Result<std::vector<AblationRow>> moe_ablation(Catalog& catalog, const AblationTr
   TEMPER_TRY(systems.pangu, pangu_ultra_moe(catalog));
   TEMPER_TRY(systems.deepseek, deepseek_v3_ep16(catalog));
   TEMPER_TRY(systems.recorded, recorded(systems.pangu, traces));
-  TEMPER_TRY(systems.published,
-             read_published_gains(catalog.configs() / "validation" / "moe_mechanisms.yaml"));
+  TEMPER_TRY(
+      systems.published,
+      read_yaml_file<PublishedGains>(catalog.configs() / "validation" / "moe_mechanisms.yaml"));
   AblationRows rows;
   add_exchange_rows(systems, rows);
   add_schedule_rows(systems, rows);

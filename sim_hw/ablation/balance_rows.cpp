@@ -95,8 +95,8 @@ void add_parts(const MoeSystem& off,
       "With {}: waiting for the slowest replica adds {} to the attention of whole samples in their "
       "original order, {} after rearranging.",
       samples_text(input),
-      percent_text(t.samples_original - 1),
-      percent_text(t.samples_balanced - 1));
+      percent_text(t.samples_original - 1, 1),
+      percent_text(t.samples_balanced - 1, 1));
   rows.push_back(row);
   const MoeSystem layers = with(off, count_layers);
   row = row_of("EDPB, P: modules and heads count as layers",
@@ -200,14 +200,14 @@ void add_total_rows(const AblationSystems& systems, AblationRows& rows) {
       "as many devices.",
       before.million_tokens_per_second * 1e3,
       after.million_tokens_per_second * 1e3,
-      percent_text(rate / published_rate - 1),
+      percent_text(rate / published_rate - 1, 1),
       rate_text(plain.tokens_per_second()));
   rows.push_back(row);
   const double mfu = on.mfu() * rate / on.tokens_per_second();
   row.mechanism = "all together: MFU";
   row.figure = "MFU";
-  row.off = percent_text(off.mfu());
-  row.on = percent_text(mfu);
+  row.off = percent_text(off.mfu(), 1);
+  row.on = percent_text(mfu, 1);
   row.predicted = mfu / off.mfu() - 1;
   row.published = after.mfu_percent / before.mfu_percent - 1;
   row.why = fmt::format(

@@ -70,7 +70,7 @@ AblationRow hidden_row(const AblationSystems& systems) {
   row.conditions = "as above, with selective recompute and swap";
   row.figure = "share of a step";
   row.off = "0 %";
-  row.on = percent_text(chosen.step);
+  row.on = percent_text(chosen.step, 1);
   row.predicted = chosen.step;
   row.published = published;
   row.why = fmt::format(
@@ -78,11 +78,11 @@ AblationRow hidden_row(const AblationSystems& systems) {
       "stage fill and drain the pipeline alone: hiding {:.0f} % of a step takes {:.0f} "
       "micro-batches. With full recompute {} and {}: the backward pass then has dispatch and "
       "combine twice beside one forward pass.",
-      percent_text(chosen.beside),
+      percent_text(chosen.beside, 1),
       published * 100,
       micro_batches_for(base.layout, published),
-      percent_text(full.beside),
-      percent_text(full.step));
+      percent_text(full.beside, 1),
+      percent_text(full.step, 1));
   return row;
 }
 
@@ -136,7 +136,7 @@ void add_exchange_rows(const AblationSystems& systems, AblationRows& rows) {
       "Two nodes: a token crosses once instead of 4 of its 8 copies. The gain follows from the "
       "share of expert communication, {} of the baseline step. The authors' batch and layout are "
       "not published.",
-      percent_text(flat.time().stage.expert_parallel / flat.time().total()));
+      percent_text(flat.time().stage.expert_parallel / flat.time().total(), 1));
   rows.push_back(row);
 
   const auto per_device = [](const MoeSystem& base) {

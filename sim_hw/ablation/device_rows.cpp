@@ -161,7 +161,7 @@ void add_operator_rows(const AblationSystems& systems, AblationRows& rows) {
   row.why = fmt::format(
       "From the separate gains of attention, matrix products and vector operators, which are {} of "
       "compute here (authors: over 75 %). With expert communication hidden: {}.",
-      percent_text(accelerated_share(plain(pangu))),
+      percent_text(accelerated_share(plain(pangu)), 1),
       effect_text(hidden.tokens_per_second() / plain(hidden).tokens_per_second() - 1));
   rows.push_back(row);
 }

@@ -4,9 +4,7 @@
 #pragma once
 
 #include "core/describe.hpp"
-#include "core/result.hpp"
 
-#include <filesystem>
 
 namespace temper::sim_hw {
 
@@ -74,8 +72,5 @@ void describe(V& v, PublishedGains& c) {
   v.field(12, "before", c.before, {.doc = "The whole, without."});
   v.field(13, "after", c.after, {.doc = "The whole, with all."});
 }
-
-/// Errors name the file and line.
-Result<PublishedGains> read_published_gains(const std::filesystem::path& file);
 
 }  // namespace temper::sim_hw

@@ -1,6 +1,7 @@
 // Functions that add the ablation rows by theme, and their shared helpers. Private to this folder.
 #pragma once
 
+#include "core/text/numbers.hpp"
 #include "sim_hw/ablation/ablation.hpp"
 #include "sim_hw/ablation/published_gains.hpp"
 #include "sim_hw/ablation/systems.hpp"
@@ -35,7 +36,6 @@ MoeSystem with(MoeSystem system, const F& change) {
 MoeSystem with_chosen_activations(MoeSystem system);
 
 std::string rate_text(double tokens_per_second);
-std::string percent_text(double share);
 /// Compares the throughput without and with a change.
 AblationRow throughput_row(std::string mechanism,
                            std::string_view conditions,

@@ -118,7 +118,15 @@ struct TrainShape {
 
 /// Dropout and unfused attention for GPT-era models (layer norm and GELU, 2205.05198); neither for
 /// others.
-TrainShape default_shape(const ModelSpec& model);
+inline TrainShape default_shape(const ModelSpec& model) {
+  TrainShape shape;
+  if (model.layer_norm && model.activation == Activation::Gelu) {
+    shape.attention = AttentionKernel::Unfused;
+    shape.dropout = 0.1;
+    shape.format = NumberFormat::Fp16;
+  }
+  return shape;
+}
 
 }  // namespace temper::sim_hw
 

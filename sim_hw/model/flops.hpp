@@ -14,6 +14,8 @@
 #pragma once
 
 #include "sim_hw/model/model_spec.hpp"
+#include "sim_hw/model/numbers.hpp"
+#include "sim_hw/model/parameters.hpp"
 
 namespace temper::sim_hw {
 
@@ -41,7 +43,14 @@ inline ForwardWork continued(double before, double tokens) {
 
 /// The factors of the equation, computed once.
 struct ModelFlops {
-  explicit ModelFlops(const ModelSpec& model);
+  explicit ModelFlops(const ModelSpec& model) {
+    const ParameterCount active = count_active_parameters(model);
+    const std::int64_t head = active.head > 0 ? active.head : active.embedding;
+    per_token = 2 * as_double(active.without_lookup() - head);
+    per_pair =
+        2 * as_double(model.layers * model.heads) * as_double(model.head_dim + model.value_dim());
+    per_logit = 2 * as_double(head);
+  }
 
   double forward(const ForwardWork& w) const {
     return per_token * w.tokens + per_pair * w.pairs + per_logit * w.logits;

@@ -4,7 +4,6 @@
 #include "core/files.hpp"
 #include "core/yaml.hpp"
 #include "core/yaml_file.hpp"
-#include "study/machine/internal/micro.hpp"
 #include "study/machine/other_work.hpp"
 
 #include <fmt/format.h>

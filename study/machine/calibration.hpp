@@ -18,12 +18,20 @@
 #include "actors/model/model_config.hpp"
 #include "actors/simulation/length_config.hpp"
 #include "core/result.hpp"
+#include "core/units.hpp"
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
 namespace temper::study {
+
+inline constexpr double kMicro = 1e-6;  ///< Seconds per microsecond, the unit of the fields below.
+
+/// Microseconds of a duration.
+inline double micro(Duration d) {
+  return static_cast<double>(d.count()) * 1e-3;
+}
 
 struct DecodeTimes {
   std::int32_t running = 1;

@@ -2,7 +2,6 @@
 
 #include "actors/protocol/counted.hpp"
 #include "actors/protocol/weights.hpp"
-#include "study/machine/internal/micro.hpp"
 #include "study/machine/machine_rollout.hpp"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 #include "study/machine/machine_host.hpp"
 
 #include "actors/protocol/counted.hpp"
-#include "study/machine/internal/micro.hpp"
 
 #include <algorithm>
 #include <deque>

@@ -1,7 +1,5 @@
 #include "study/machine/machine_rollout.hpp"
 
-#include "study/machine/internal/micro.hpp"
-
 #include <algorithm>
 #include <unordered_set>
 

@@ -3,7 +3,6 @@
 #include "core/statistics.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "study/machine/cpu_times.hpp"
-#include "study/machine/internal/micro.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,6 @@
 
 #include "actors/runtime/process.hpp"
 #include "core/statistics.hpp"
-#include "study/machine/internal/micro.hpp"
 
 #include <fmt/format.h>
 
