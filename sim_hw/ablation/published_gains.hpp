@@ -5,7 +5,6 @@
 
 #include "core/describe.hpp"
 
-
 namespace temper::sim_hw {
 
 /// Throughput and MFU of a whole system.
