@@ -133,9 +133,8 @@ void add_host_rows(const AblationSystems& systems, AblationRows& rows) {
       kForwardKernels + kBackwardKernels + kRecomputeKernels + 4 * kRoutingKernels;
   row.why = fmt::format(
       "The {:.0f} kernels of a layer, as counted in eager PyTorch, at {:.0f} us each, take the "
-      "host "
-      "{:.1f} ms and the device {:.0f} ms with 16384 tokens, so nothing waits. A sum over a layer "
-      "does not see single kernels that are shorter than their launch.",
+      "host {:.1f} ms and the device {:.0f} ms with 16384 tokens, so nothing waits. A sum over a "
+      "layer does not see single kernels that are shorter than their launch.",
       kernels,
       launch * 1e6,
       kernels * launch * 1e3,

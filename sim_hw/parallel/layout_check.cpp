@@ -112,8 +112,7 @@ Status check_schedule(const ModelSpec& model, const Layout& layout, const TrainS
   if (layout.vpp > 1 || layout.pp < 2 || layout.pp % 2 != 0) {
     return invalid_input(
         fmt::format("schedule = dualpipe needs an even number of stages with one chunk each, found "
-                    "pp = {}, vpp "
-                    "= {}; nearest: pp = {}, vpp = 1",
+                    "pp = {}, vpp = {}; nearest: pp = {}, vpp = 1",
                     layout.pp,
                     layout.vpp,
                     std::max<std::int64_t>(2, layout.pp + layout.pp % 2)));
@@ -200,8 +199,7 @@ Status check_experts(const ModelSpec& model, const Layout& layout) {
   if (!works(layout.ep)) {
     return invalid_input(
         fmt::format("ep * expert_tp = {} * {} does not divide the {} devices of a stage (tp * cp * "
-                    "dp = {} * {} * "
-                    "{}); nearest: ep = {}",
+                    "dp = {} * {} * {}); nearest: ep = {}",
                     layout.ep,
                     layout.expert_tp,
                     stage,

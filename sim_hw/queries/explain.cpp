@@ -26,8 +26,7 @@ std::string equation(const Device& d, const OpTerm& t) {
     case Op::Experts:
       return fmt::format(
           "{:.1f}us + sqrt((weights of {:.1f} experts / {:.2f}TB/s)^2 + ({:.1f} tiles of 128 rows "
-          "at "
-          "{:.0f}TFLOP/s)^2) + {:.0f} copies x ({:.0f} hidden + {:.0f} ffn) bytes / {:.2f}TB/s",
+          "at {:.0f}TFLOP/s)^2) + {:.0f} copies x ({:.0f} hidden + {:.0f} ffn) bytes / {:.2f}TB/s",
           d.k.routing_latency * 1e6,
           s.b,
           d.grouped_bandwidth / 1e12,
@@ -74,8 +73,7 @@ std::string gemm_equation(const Device& d, Heat heat, OpSizes s) {
   const double cost = gemm_cost(d, heat, s.a, s.b, s.c);
   return fmt::format(
       "m={} n={} k={}: {:.2f}us + |2 x {:.0f} nk / {:.0f}TFLOP/s, 2(mk + nk) / {:.2f}TB/s|4 + 2mn "
-      "/ "
-      "{:.2f}TB/s",
+      "/ {:.2f}TB/s",
       s.a,
       s.b,
       s.c,

@@ -206,8 +206,7 @@ constexpr std::array kIterationKinds{
     Kind{"rl_iteration",
          "One synchronous GRPO iteration: all roles on one device, or co-located on many cards.",
          "model; prompts; group; prompt_len; max_new; lengths=FILE | mean_out; p99_over_median=1, "
-         "or: "
-         "model; prompts; group; prompt_len; response_len; rollout_tp; rollout_dp; rollout_ep; "
+         "or: model; prompts; group; prompt_len; response_len; rollout_tp; rollout_dp; rollout_ep; "
          "train_tp; train_pp; train_ep; train_cp; host=untuned|tuned; "
          "placement=colocated|separate; rollout_cards",
          cost_of_iteration},

@@ -189,11 +189,10 @@ constexpr std::array kParallelKinds{
         "train_iteration",
         "One training step of a model laid out over many devices.",
         "model; tp; pp; vpp (or interleave); ep; expert_tp; cp; dp (default: what the cards "
-        "leave); "
-        "zero=0|1|2|3; sequence_parallel=on|off (default: on with selective recompute or experts); "
-        "batch (or global_batch); mbs (or micro_batch); seq; recompute=none|selective|full; "
-        "recompute_every; attention=fused|unfused; dtype=bf16|fp16; states=mixed|bf16; "
-        "expert_imbalance; attention_imbalance; expert_overlap=off|on; "
+        "leave); zero=0|1|2|3; sequence_parallel=on|off (default: on with selective recompute or "
+        "experts); batch (or global_batch); mbs (or micro_batch); seq; "
+        "recompute=none|selective|full; recompute_every; attention=fused|unfused; dtype=bf16|fp16; "
+        "states=mixed|bf16; expert_imbalance; attention_imbalance; expert_overlap=off|on; "
         "layer_balance=last_short|even|counted; activations=as_recompute|chosen; "
         "expert_path=auto|flat|hierarchical|gathered; token_copies=per_expert|per_device; "
         "schedule=1f1b|dualpipe|adaptive; operators=fused|plain; host_dispatch=ahead|eager; "

@@ -221,20 +221,19 @@ Status check_train_memory(const ModelSpec& model,
     nearest = fmt::format("batch = {:.0f}", same);
   else if (const double full = fitting_batch(model, shape, Recompute::Full, capacity); full >= 1)
     nearest = fmt::format("recompute = full with batch = {:.0f}", full);
-  return Error{ErrorCode::OutOfMemory,
-               fmt::format("memory of a device, {:.2f} GiB = weights, gradients and moments {:.2f} "
-                           "+ activations {:.2f} "
-                           "+ "
-                           "rest {:.2f}, exceeds the {:.2f} GiB of {}; nearest: {}",
-                           memory.peak() / kGib,
-                           (memory.weights + memory.gradients + memory.moments) / kGib,
-                           memory.activations / kGib,
-                           (memory.peak() - memory.weights - memory.gradients - memory.moments -
-                            memory.activations) /
-                               kGib,
-                           capacity / kGib,
-                           hardware.name,
-                           nearest)};
+  return Error{
+      ErrorCode::OutOfMemory,
+      fmt::format("memory of a device, {:.2f} GiB = weights, gradients and moments {:.2f} + "
+                  "activations {:.2f} + rest {:.2f}, exceeds the {:.2f} GiB of {}; nearest: {}",
+                  memory.peak() / kGib,
+                  (memory.weights + memory.gradients + memory.moments) / kGib,
+                  memory.activations / kGib,
+                  (memory.peak() - memory.weights - memory.gradients - memory.moments -
+                   memory.activations) /
+                      kGib,
+                  capacity / kGib,
+                  hardware.name,
+                  nearest)};
 }
 
 Result<Cost> cost_of_train(const CostContext& context, const Request& r) {
@@ -289,8 +288,7 @@ constexpr std::array kStepKinds{
     Kind{"decode_step",
          "One token for every sequence of a batch, sampling included.",
          "model; batch; context; launch=graph|eager; memory=refuse|report, or over many devices: "
-         "model; "
-         "batch (of each replica, or batch_per_dp); tp; dp; ep; context=1595; "
+         "model; batch (of each replica, or batch_per_dp); tp; dp; ep; context=1595; "
          "launch=graph|padded_graph; memory=refuse|report",
          cost_of_decode},
     Kind{"logprob_pass",

@@ -148,15 +148,13 @@ Status check_question(const FaultsOptions& options) {
   if (simulation.checkpoint.bandwidth.count() <= 0) {
     issues.emplace_back(
         "simulation.checkpoint.bandwidth: found 0, so checkpoints take no time and all intervals "
-        "look "
-        "alike; set the write bandwidth of a checkpoint, such as "
+        "look alike; set the write bandwidth of a checkpoint, such as "
         "simulation.checkpoint.bandwidth=32GB/s");
   }
   if (options.every.empty() && options.config.checkpoint.every == 0) {
     issues.emplace_back(
         "checkpoint.every: found 0, so no checkpoint is made; name the intervals to compare, such "
-        "as "
-        "--every 4,16,64");
+        "as --every 4,16,64");
   }
   return issues.empty() ? Status() : invalid_input(fmt::format("{}", fmt::join(issues, "\n  ")));
 }

@@ -241,8 +241,7 @@ std::string forecasts_text(const Forecasts& forecasts) {
   if (checked) {
     out += fmt::format(
         "mean absolute error of trained tokens/s {:.1f} %; {} of {} pairs whose measured "
-        "difference exceeds "
-        "the noise are predicted in the right order\n",
+        "difference exceeds the noise are predicted in the right order\n",
         100 * *forecasts.mean_error,
         forecasts.ranked,
         forecasts.pairs);

@@ -86,10 +86,8 @@ std::string busy_note(const MachineModel& calibration) {
     return "";
   return fmt::format(
       "the machine was busy during the measurement: other programs took {:.0f} % of its cores' "
-      "time "
-      "in the quietest of {} attempts, so times may be too long by as much; measure again when it "
-      "is "
-      "quiet\n",
+      "time in the quietest of {} attempts, so times may be too long by as much; measure again "
+      "when it is quiet\n",
       100 * calibration.others,
       kTries);
 }

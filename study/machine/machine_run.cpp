@@ -64,8 +64,7 @@ Status check_threads(const std::vector<orchestrator::ActorSpec>& slots,
       continue;
     return invalid_input(
         fmt::format("placement: {} uses {} threads, which the calibration has not measured; "
-                    "measure again "
-                    "with `temper measure`",
+                    "measure again with `temper measure`",
                     slot.name,
                     threads));
   }
@@ -104,8 +103,7 @@ Status check_of_this_machine(const orchestrator::PipelineConfig& config) {
     return invalid_input(
         "hardware: found simulated; a calibration of this machine applies to local hardware only. "
         "Simulated runs need no forecast: `temper run CONFIG --driver in-process` makes one in "
-        "virtual "
-        "time, `temper sweep CONFIG --over KEY=VALUE,VALUE` several");
+        "virtual time, `temper sweep CONFIG --over KEY=VALUE,VALUE` several");
   }
   if (config.policy != actors::PolicyKind::Torch) {
     return invalid_input(

@@ -100,12 +100,12 @@ std::string trainer_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spre
     add("configured", *plan.configured_trainer);
   std::string out =
       bar_table(rows) + "\n" +
-      difference_table(columns, &PlanColumn::seconds, "s", "update, term by term", "update") + "\n";
+      difference_table(columns, &PlanColumn::seconds, "s", "update, by term", "update") + "\n";
   for (std::size_t i = 1; i < columns.size(); ++i)
     out += why_text(columns.front(), columns[i], spread);
   return out + accuracy_text(spread,
                              plan.trainer_hardware.name,
-                             "the update of 1",
+                             "the update of plan 1",
                              plan.trainers.front().cost.total());
 }
 
@@ -114,9 +114,9 @@ std::string rollout_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spre
                                               "tp",
                                               "ep",
                                               "kv_share",
-                                              "running on an engine",
-                                              "time of a token",
-                                              "of it prefill",
+                                              "running per engine",
+                                              "time per token",
+                                              "prefill part",
                                               "tokens/s",
                                               "memory"}};
   const auto add = [&](std::string name, const EngineChoice& c) {
@@ -137,7 +137,7 @@ std::string rollout_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spre
   return bar_table(rows) + "\n" +
          accuracy_text(spread,
                        plan.engine_hardware.name,
-                       "a token of 1",
+                       "the time per token of plan 1",
                        plan.rollouts.front().rate.token_seconds());
 }
 
@@ -147,7 +147,7 @@ std::string config_plan_text(const ConfigPlanReport& report) {
   const ConfigPlan& plan = report.plan;
   return fmt::format(
              "{}: {} on {}; the trainer on {} cards ({} of its layouts fit), {} engines of {}\n"
-             "responses of {:.0f} tokens on average; {:.0f} cached by a running one\n\n",
+             "responses of {:.0f} tokens on average; a running one has {:.0f} cached\n\n",
              plan.config.name,
              plan.config.simulation.model,
              hardware_text(plan),
@@ -159,8 +159,7 @@ std::string config_plan_text(const ConfigPlanReport& report) {
              plan.lengths.context) +
          trainer_text(plan, report.training) + "\n" + rollout_text(plan, report.rollout) +
          "Each side is planned by itself. `temper tune` includes the waits between them and the "
-         "split of "
-         "the cards.\n";
+         "split of the cards.\n";
 }
 
 std::string config_plan_json(const ConfigPlanReport& report) {

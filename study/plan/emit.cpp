@@ -132,8 +132,7 @@ std::string verl_pipeline(const Engine& e, const Trainer& t, const ConfigPlan& p
   if (!shared) {
     out.notes.emplace_back(
         "rollout and trainer are on separate cards: verl's fully asynchronous trainer; the nodes "
-        "below "
-        "are the trainer's");
+        "below are the trainer's");
   }
   if (plan.engine_hardware.name != plan.trainer_hardware.name) {
     out.notes.push_back(

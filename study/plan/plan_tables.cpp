@@ -132,8 +132,7 @@ std::string accuracy_text(const sim_hw::ErrorSpread& spread,
   return fmt::format(
       "accuracy: {}predictions were off by {}; {} is then {} to {}. Plans on one hardware share "
       "most of that error, so their order is more reliable than their times, but plans closer to "
-      "each "
-      "other than that may change places.\n",
+      "each other than that may change places.\n",
       spread.elsewhere ? fmt::format("no run of this kind was measured on {}; elsewhere{} ",
                                      hardware,
                                      spread.substituted ? ", with its unmeasured constants," : "")

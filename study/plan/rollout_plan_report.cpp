@@ -16,7 +16,7 @@ namespace {
 
 using sim_hw::RolloutPlan;
 
-constexpr const char* kTokenAxis = "time of a token, ms";
+constexpr const char* kTokenAxis = "time per token, ms";
 constexpr const char* kRateAxis = "tokens/s";
 
 struct RolloutPlanJson {
@@ -92,11 +92,11 @@ std::string plans_table(const RolloutPlanReport& report) {
                                               "tp",
                                               "ep",
                                               "engines",
-                                              "cards of each",
-                                              "slots of a replica",
-                                              "of an engine",
+                                              "cards each",
+                                              "slots per replica",
+                                              "per engine",
                                               "kv_share",
-                                              "time of a token",
+                                              "time per token",
                                               "tokens/s",
                                               "per card",
                                               "memory"}};
@@ -139,8 +139,8 @@ std::string rollout_plan_text(const RolloutPlanReport& report) {
   const sim_hw::RolloutSearch& search = report.search;
   const RolloutPlan& best = search.best.front();
   std::string out = fmt::format(
-      "rollout of {} on {} cards of {} ({} devices, at most {} of each): prompts of {:.0f}, "
-      "responses of {:.0f} tokens; {:.0f} cached by a running one on average\n"
+      "rollout of {} on {} cards of {} ({} devices, at most {} each): prompts of {:.0f}, "
+      "responses of {:.0f} tokens; a running one has {:.0f} cached on average\n"
       "{} scenarios\n\n",
       p.model.name,
       report.cards,
@@ -153,11 +153,11 @@ std::string rollout_plan_text(const RolloutPlanReport& report) {
       search.scenarios);
   const std::vector<PlanColumn> columns = columns_of(report);
   out += plans_table(report) + "\n";
-  out += comparison_text(
-      columns,
-      {"device time of a token, term by term", "whole cluster", "memory of a device"},
-      report.spread);
-  out += accuracy_text(report.spread, p.hardware.name, "a token of 1", best.token_seconds());
+  out += comparison_text(columns,
+                         {"device time per token, by term", "whole cluster", "memory per device"},
+                         report.spread);
+  out += accuracy_text(
+      report.spread, p.hardware.name, "the time per token of plan 1", best.token_seconds());
   const auto points = scatter_points(search.front, plans_of(report), token_point);
   return out + "\n" + scatter_text(points, {kTokenAxis, kRateAxis});
 }
@@ -179,7 +179,7 @@ std::string rollout_plan_json(const RolloutPlanReport& report) {
 }
 
 std::string rollout_plan_svg(const RolloutPlanReport& report) {
-  return front_svg(fmt::format("{} on {} cards of {}: most tokens/s for the time of a token",
+  return front_svg(fmt::format("{} on {} cards of {}: most tokens/s for the time per token",
                                report.problem.model.name,
                                report.cards,
                                report.problem.hardware.name),

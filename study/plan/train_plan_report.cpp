@@ -185,7 +185,7 @@ std::string train_plan_text(const TrainPlanReport& report) {
   const sim_hw::TrainSearch& search = report.search;
   const sim_hw::TrainShape& shape = search.best.front().scenario.shape;
   std::string out = fmt::format(
-      "training {} on {} cards of {} ({} devices, at most {} of each): {} sequences of {} "
+      "training {} on {} cards of {} ({} devices, at most {} each): {} sequences of {} "
       "tokens a step\n",
       p.model.name,
       report.cards,
@@ -197,8 +197,7 @@ std::string train_plan_text(const TrainPlanReport& report) {
   const sim_hw::SearchCounts& c = search.counts;
   out += fmt::format(
       "{} splits with pp and dp: {} exceed the memory, {} cannot be among the answers; of the "
-      "others "
-      "{} scenarios, {} fit, {} timed\n\n",
+      "others {} scenarios, {} fit, {} timed\n\n",
       c.nodes,
       c.unfit,
       c.slower,
@@ -208,9 +207,9 @@ std::string train_plan_text(const TrainPlanReport& report) {
   const std::vector<PlanColumn> columns = columns_of(report);
   out += plans_table(report) + "\n";
   out += comparison_text(
-      columns, {"step, term by term", "whole step", "memory of the fullest device"}, report.spread);
-  out +=
-      accuracy_text(report.spread, report.hardware, "the step of 1", search.best.front().total());
+      columns, {"step, by term", "whole step", "memory of the fullest device"}, report.spread);
+  out += accuracy_text(
+      report.spread, report.hardware, "the step of plan 1", search.best.front().total());
   out += "\n";
   const auto points = scatter_points(search.front, plans_of(report), step_point);
   return out + scatter_text(points, {kMemoryAxis, kStepAxis});

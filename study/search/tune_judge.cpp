@@ -239,8 +239,7 @@ Result<std::vector<double>> allowed_etas(const TuneOptions& options) {
     const double least = std::ranges::min(options.etas);
     return invalid_input(
         fmt::format("--eta {:g}: no bound is within --max-staleness {:g}; the smallest is {:g} "
-                    "above it; nearest: "
-                    "--eta {:g}",
+                    "above it; nearest: --eta {:g}",
                     fmt::join(options.etas, ","),
                     *options.constraints.max_staleness,
                     least - *options.constraints.max_staleness,

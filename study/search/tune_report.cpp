@@ -115,8 +115,7 @@ std::string ties_text(const Tuned& t) {
   const TuneRow& best = t.tried[t.best].row;
   std::string out = fmt::format(
       "a tie: {} plans are within {:.1f} % of the fastest, the error of this search; the least "
-      "stale "
-      "of them is advised",
+      "stale of them is advised",
       t.ties.size(),
       100 * t.error);
   if (t.best != t.fastest) {

@@ -184,7 +184,7 @@ TEST(PlanCommand, PutsALayoutBesideTheBestTermByTerm) {
 TEST(PlanCommand, PlansRollouts) {
   const Outcome outcome = plan(kRollout);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* part : {"slots of a replica", "device time of a token", "KV cache", "tokens/s"})
+  for (const char* part : {"slots per replica", "device time per token", "KV cache", "tokens/s"})
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part;
 }
 
