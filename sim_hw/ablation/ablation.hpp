@@ -36,14 +36,14 @@ struct AblationRow {
 };
 template <class V>
 void describe(V& v, AblationRow& r) {
-  v.field(1, "mechanism", r.mechanism, {.doc = "What is switched."});
+  v.field(1, "mechanism", r.mechanism, {.doc = "Mechanism that is switched off and on."});
   v.field(2, "conditions", r.conditions, {.doc = "Model, cluster, layout."});
-  v.field(3, "figure", r.figure, {.doc = "What is given without and with it."});
-  v.field(4, "off", r.off, {.doc = "Without it."});
-  v.field(5, "on", r.on, {.doc = "With it."});
-  v.field(6, "predicted", r.predicted, {.doc = "Effect, a fraction."});
-  v.field(7, "published", r.published, {.doc = "Effect as its authors report it."});
-  v.field(8, "why", r.why, {.doc = "What the prediction rests on."});
+  v.field(3, "figure", r.figure, {.doc = "Quantity of `off` and `on`."});
+  v.field(4, "off", r.off, {.doc = "Value without the mechanism."});
+  v.field(5, "on", r.on, {.doc = "Value with the mechanism."});
+  v.field(6, "predicted", r.predicted, {.doc = "Predicted effect as a fraction."});
+  v.field(7, "published", r.published, {.doc = "Effect as a fraction, as the authors report it."});
+  v.field(8, "why", r.why, {.doc = "Basis of the prediction."});
 }
 
 /// Recorded traces of the 718B model, used instead of generated ones; formats: traces.hpp.

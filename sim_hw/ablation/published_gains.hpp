@@ -18,7 +18,7 @@ void describe(V& v, PublishedSpeed& c) {
           "million_tokens_per_second",
           c.million_tokens_per_second,
           {.doc = "Throughput of all devices."});
-  v.field(2, "mfu_percent", c.mfu_percent, {.doc = "Model FLOPs utilisation, in percent."});
+  v.field(2, "mfu_percent", c.mfu_percent, {.doc = "Model FLOPs utilization in percent."});
 }
 
 /// Published effects as fractions: 0.15 is +15 %.
@@ -42,8 +42,8 @@ void describe(V& v, PublishedGains& c) {
   v.field(1,
           "hierarchical_exchange",
           c.hierarchical_exchange,
-          {.doc = "Of dispatch and combine, against a flat all-to-all."});
-  v.field(2, "internode_merge", c.internode_merge, {.doc = "Of throughput; MindSpore."});
+          {.doc = "Gain of dispatch and combine over a flat all-to-all."});
+  v.field(2, "internode_merge", c.internode_merge, {.doc = "Gain of throughput; MindSpore."});
   v.field(3,
           "hidden_communication",
           c.hidden_communication,
@@ -51,25 +51,28 @@ void describe(V& v, PublishedGains& c) {
   v.field(4,
           "weights_against_dualpipe",
           c.weights_against_dualpipe,
-          {.doc = "Of the weights of a device, with Adaptive Pipe."});
-  v.field(5, "load_balance", c.load_balance, {.doc = "Of throughput, with EDPB."});
+          {.doc = "Effect of Adaptive Pipe on the weights per device."});
+  v.field(5, "load_balance", c.load_balance, {.doc = "Gain of throughput with EDPB."});
   v.field(6,
           "load_balance_and_overlap",
           c.load_balance_and_overlap,
-          {.doc = "Of throughput, with EDPB, hierarchical all-to-all and Adaptive Pipe."});
+          {.doc = "Gain of throughput with EDPB, hierarchical all-to-all and Adaptive Pipe."});
   v.field(7,
           "activation_memory",
           c.activation_memory,
-          {.doc = "Of activations, with selective recompute and swap."});
+          {.doc = "Effect of selective recompute and swap on activations."});
   v.field(8,
           "doubled_micro_batch",
           c.doubled_micro_batch,
-          {.doc = "Of throughput, with the micro-batch that they make room for."});
-  v.field(9, "reused_counts", c.reused_counts, {.doc = "Of throughput: sizes fetched once."});
-  v.field(10, "host_dispatch", c.host_dispatch, {.doc = "Of throughput."});
-  v.field(11, "operators", c.operators, {.doc = "Of throughput, with faster kernels."});
-  v.field(12, "before", c.before, {.doc = "The whole, without."});
-  v.field(13, "after", c.after, {.doc = "The whole, with all."});
+          {.doc = "Gain of throughput with the doubled micro-batch that this allows."});
+  v.field(9,
+          "reused_counts",
+          c.reused_counts,
+          {.doc = "Gain of throughput when sizes are fetched once."});
+  v.field(10, "host_dispatch", c.host_dispatch, {.doc = "Gain of throughput."});
+  v.field(11, "operators", c.operators, {.doc = "Gain of throughput with faster kernels."});
+  v.field(12, "before", c.before, {.doc = "The whole system without the mechanisms."});
+  v.field(13, "after", c.after, {.doc = "The whole system with all mechanisms."});
 }
 
 }  // namespace temper::sim_hw

@@ -18,9 +18,17 @@ struct CollectiveOperation {
 template <class V>
 void describe(V& v, CollectiveOperation& c) {
   v.field(1, "start_up", c.start_up, {.doc = "Fixed cost.", .min = Duration(0)});
-  v.field(2, "per_peer", c.per_peer, {.doc = "Per other rank of the node.", .min = Duration(0)});
-  v.field(3, "efficiency", c.efficiency, {.doc = "Share of the link.", .min = 0.01, .max = 1.2});
-  v.field(4, "segment", c.segment, {.doc = "Cost of a pipeline segment.", .min = Duration(0)});
+  v.field(
+      2, "per_peer", c.per_peer, {.doc = "Cost per other rank of the node.", .min = Duration(0)});
+  v.field(3,
+          "efficiency",
+          c.efficiency,
+          {.doc = "Share of the nominal link bandwidth.", .min = 0.01, .max = 1.2});
+  v.field(
+      4,
+      "segment",
+      c.segment,
+      {.doc = "Cost of a segment of a pipelined transfer; 0: not pipelined.", .min = Duration(0)});
 }
 
 struct CollectiveConstants {
@@ -47,7 +55,10 @@ void describe(V& v, CollectiveConstants& c) {
   v.field(4, "all_to_all", c.all_to_all, {.doc = "All-to-all."});
   v.field(5, "dispatch", c.dispatch, {.doc = "MoE dispatch kernel."});
   v.field(6, "combine", c.combine, {.doc = "MoE combine kernel."});
-  v.field(7, "p2p", c.p2p, {.doc = "Send and receive; also a step between nodes."});
+  v.field(7,
+          "p2p",
+          c.p2p,
+          {.doc = "Send and receive; its start-up is also a tree step between nodes."});
   v.field(8, "in_switch_reduction", c.in_switch_reduction, {.doc = "Whether switches can reduce."});
   v.field(9,
           "small_limit",
@@ -56,15 +67,17 @@ void describe(V& v, CollectiveConstants& c) {
   v.field(10,
           "small_start_up",
           c.small_start_up,
-          {.doc = "Of the small protocol.", .min = Duration(0)});
+          {.doc = "Start-up of the small protocol.", .min = Duration(0)});
   v.field(11,
           "small_efficiency",
           c.small_efficiency,
-          {.doc = "Of the small protocol.", .min = 0.01, .max = 1.2});
+          {.doc = "Share of the link bandwidth that the small protocol reaches.",
+           .min = 0.01,
+           .max = 1.2});
   v.field(12,
           "bulk_floor",
           c.bulk_floor,
-          {.doc = "Least time of the bulk protocol at 8 ranks.", .min = Duration(0)});
+          {.doc = "Least time of the bulk protocol with 8 ranks or more.", .min = Duration(0)});
 }
 
 }  // namespace temper::sim_hw

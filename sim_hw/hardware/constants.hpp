@@ -21,9 +21,9 @@ struct FitRecord {
 };
 template <class V>
 void describe(V& v, FitRecord& c) {
-  v.field(1, "constants", c.constants, {.doc = "The constants that were fitted."});
-  v.field(2, "source", c.source, {.doc = "What they were fitted to."});
-  v.field(3, "rows", c.rows, {.doc = "Measurements used.", .min = 0});
+  v.field(1, "constants", c.constants, {.doc = "Names of the fitted constants."});
+  v.field(2, "source", c.source, {.doc = "Data of the fit."});
+  v.field(3, "rows", c.rows, {.doc = "Number of measurements.", .min = 0});
   v.field(4, "mean_error", c.mean_error, {.doc = "Mean absolute relative error, a fraction."});
   v.field(5, "max_error", c.max_error, {.doc = "Largest absolute relative error, a fraction."});
 }
@@ -76,7 +76,7 @@ void describe_products(V& v, OperatorConstants& c) {
   v.field(1,
           "matmul_boost",
           c.matmul_boost,
-          {.doc = "Share of the matrix peak of a short GEMM.", .min = 0.01, .max = 1.0});
+          {.doc = "Share of the matrix peak reached by a short GEMM.", .min = 0.01, .max = 1.0});
   v.field(2,
           "matmul_sustained",
           c.matmul_sustained,
@@ -84,7 +84,7 @@ void describe_products(V& v, OperatorConstants& c) {
   v.field(3,
           "matmul_boost_flops",
           c.matmul_boost_flops,
-          {.doc = "FLOP of one GEMM at which half of the boost is gone.", .min = 1e6});
+          {.doc = "FLOP of a GEMM with half of the boost.", .min = 1e6});
   v.field(4,
           "matmul_latency",
           c.matmul_latency,
@@ -92,18 +92,19 @@ void describe_products(V& v, OperatorConstants& c) {
   v.field(5,
           "matmul_depth_latency",
           c.matmul_depth_latency,
-          {.doc = "Seconds more for an inner size of 4096 and above.", .min = 1e-8});
+          {.doc = "Additional seconds for an inner size of 4096 or more.", .min = 1e-8});
   v.field(6,
           "matmul_backward",
           c.matmul_backward,
-          {.doc = "Time of a backward GEMM over a forward one of its shape.", .min = 0.1});
+          {.doc = "Time of a backward GEMM over that of a forward GEMM of the same shape.",
+           .min = 0.1});
 }
 template <class V>
 void describe_kernels(V& v, OperatorConstants& c) {
   v.field(7,
           "memory_efficiency",
           c.memory_efficiency,
-          {.doc = "Share of the HBM peak when streaming.", .min = 0.01, .max = 1.0});
+          {.doc = "Share of the HBM peak of streaming kernels.", .min = 0.01, .max = 1.0});
   v.field(
       8,
       "copy_efficiency",
@@ -114,7 +115,7 @@ void describe_kernels(V& v, OperatorConstants& c) {
           c.kernel_latency,
           {.doc = "Seconds of an elementwise kernel without data.", .min = 1e-8});
   v.field(
-      10, "layer_kernels", c.layer_kernels, {.doc = "Elementwise kernels of a layer.", .min = 1});
+      10, "layer_kernels", c.layer_kernels, {.doc = "Elementwise kernels per layer.", .min = 1});
   v.field(
       11, "norm_bytes", c.norm_bytes, {.doc = "Bytes moved per element of a norm.", .min = 0.1});
   v.field(12,
@@ -131,13 +132,13 @@ void describe_attention(V& v, OperatorConstants& c) {
   v.field(14,
           "attention_rate",
           c.attention_rate,
-          {.doc = "Share of the matrix peak of the two products of attention.",
+          {.doc = "Share of the matrix peak of the two matrix products of attention.",
            .min = 0.01,
            .max = 0.9});
   v.field(15,
           "attention_softmax",
           c.attention_softmax,
-          {.doc = "Seconds per score of the exponential.", .min = 1e-16});
+          {.doc = "Seconds of the exponential per score.", .min = 1e-16});
   v.field(16,
           "attention_latency",
           c.attention_latency,
@@ -145,7 +146,7 @@ void describe_attention(V& v, OperatorConstants& c) {
   v.field(17,
           "attention_block_latency",
           c.attention_block_latency,
-          {.doc = "Seconds per block of 128 keys, in sequence.", .min = 1e-10});
+          {.doc = "Seconds per block of 128 keys, one after the other.", .min = 1e-10});
   v.field(18,
           "attention_backward",
           c.attention_backward,
@@ -161,7 +162,7 @@ void describe_attention(V& v, OperatorConstants& c) {
   v.field(21,
           "attention_decode_depth",
           c.attention_decode_depth,
-          {.doc = "Seconds more per element of the head size.", .min = 1e-11});
+          {.doc = "Additional seconds per element of the head size.", .min = 1e-11});
 }
 template <class V>
 void describe_ends(V& v, OperatorConstants& c) {
@@ -187,7 +188,7 @@ void describe_experts(V& v, OperatorConstants& c) {
   v.field(26,
           "grouped_bandwidth",
           c.grouped_bandwidth,
-          {.doc = "Share of the HBM peak of a grouped GEMM that reads its experts.",
+          {.doc = "Share of the HBM peak of a grouped GEMM that is bound by reading its experts.",
            .min = 0.01,
            .max = 1.0});
   v.field(27,
@@ -207,7 +208,7 @@ void describe_experts(V& v, OperatorConstants& c) {
   v.field(30,
           "sequence_expert_share",
           c.sequence_expert_share,
-          {.doc = "Share of the experts that the tokens of one sequence reach with random weights.",
+          {.doc = "Share of the experts that one sequence reaches with random weights.",
            .min = 0.01,
            .max = 1.0});
 }
@@ -216,12 +217,12 @@ void describe_host(V& v, OperatorConstants& c) {
   v.field(31,
           "host_kernel",
           c.host_kernel,
-          {.doc = "Seconds of the host per eager kernel in inference.", .min = 1e-8});
+          {.doc = "Host seconds per eager kernel in inference.", .min = 1e-8});
   v.field(32,
           "host_train_kernel",
           c.host_train_kernel,
-          {.doc = "Seconds of the host per eager kernel that autograd records.", .min = 1e-8});
-  v.field(33, "host_step", c.host_step, {.doc = "Seconds of the host per step.", .min = 1e-8});
+          {.doc = "Host seconds per eager kernel that autograd records.", .min = 1e-8});
+  v.field(33, "host_step", c.host_step, {.doc = "Host seconds per step.", .min = 1e-8});
   v.field(34,
           "host_untuned_step",
           c.host_untuned_step,
@@ -229,7 +230,7 @@ void describe_host(V& v, OperatorConstants& c) {
   v.field(35,
           "reward_token",
           c.reward_token,
-          {.doc = "Seconds of the host per token that a rule-based reward reads.", .min = 0.0});
+          {.doc = "Host seconds per token of a rule-based reward.", .min = 0.0});
 }
 
 }  // namespace detail
@@ -254,9 +255,12 @@ struct Calibration {
 };
 template <class V>
 void describe(V& v, Calibration& c) {
-  v.field(3, "taken_over_from", c.taken_over_from, {.doc = "Hardware whose operators these are."});
+  v.field(3,
+          "taken_over_from",
+          c.taken_over_from,
+          {.doc = "Hardware that these constants were taken from."});
   v.field(1, "operators", c.operators, {.doc = "Of one device."});
-  v.field(2, "fits", c.fits, {.doc = "What they were fitted to, and how well."});
+  v.field(2, "fits", c.fits, {.doc = "Data and error of the fits."});
 }
 
 struct HardwareConstants {
@@ -266,7 +270,7 @@ struct HardwareConstants {
 template <class V>
 void describe(V& v, HardwareConstants& c) {
   v.field(1, "operators", c.operators, {.doc = "Of one device."});
-  v.field(2, "collectives", c.collectives, {.doc = "Of communication."});
+  v.field(2, "collectives", c.collectives, {.doc = "Constants of communication."});
 }
 
 }  // namespace temper::sim_hw

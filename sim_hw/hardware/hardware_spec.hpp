@@ -32,7 +32,7 @@ void describe(V& v, DieSpec& c) {
   v.field(
       4, "vector", c.vector, {.doc = "FP32 peak of the vector units.", .min = FlopsPerSecond(1e9)});
   v.field(
-      5, "cores", c.cores, {.doc = "SMs or cube cores; the unit of wave quantisation.", .min = 1});
+      5, "cores", c.cores, {.doc = "SMs or cube cores; the unit of wave quantization.", .min = 1});
   v.field(6, "memory", c.memory, {.doc = "HBM capacity.", .min = Bytes(1)});
   v.field(
       7, "memory_bandwidth", c.memory_bandwidth, {.doc = "HBM peak.", .min = BytesPerSecond(1e6)});
@@ -52,13 +52,25 @@ struct HostSpec {
 template <class V>
 void describe(V& v, HostSpec& c) {
   v.field(1, "memory", c.memory, {.doc = "Host DRAM of a node.", .min = Bytes(0)});
-  v.field(2, "to_device", c.to_device, {.doc = "Host to device, per device, pinned memory."});
-  v.field(3, "from_device", c.from_device, {.doc = "Device to host, per device, pinned memory."});
+  v.field(2,
+          "to_device",
+          c.to_device,
+          {.doc = "Bandwidth from host to device, per device, with pinned memory."});
+  v.field(3,
+          "from_device",
+          c.from_device,
+          {.doc = "Bandwidth from device to host, per device, with pinned memory."});
   v.field(4, "latency", c.latency, {.doc = "Fixed cost of one copy."});
   v.field(
-      5, "remote_to_device", c.remote_to_device, {.doc = "From another node's host, if direct."});
+      5,
+      "remote_to_device",
+      c.remote_to_device,
+      {.doc = "Bandwidth from the memory of another node's host, if devices access it directly."});
   v.field(
-      6, "remote_from_device", c.remote_from_device, {.doc = "To another node's host, if direct."});
+      6,
+      "remote_from_device",
+      c.remote_from_device,
+      {.doc = "Bandwidth to the memory of another node's host, if devices access it directly."});
 }
 
 /// One level of the interconnect, innermost first: package, node, supernode, RDMA.
@@ -73,11 +85,15 @@ struct LinkLevel {
 template <class V>
 void describe(V& v, LinkLevel& c) {
   v.field(1, "name", c.name, {.doc = "package, node, supernode or rdma."});
-  v.field(2, "devices", c.devices, {.doc = "Devices that it joins; 0: all.", .min = 0});
-  v.field(3, "bandwidth", c.bandwidth, {.doc = "Of one device, per direction."});
-  v.field(4, "latency", c.latency, {.doc = "One way, empty message."});
-  v.field(5, "oversubscription", c.oversubscription, {.doc = "Of its uplinks.", .min = 1.0});
-  v.field(6, "shared_port", c.shared_port, {.doc = "Whether its port is that of the level below."});
+  v.field(2, "devices", c.devices, {.doc = "Devices per unit of this level; 0: all.", .min = 0});
+  v.field(3, "bandwidth", c.bandwidth, {.doc = "Bandwidth per device and direction."});
+  v.field(4, "latency", c.latency, {.doc = "Latency of an empty message, one way."});
+  v.field(5,
+          "oversubscription",
+          c.oversubscription,
+          {.doc = "Oversubscription of the uplinks to this level.", .min = 1.0});
+  v.field(
+      6, "shared_port", c.shared_port, {.doc = "Whether devices use the port of the level below."});
 }
 
 struct HardwareSpec {
@@ -100,18 +116,19 @@ struct HardwareSpec {
 };
 template <class V>
 void describe(V& v, HardwareSpec& c) {
-  v.field(1, "name", c.name, {.doc = "As commands name it."});
-  v.field(2, "source", c.source, {.doc = "Where its numbers were read."});
-  v.field(3, "dies_per_card", c.dies_per_card, {.doc = "Devices of a card.", .min = 1});
-  v.field(4, "cards_per_node", c.cards_per_node, {.doc = "Cards of a node.", .min = 1});
-  v.field(5, "nodes", c.nodes, {.doc = "Nodes of a supernode.", .min = 1});
-  v.field(6, "supernodes", c.supernodes, {.doc = "Supernodes joined by the last level.", .min = 1});
+  v.field(1, "name", c.name, {.doc = "Name on the command line."});
+  v.field(2, "source", c.source, {.doc = "Source of the numbers."});
+  v.field(3, "dies_per_card", c.dies_per_card, {.doc = "Devices (dies) per card.", .min = 1});
+  v.field(4, "cards_per_node", c.cards_per_node, {.doc = "Cards per node.", .min = 1});
+  v.field(5, "nodes", c.nodes, {.doc = "Nodes per supernode.", .min = 1});
+  v.field(
+      6, "supernodes", c.supernodes, {.doc = "Supernodes, joined by the last level.", .min = 1});
   v.field(7, "die", c.die, {.doc = "One device."});
-  v.field(8, "host", c.host, {.doc = "Host memory and its links."});
+  v.field(8, "host", c.host, {.doc = "Host memory and the links to devices."});
   v.field(9, "levels", c.levels, {.doc = "Interconnect, innermost level first."});
   v.field(10, "constants", c.constants, {.doc = "Measured or fitted constants."});
-  v.field(11, "fits", c.fits, {.doc = "Provenance of the fitted constants."});
-  v.field(12, "aliases", c.aliases, {.doc = "Other names, as publications write them."});
+  v.field(11, "fits", c.fits, {.doc = "Sources of the fitted constants."});
+  v.field(12, "aliases", c.aliases, {.doc = "Other names used in publications."});
 }
 
 }  // namespace temper::sim_hw

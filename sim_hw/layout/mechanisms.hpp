@@ -73,31 +73,30 @@ void describe(V& v, Mechanisms& c) {
   v.field(1,
           "expert_path",
           c.expert_path,
-          {.doc = "How tokens reach experts; auto: flat or hierarchical, whichever is faster."});
-  v.field(2,
-          "token_copies",
-          c.token_copies,
-          {.doc = "One copy of a token per chosen expert, or per device that has any of them."});
+          {.doc = "Path of tokens to experts; auto: flat or hierarchical, whichever is faster."});
+  v.field(
+      2,
+      "token_copies",
+      c.token_copies,
+      {.doc = "Copies of a token: one per chosen expert, or one per device with chosen experts."});
   v.field(3,
           "schedule",
           c.schedule,
-          {.doc = "Of the pipeline: 1f1b (interleaved with vpp > 1), dualpipe or adaptive."});
-  v.field(4,
-          "operators",
-          c.operators,
-          {.doc = "Fused kernels, or plain ones as before their acceleration."});
+          {.doc = "Pipeline schedule: 1f1b (interleaved with vpp > 1), dualpipe or adaptive."});
+  v.field(
+      4, "operators", c.operators, {.doc = "Fused kernels, or plain kernels before acceleration."});
   v.field(5,
           "host_dispatch",
           c.host_dispatch,
-          {.doc = "eager: a layer takes no less than its kernels take to launch."});
+          {.doc = "eager: a layer takes at least the launch time of its kernels."});
   v.field(6,
           "split_counts",
           c.split_counts,
-          {.doc = "How often the host waits for the sizes of uneven all-to-alls."});
+          {.doc = "How often the host fetches the sizes of uneven all-to-alls."});
   v.field(7,
           "balance_loss",
           c.balance_loss,
-          {.doc = "Over which devices the load-balance loss counts tokens."});
+          {.doc = "Devices over which the load-balance loss counts tokens."});
 }
 
 }  // namespace temper::sim_hw

@@ -21,9 +21,13 @@ struct LatentAttention {
 template <class V>
 void describe(V& v, LatentAttention& c) {
   v.field(1, "q_lora_rank", c.q_lora_rank, {.doc = "Rank of the query latent.", .min = 1});
-  v.field(2, "kv_lora_rank", c.kv_lora_rank, {.doc = "Rank of the cached latent.", .min = 1});
-  v.field(3, "qk_nope_dim", c.qk_nope_dim, {.doc = "Head size without position.", .min = 1});
-  v.field(4, "qk_rope_dim", c.qk_rope_dim, {.doc = "Rotary head size.", .min = 0});
+  v.field(
+      2, "kv_lora_rank", c.kv_lora_rank, {.doc = "Rank of the cached key-value latent.", .min = 1});
+  v.field(3,
+          "qk_nope_dim",
+          c.qk_nope_dim,
+          {.doc = "Head size of the part without position.", .min = 1});
+  v.field(4, "qk_rope_dim", c.qk_rope_dim, {.doc = "Head size of the rotary part.", .min = 0});
 }
 
 /// Routed experts; the first `dense_layers` layers keep the dense MLP.
@@ -38,14 +42,18 @@ struct MixtureOfExperts {
 template <class V>
 void describe(V& v, MixtureOfExperts& c) {
   v.field(1, "experts", c.experts, {.doc = "Routed experts per layer.", .min = 1});
-  v.field(2, "top_k", c.top_k, {.doc = "Experts of each token.", .min = 1});
-  v.field(3, "expert_ffn", c.expert_ffn, {.doc = "Intermediate size of an expert.", .min = 1});
-  v.field(4, "shared_experts", c.shared_experts, {.doc = "Experts of every token.", .min = 0});
+  v.field(2, "top_k", c.top_k, {.doc = "Experts per token.", .min = 1});
+  v.field(3, "expert_ffn", c.expert_ffn, {.doc = "Intermediate size of one expert.", .min = 1});
+  v.field(
+      4, "shared_experts", c.shared_experts, {.doc = "Experts applied to every token.", .min = 0});
   v.field(5,
           "shared_expert_ffn",
           c.shared_expert_ffn,
-          {.doc = "Intermediate size of a shared expert.", .min = 0});
-  v.field(6, "dense_layers", c.dense_layers, {.doc = "First layers that are dense.", .min = 0});
+          {.doc = "Intermediate size of one shared expert.", .min = 0});
+  v.field(6,
+          "dense_layers",
+          c.dense_layers,
+          {.doc = "Number of first layers with a dense MLP.", .min = 0});
 }
 
 enum class Activation { SwiGlu, Gelu };
@@ -91,30 +99,38 @@ struct ModelSpec {
 };
 template <class V>
 void describe(V& v, ModelSpec& c) {
-  v.field(1, "name", c.name, {.doc = "As its publisher writes it."});
-  v.field(2, "source", c.source, {.doc = "Where these dimensions were read."});
+  v.field(1, "name", c.name, {.doc = "Name used by the publisher."});
+  v.field(2, "source", c.source, {.doc = "Source of the dimensions."});
   v.field(3, "layers", c.layers, {.doc = "Transformer layers, without MTP modules.", .min = 1});
   v.field(4, "hidden", c.hidden, {.doc = "Width of the residual stream.", .min = 1});
   v.field(5, "heads", c.heads, {.doc = "Query heads.", .min = 1});
   v.field(6, "kv_heads", c.kv_heads, {.doc = "Key and value heads.", .min = 1});
   v.field(7, "head_dim", c.head_dim, {.doc = "Size of a query or key head.", .min = 1});
-  v.field(8, "v_head_dim", c.v_head_dim, {.doc = "Size of a value head, where it differs."});
+  v.field(8, "v_head_dim", c.v_head_dim, {.doc = "Size of a value head, if it differs."});
   v.field(9, "ffn", c.ffn, {.doc = "Intermediate size of the dense MLP.", .min = 0});
   v.field(10, "activation", c.activation, {.doc = "swiglu (three matrices) or gelu (two)."});
-  v.field(11, "vocabulary", c.vocabulary, {.doc = "Rows of the embedding.", .min = 0});
-  v.field(12, "tie_embeddings", c.tie_embeddings, {.doc = "Whether the head is the embedding."});
+  v.field(11, "vocabulary", c.vocabulary, {.doc = "Rows of the embedding table.", .min = 0});
+  v.field(12,
+          "tie_embeddings",
+          c.tie_embeddings,
+          {.doc = "Whether head and embedding share their weights."});
   v.field(13, "qkv_bias", c.qkv_bias, {.doc = "Bias on queries, keys and values."});
   v.field(14, "linear_bias", c.linear_bias, {.doc = "Bias on every projection."});
-  v.field(15, "qk_norm", c.qk_norm, {.doc = "RMS norm per query and key head."});
-  v.field(16, "sandwich_norm", c.sandwich_norm, {.doc = "Norms after each block too."});
-  v.field(17, "layer_norm", c.layer_norm, {.doc = "Layer norm (with bias) rather than RMS norm."});
-  v.field(
-      18, "learned_positions", c.learned_positions, {.doc = "Rows of a position table.", .min = 0});
-  v.field(19, "max_position", c.max_position, {.doc = "Longest context; 0 unknown.", .min = 0});
+  v.field(15, "qk_norm", c.qk_norm, {.doc = "RMS norm of every query and key head."});
+  v.field(16,
+          "sandwich_norm",
+          c.sandwich_norm,
+          {.doc = "Norms before and after both attention and MLP."});
+  v.field(17, "layer_norm", c.layer_norm, {.doc = "Layer norm with bias instead of RMS norm."});
+  v.field(18,
+          "learned_positions",
+          c.learned_positions,
+          {.doc = "Rows of a learned position table; 0: rotary.", .min = 0});
+  v.field(19, "max_position", c.max_position, {.doc = "Longest context; 0: unknown.", .min = 0});
   v.field(20, "mtp_layers", c.mtp_layers, {.doc = "Multi-token-prediction modules.", .min = 0});
   v.field(21, "latent", c.latent, {.doc = "Multi-head latent attention."});
   v.field(22, "moe", c.moe, {.doc = "Routed experts."});
-  v.field(23, "aliases", c.aliases, {.doc = "Other names of the same dimensions."});
+  v.field(23, "aliases", c.aliases, {.doc = "Other names of a model with these dimensions."});
 }
 
 }  // namespace temper::sim_hw

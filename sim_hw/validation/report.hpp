@@ -21,7 +21,7 @@ struct ReportNotes {
 };
 template <class V>
 void describe(V& v, ReportNotes& c) {
-  v.field(1, "notes", c.notes, {.doc = "A sentence by row id or by kind."});
+  v.field(1, "notes", c.notes, {.doc = "Explanations by row id or by kind."});
 }
 
 /// An additional table, such as the errors on models that a fit has not seen.
@@ -34,8 +34,8 @@ struct StatisticsTable {
 template <class V>
 void describe(V& v, StatisticsTable& t) {
   v.field(1, "title", t.title, {.doc = "Heading."});
-  v.field(2, "text", t.text, {.doc = "What was done, one paragraph."});
-  v.field(3, "rows", t.rows, {.doc = "Its rows."});
+  v.field(2, "text", t.text, {.doc = "One paragraph on the method."});
+  v.field(3, "rows", t.rows, {.doc = "Rows of the table."});
 }
 
 /// Tables that other commands add to the report: configs/validation/tables.yaml.
@@ -44,7 +44,7 @@ struct ReportTables {
 };
 template <class V>
 void describe(V& v, ReportTables& t) {
-  v.field(1, "tables", t.tables, {.doc = "Placed after the summary, in this order."});
+  v.field(1, "tables", t.tables, {.doc = "Tables after the summary, in this order."});
 }
 /// A missing file has no tables.
 Result<ReportTables> read_report_tables(const std::filesystem::path& file);

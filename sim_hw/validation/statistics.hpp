@@ -53,10 +53,10 @@ struct Statistics {
 template <class V>
 void describe(V& v, Statistics& s) {
   v.field(1, "kind", s.kind, {.doc = "Kind of request."});
-  v.field(2, "hardware", s.hardware, {.doc = "Empty: of every hardware."});
-  v.field(3, "metric", s.metric, {.doc = "Empty: of every metric."});
+  v.field(2, "hardware", s.hardware, {.doc = "Empty: all hardware."});
+  v.field(3, "metric", s.metric, {.doc = "Empty: all metrics."});
   v.field(4, "n", s.n, {.doc = "Rows with a prediction."});
-  v.field(5, "failed", s.failed, {.doc = "Rows without one."});
+  v.field(5, "failed", s.failed, {.doc = "Rows without a prediction."});
   v.field(6, "mape", s.mape, {.doc = "Mean absolute relative error."});
   v.field(7, "bias", s.bias, {.doc = "Mean relative error."});
   v.field(8, "max", s.max, {.doc = "Largest absolute relative error."});

@@ -152,8 +152,8 @@ Status save_machine_model(const MachineModel& calibration,
 template <class V>
 void describe(V& v, DecodeTimes& t) {
   v.field(1, "running", t.running, {.doc = "Responses in the batch.", .min = 1});
-  v.field(2, "step_us", t.step_us, {.doc = "Of a step."});
-  v.field(3, "context_ns", t.context_ns, {.doc = "Of each cached token, in a step."});
+  v.field(2, "step_us", t.step_us, {.doc = "Time of a step."});
+  v.field(3, "context_ns", t.context_ns, {.doc = "Time per cached token in a step."});
 }
 template <class V>
 void describe(V& v, PrefillTimes& t) {
@@ -225,10 +225,10 @@ void describe(V& v, ProcessTimes& t) {
 }
 template <class V>
 void describe(V& v, Slowdowns& s) {
-  v.field(1, "decode", s.decode, {.doc = "Of a rollout engine.", .min = 0.5});
-  v.field(2, "update", s.update, {.doc = "Of a trainer.", .min = 0.5});
-  v.field(3, "reference", s.reference, {.doc = "Of a reference.", .min = 0.5});
-  v.field(4, "other", s.other, {.doc = "Of all else.", .min = 0.5});
+  v.field(1, "decode", s.decode, {.doc = "Slowdown of a rollout engine.", .min = 0.5});
+  v.field(2, "update", s.update, {.doc = "Slowdown of a trainer.", .min = 0.5});
+  v.field(3, "reference", s.reference, {.doc = "Slowdown of a reference.", .min = 0.5});
+  v.field(4, "other", s.other, {.doc = "Slowdown of other work.", .min = 0.5});
 }
 template <class V>
 void describe(V& v, MachineFit& f) {
@@ -240,23 +240,23 @@ void describe(V& v, MachineFit& f) {
 }
 template <class V>
 void describe(V& v, MachineModel& c) {
-  v.field(1, "measured", c.measured, {.doc = "When."});
-  v.field(2, "cpu", c.cpu, {.doc = "On what."});
+  v.field(1, "measured", c.measured, {.doc = "Date and time of the measurement."});
+  v.field(2, "cpu", c.cpu, {.doc = "Processor of the machine."});
   v.field(3, "cores", c.cores, {.doc = "Cores of the machine.", .min = 1});
-  v.field(4, "config", c.config, {.doc = "The pipeline whose engines were measured."});
-  v.field(5, "model", c.model, {.doc = "The policy's shape."});
+  v.field(4, "config", c.config, {.doc = "Name of the pipeline whose engines were measured."});
+  v.field(5, "model", c.model, {.doc = "Model of the policy."});
   v.field(6, "engines", c.engines);
   v.field(7, "weights", c.weights);
   v.field(8, "switches", c.switches);
   v.field(9, "reward", c.reward);
   v.field(10, "processes", c.processes);
   v.field(11, "slowdowns", c.slowdowns);
-  v.field(12, "response", c.response, {.doc = "Lengths of responses."});
+  v.field(12, "response", c.response, {.doc = "Response lengths of the policy."});
   v.field(13, "fits", c.fits);
   v.field(14,
           "others",
           c.others,
-          {.doc = "Share of the cores' time that other programs took meanwhile.",
+          {.doc = "Share of the cores' time that other programs took during the measurement.",
            .min = 0.0,
            .max = 1.0});
 }
