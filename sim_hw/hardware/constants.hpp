@@ -259,7 +259,7 @@ void describe(V& v, Calibration& c) {
           "taken_over_from",
           c.taken_over_from,
           {.doc = "Hardware that these constants were taken from."});
-  v.field(1, "operators", c.operators, {.doc = "Of one device."});
+  v.field(1, "operators", c.operators, {.doc = "Constants of the operators of one device."});
   v.field(2, "fits", c.fits, {.doc = "Data and error of the fits."});
 }
 
@@ -269,7 +269,7 @@ struct HardwareConstants {
 };
 template <class V>
 void describe(V& v, HardwareConstants& c) {
-  v.field(1, "operators", c.operators, {.doc = "Of one device."});
+  v.field(1, "operators", c.operators, {.doc = "Constants of the operators of one device."});
   v.field(2, "collectives", c.collectives, {.doc = "Constants of communication."});
 }
 
