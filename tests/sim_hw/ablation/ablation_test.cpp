@@ -1,4 +1,4 @@
-// The ablation of MoE mechanisms, and that docs/moe_mechanisms.md has it.
+// The ablation of MoE mechanisms, and its documented table.
 #include "sim_hw/ablation/ablation.hpp"
 
 #include "core/files.hpp"
@@ -19,8 +19,8 @@ class MoeAblation : public testing::Test {
   Result<std::vector<AblationRow>> rows_ = moe_ablation(catalog_);
 };
 
-// docs/moe_mechanisms.md holds the table between two marks; TEMPER_UPDATE_GOLDEN=1 rewrites it.
-TEST_F(MoeAblation, InTheDocsIsUpToDate) {
+// The page has the table between two marks; TEMPER_UPDATE_GOLDEN=1 rewrites it.
+TEST_F(MoeAblation, DocumentedTableIsUpToDate) {
   ASSERT_TRUE(rows_) << rows_.error().context;
   const std::string table = ablation_markdown(*rows_);
   const std::string path = std::string(TEMPER_SOURCE_DIR) + "/docs/moe_mechanisms.md";
@@ -37,7 +37,7 @@ TEST_F(MoeAblation, InTheDocsIsUpToDate) {
       << path << " is stale; TEMPER_UPDATE_GOLDEN=1 rewrites it";
 }
 
-TEST_F(MoeAblation, HasEveryPublishedGainBesideAPrediction) {
+TEST_F(MoeAblation, ComparesEveryPublishedGainWithAPrediction) {
   ASSERT_TRUE(rows_) << rows_.error().context;
   // Twice the all-to-all (two ways), 98 %, half the memory, +25.5 % (two loads), +72.6 %, -70 %,
   // +20 %, +5 % and +4 % (two batches each), merged and operators +15 %, tokens/s, MFU.
@@ -65,7 +65,7 @@ TEST(RecordedTraces, AreReadAndScaled) {
   EXPECT_EQ(*samples, (std::vector<double>{9 + 16, 25}));
 }
 
-TEST(RecordedTraces, SayWhatIsWrongAndWhere) {
+TEST(RecordedTraces, NameTheLineAndTheProblem) {
   const auto refused = [](const auto& result, const char* text) {
     ASSERT_FALSE(result);
     EXPECT_NE(result.error().context.find(text), std::string::npos) << result.error().context;
@@ -85,7 +85,7 @@ TEST(RecordedTraces, SayWhatIsWrongAndWhere) {
 }
 
 TEST_F(MoeAblation, TakesRecordedLoads) {
-  // Experts that are alike have nothing to balance: E gains nothing.
+  // Equally loaded experts need no balancing: E gains nothing.
   std::string head, row;
   for (int e = 0; e < 256; ++e) {
     head += (e > 0 ? "," : "") + std::string("e") + std::to_string(e);

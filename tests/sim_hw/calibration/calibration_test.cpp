@@ -54,7 +54,7 @@ bool holds(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-TEST(Calibration, RecoversTheConstantsThatMadeTheRows) {
+TEST(Calibration, RecoversTheConstantsBehindTheRows) {
   OperatorConstants truth;
   truth.matmul_boost = 0.75;
   truth.matmul_sustained = 0.55;
@@ -66,7 +66,7 @@ TEST(Calibration, RecoversTheConstantsThatMadeTheRows) {
   truth.kernel_latency = 3e-6;
   Catalog catalog = Catalog::shipped();
   FitOptions options;
-  options.prior = 1e-5;  // There is no noise to guard against.
+  options.prior = 1e-5;  // The rows have no noise.
   const auto fit = fit_operators(catalog, kCard, measured_with(truth, gemms_and_copies()), options);
   ASSERT_TRUE(fit) << fit.error().context;
   const OperatorConstants& c = fit->constants;
@@ -80,7 +80,7 @@ TEST(Calibration, RecoversTheConstantsThatMadeTheRows) {
   EXPECT_NEAR(c.kernel_latency / truth.kernel_latency, 1, 0.01);
   for (const Comparison& row : fit->rows)
     EXPECT_NEAR(*row.error(), 0, 0.005) << row.row.params;
-  // The catalog now answers with them.
+  // The catalog now uses the fitted constants.
   EXPECT_EQ((*catalog.hardware(kCard))->constants.operators.matmul_boost, c.matmul_boost);
 }
 
@@ -96,7 +96,7 @@ TEST(Calibration, IsPulledTowardsItsPriorsByNoMoreThanTheirWeight) {
     EXPECT_NEAR(*row.error(), 0, 0.02) << row.row.params;
 }
 
-TEST(Calibration, ReportsWhatTheRowsDoNotDetermineAndLeavesIt) {
+TEST(Calibration, ReportsUndeterminedConstantsAndKeepsTheirPriors) {
   OperatorConstants truth;
   truth.copy_efficiency = 0.5;
   Catalog catalog = Catalog::shipped();
@@ -113,7 +113,7 @@ TEST(Calibration, ReportsWhatTheRowsDoNotDetermineAndLeavesIt) {
   EXPECT_NEAR(fit->constants.copy_efficiency, 0.5, 0.005);
 }
 
-TEST(Calibration, OfNamedConstantsKeepsThePresentValuesOfTheOthers) {
+TEST(Calibration, FittingNamedConstantsKeepsTheOthers) {
   Catalog catalog = Catalog::shipped();
   OperatorConstants truth = (*catalog.hardware(kCard))->constants.operators;
   truth.copy_efficiency = 0.6;
@@ -129,7 +129,7 @@ TEST(Calibration, OfNamedConstantsKeepsThePresentValuesOfTheOthers) {
   EXPECT_EQ(fit->constants.attention_rate, truth.attention_rate);
 }
 
-TEST(Calibration, RefusesUnknownNamesAndLeavesTheCatalogAsItWas) {
+TEST(Calibration, RefusesUnknownNamesAndKeepsTheCatalog) {
   Catalog catalog = Catalog::shipped();
   const OperatorConstants before = (*catalog.hardware(kCard))->constants.operators;
   std::vector<Row> rows = measured_with(before, {{"device_copy", "bytes=1000000000"}});
@@ -176,7 +176,7 @@ TEST(Calibration, LeavesEachModelOutInTurnAndRestoresTheConstants) {
             before.memory_efficiency);
 }
 
-TEST(CalibrationStore, WritesWhatItReads) {
+TEST(CalibrationStore, RoundTrips) {
   const test::TemporaryFolder folder;
   const std::filesystem::path file = folder / "calibration/card.yaml";
   Calibration written;
@@ -199,7 +199,7 @@ TEST(CalibrationStore, WritesWhatItReads) {
       << misspelt.error().context;
 }
 
-TEST(CalibrationStore, KeepsTheProvenanceOfConstantsThatAreNotFittedAgain) {
+TEST(CalibrationStore, KeepsTheSourcesOfConstantsThatAreNotRefitted) {
   const std::vector<FitRecord> before{{"matmul_boost, matmul_boost_flops, kernel_latency", "a", 1},
                                       {"matmul_boost", "b", 2},
                                       {"host_step", "c", 3}};

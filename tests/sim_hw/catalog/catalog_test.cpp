@@ -44,7 +44,7 @@ TEST(Catalog, ReadsEveryShippedDescription) {
     EXPECT_TRUE(catalog.hardware(name)) << catalog.hardware(name).error().context;
 }
 
-TEST(Catalog, KeepsFittedConstantsBesideTheirHardware) {
+TEST(Catalog, FindsFittedConstantsOfAHardwareFile) {
   EXPECT_EQ(calibration_file("mine.yaml"), "mine.calibration.yaml");
   EXPECT_EQ(calibration_file("cards/mine.yaml"), "cards/mine.calibration.yaml");
   EXPECT_EQ(calibration_file("configs/hardware/cm384.yaml"), "configs/calibration/cm384.yaml");
@@ -74,7 +74,7 @@ TEST(HardwareReference, IsUpToDate) {
   expect_table("keys of a model", to_markdown<ModelSpec>({}, within_the_page));
 }
 
-TEST(Catalog, PutReplacesADescriptionWherePointersSeeIt) {
+TEST(Catalog, PutReplacesADescriptionInPlace) {
   Catalog catalog = shipped();
   const ModelSpec* const before = *catalog.model("qwen2.5-7b");
   ModelSpec changed = *before;

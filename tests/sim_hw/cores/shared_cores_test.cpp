@@ -21,7 +21,7 @@ SharedCores::Work work(double seconds, std::vector<std::uint32_t> cores = {}, do
   return w;
 }
 
-/// When each job ends, by its id.
+/// End time of each job, by id.
 std::map<SharedCores::JobId, Time> ends(SharedCores& cores) {
   std::map<SharedCores::JobId, Time> out;
   while (const auto next = cores.next_end()) {
@@ -32,7 +32,7 @@ std::map<SharedCores::JobId, Time> ends(SharedCores& cores) {
   return out;
 }
 
-TEST(SharedCores, AJobAloneTakesItsTime) {
+TEST(SharedCores, ASingleJobRunsAtFullSpeed) {
   SharedCores cores(2);
   const auto job = cores.start(work(0.01, {0}, 1.5));
   EXPECT_EQ(ends(cores).at(job), at(10ms));
@@ -44,11 +44,11 @@ TEST(SharedCores, JobsOfOneCoreShareItEqually) {
   const auto two = cores.start(work(0.002));
   const auto six = cores.start(work(0.006));
   const auto end = ends(cores);
-  EXPECT_EQ(end.at(two), at(4ms));  // half of the core until then
-  EXPECT_EQ(end.at(six), at(8ms));  // 2 ms done by then, 4 ms left alone
+  EXPECT_EQ(end.at(two), at(4ms));  // half of the core until its end
+  EXPECT_EQ(end.at(six), at(8ms));  // 2 ms done by then, then 4 ms alone
 }
 
-TEST(SharedCores, WhoMayChooseGoesWhereTheFewestAreAndMovesOn) {
+TEST(SharedCores, FreeJobsRunOnTheLeastCrowdedCoreAndMove) {
   SharedCores cores(2);
   const auto zero = cores.start(work(0.004, {0}));
   const auto one = cores.start(work(0.001, {1}));
@@ -61,11 +61,11 @@ TEST(SharedCores, WhoMayChooseGoesWhereTheFewestAreAndMovesOn) {
   EXPECT_EQ(end.at(zero), at(4500us));
 }
 
-TEST(SharedCores, OthersAtWorkSlowAJobDown) {
+TEST(SharedCores, BusyCoresSlowAJobDown) {
   SharedCores cores(2);
   const auto slowed = cores.start(work(0.002, {0}, 2));
   cores.start(work(0.002, {1}));
-  // At half its speed for 2 ms, then the other core is idle and 1 ms is left.
+  // Half speed for 2 ms; then the other core is idle and 1 ms is left.
   EXPECT_EQ(ends(cores).at(slowed), at(3ms));
 }
 
@@ -77,10 +77,10 @@ TEST(SharedCores, ATeamWaitsForItsSlowestMember) {
   const auto on_one = cores.start(work(0.001, {1}));
   const auto end = ends(cores);
   EXPECT_EQ(end.at(on_one), at(2ms));  // half of core 1
-  EXPECT_EQ(end.at(team), at(3ms));    // at half its speed until then: 1 ms left
+  EXPECT_EQ(end.at(team), at(3ms));    // half speed until then: 1 ms left
 }
 
-TEST(SharedCores, WorkOfNoTimeEndsAtOnce) {
+TEST(SharedCores, EmptyWorkEndsAtOnce) {
   SharedCores cores(1);
   cores.advance(at(5ms));
   const auto job = cores.start({});

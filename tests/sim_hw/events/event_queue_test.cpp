@@ -39,7 +39,7 @@ TEST(EventQueue, KeepsTheOrderOfSourcesAtEqualTimes) {
   EXPECT_EQ(queue.next(), 1U);
 }
 
-TEST(EventQueue, ReplacesTheEventOfASourceByAnEarlierOrALaterOne) {
+TEST(EventQueue, ReplacesAnEventWithAnEarlierOrLaterOne) {
   EventQueue queue(2);
   queue.set(0, at_ns(10));
   queue.set(1, at_ns(20));
@@ -50,7 +50,7 @@ TEST(EventQueue, ReplacesTheEventOfASourceByAnEarlierOrALaterOne) {
   EXPECT_EQ(queue.time(), at_ns(10));
 }
 
-TEST(EventQueue, HoldsOneSourceToo) {
+TEST(EventQueue, WorksWithOneSource) {
   EventQueue queue(1);
   queue.set(0, at_ns(-3));
   EXPECT_EQ(queue.next(), 0U);
@@ -58,7 +58,8 @@ TEST(EventQueue, HoldsOneSourceToo) {
   EXPECT_TRUE(queue.empty());
 }
 
-/// Random sets and clears beside an ordered set of (time, source), for one spread of times.
+/// Random sets and clears compared with an ordered set of (time, source), for one distribution of
+/// times.
 void agrees_with_an_ordered_set(std::size_t sources, std::int64_t spread, std::uint32_t seed) {
   std::mt19937 random(seed);
   EventQueue queue(sources);
@@ -67,7 +68,7 @@ void agrees_with_an_ordered_set(std::size_t sources, std::int64_t spread, std::u
   Time now{};
   for (int i = 0; i < 20000; ++i) {
     auto source = static_cast<EventQueue::Source>(random() % sources);
-    if (random() % 2 == 0 && !queue.empty())  // as a simulation does: the next one acts
+    if (random() % 2 == 0 && !queue.empty())  // like a simulation: handle the next event
       source = queue.next();
     if (pending[source])
       model.erase({*pending[source], source});

@@ -66,7 +66,7 @@ class OneCard : public testing::Test {
   StepModel model(std::string_view name) { return make_step_model(**catalog_.model(name)); }
 };
 
-/// Every step on its own: count the living, round up, look up the context.
+/// Step by step: count the live responses, round up, look up the context.
 double decode_step_by_step(const Device& d, const StepModel& m, const IterationWork& work) {
   double seconds = 0;
   for (int step = 0; step < static_cast<int>(work.lengths.back()); ++step) {
@@ -81,7 +81,7 @@ double decode_step_by_step(const Device& d, const StepModel& m, const IterationW
   return seconds;
 }
 
-TEST_F(OneCard, DecodesAsLongAsEveryStepTogether) {
+TEST_F(OneCard, DecodeTimeIsTheSumOfItsSteps) {
   const StepModel m = model("qwen2.5-7b");
   for (const auto& lengths : {random_lengths(1, 600),
                               random_lengths(33, 2000),
@@ -96,7 +96,7 @@ TEST_F(OneCard, DecodesAsLongAsEveryStepTogether) {
   }
 }
 
-TEST_F(OneCard, CountsTokensAndAddsItsPhases) {
+TEST_F(OneCard, CountsTokensAndSumsItsPhases) {
   const StepModel m = model("qwen2.5-0.5b");
   const IterationWork work{100, {50, 60, 200}};
   const OneCardIteration it = one_card_iteration(device_, m, work);
@@ -160,12 +160,12 @@ TEST(Lengths, OfALognormalHaveTheirSpread) {
   EXPECT_NEAR((*lengths)[9899] / (*lengths)[4999], 4, 0.04);
 }
 
-TEST(Lengths, WithoutSpreadAreAllTheMean) {
+TEST(Lengths, WithoutSpreadAllEqualTheMean) {
   EXPECT_EQ(*lognormal_lengths(3, 100, 200, 1), (std::vector<double>{100, 100, 100}));
   EXPECT_EQ(*lognormal_lengths(2, 200, 200, 1), (std::vector<double>{200, 200}));
 }
 
-TEST(Lengths, RefuseAMeanThatNoListHas) {
+TEST(Lengths, RefuseAnImpossibleMean) {
   EXPECT_EQ(lognormal_lengths(4, 300, 200, 2).error().context,
             "mean response length: found 300, above the cap of 200 tokens");
   EXPECT_EQ(lognormal_lengths(4, 0.5, 200, 2).error().context,
@@ -187,7 +187,7 @@ TEST_F(LengthsFile, IsReadAscending) {
   EXPECT_EQ(*read_lengths(holding("[3, 1, 2]")), (std::vector<double>{1, 2, 3}));
 }
 
-TEST_F(LengthsFile, IsRefusedWithItsNameAndEntry) {
+TEST_F(LengthsFile, ErrorsNameTheFileAndEntry) {
   for (const char* text : {"", "[1, 2", "{\"a\": 1}", "[]", "3"}) {
     const auto lengths = read_lengths(holding(text));
     ASSERT_FALSE(lengths) << text;
@@ -204,7 +204,7 @@ TEST_F(LengthsFile, IsRefusedWithItsNameAndEntry) {
   EXPECT_EQ(read_lengths(folder_ / "none.json").error().code, ErrorCode::NotFound);
 }
 
-TEST_F(LengthsFile, MustHoldOneLengthPerResponseWithinTheLongest) {
+TEST_F(LengthsFile, NeedsOneLengthPerResponseWithinTheMaximum) {
   Catalog catalog = Catalog::shipped();
   const auto failure = [&](const char* lengths, const char* params) {
     holding(lengths);
@@ -221,7 +221,8 @@ TEST_F(LengthsFile, MustHoldOneLengthPerResponseWithinTheLongest) {
   EXPECT_EQ(failure("[1,2,3,4]", "max_new=4"), "");
   EXPECT_EQ(failure("[1,2,3]", "max_new=4"),
             "rl_iteration: lengths: found 3 responses, expected prompts x group = 4");
-  EXPECT_EQ(failure("[1,2,3,5]", "max_new=4"), "rl_iteration: lengths: the longest response has 5 tokens, above max_new=4");
+  EXPECT_EQ(failure("[1,2,3,5]", "max_new=4"),
+            "rl_iteration: lengths: the longest response has 5 tokens, above max_new=4");
 }
 
 }  // namespace

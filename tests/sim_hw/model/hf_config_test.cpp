@@ -27,7 +27,7 @@ constexpr const char* kDeepSeek =
         "moe_intermediate_size": 2048, "n_shared_experts": 1, "first_k_dense_replace": 3,
         "num_nextn_predict_layers": 1, "moe_layer_freq": 1})";
 
-/// As JSON, without what names it.
+/// As JSON, without its names.
 std::string dimensions(ModelSpec model) {
   model.name = model.source = "";
   model.aliases.clear();
@@ -44,7 +44,7 @@ std::string refusal(const std::string& json) {
   return model ? "" : model.error().context;
 }
 
-TEST(HfConfig, GivesTheDimensionsThatShipForTheSameModel) {
+TEST(HfConfig, MatchesTheShippedDescriptionOfTheModel) {
   const auto dense_experts = model_of_config(kQwen3Moe, "a");
   ASSERT_TRUE(dense_experts) << dense_experts.error().context;
   EXPECT_EQ(dimensions(*dense_experts), shipped_dimensions("qwen3-235b-a22b"));
@@ -53,7 +53,7 @@ TEST(HfConfig, GivesTheDimensionsThatShipForTheSameModel) {
   EXPECT_EQ(dimensions(*latent), shipped_dimensions("deepseek-v3"));
 }
 
-TEST(HfConfig, IsAModelByItsPathAndNamedAfterItsFolder) {
+TEST(HfConfig, LoadsByPathAndTakesTheNameOfItsFolder) {
   const test::TemporaryFolder folder;
   const auto model_folder = folder.path() / "My-MoE";
   std::filesystem::create_directory(model_folder);
@@ -65,7 +65,7 @@ TEST(HfConfig, IsAModelByItsPathAndNamedAfterItsFolder) {
   EXPECT_EQ((*model)->moe->experts, 128);
 }
 
-TEST(HfConfig, SaysWhatItCannotRead) {
+TEST(HfConfig, NamesUnsupportedFeatures) {
   EXPECT_NE(refusal(R"({"model_type": "bert"})").find("`model_type` is `bert`; supported: `llama`"),
             std::string::npos);
   EXPECT_EQ(refusal(R"({"model_type": "llama"})"),

@@ -8,7 +8,7 @@
 namespace temper::sim_hw {
 namespace {
 
-/// Billions, two decimals: as tables of models print them.
+/// Billions with two decimals, as in published tables.
 double printed(std::int64_t parameters) {
   return std::round(static_cast<double>(parameters) / 1e7) / 100;
 }
@@ -16,10 +16,10 @@ double printed(std::int64_t parameters) {
 struct PublishedSize {
   const char* model;
   double total;   ///< Computed from the same dimensions elsewhere, to the digits printed there.
-  double active;  ///< The same, of a token; 0 for dense models.
+  double active;  ///< Active parameters per token; 0 for dense models.
 };
 
-// GPT models apart, the counts include embeddings and norms and leave MTP modules out.
+// Except for GPT models, the counts include embeddings and norms and exclude MTP modules.
 constexpr PublishedSize kComputed[] = {{"deepseek-v3", 671.03, 37.55},
                                        {"pangu-ultra-moe-718b", 719.09, 40.37},
                                        {"qwen3-235b-a22b", 235.09, 22.19},
@@ -36,13 +36,13 @@ constexpr PublishedSize kComputed[] = {{"deepseek-v3", 671.03, 37.55},
                                        {"kimi-k2", 1026.41, 32.86},
                                        {"pangu-pro-moe-v2-72b", 73.76, 15.15}};
 
-// Of GPT models papers count the matrices of the layers: 12 x layers x hidden^2.
+// For GPT models, papers count the matrices of the layers: 12 x layers x hidden^2.
 constexpr PublishedSize kMatrices[] = {{"megatron-22b", 21.74, 0},
                                        {"gpt3-175b", 173.95, 0},
                                        {"turing-nlg-530b", 528.48, 0},
                                        {"megatron-1t", 1006.63, 0}};
 
-// As model cards and papers state them; active without the input embedding, which is a look-up.
+// From model cards and papers; active counts exclude the input embedding, which is a look-up.
 constexpr PublishedSize kStated[] = {
     {"deepseek-v3", 671, 37},     {"pangu-ultra-moe-718b", 718, 39},
     {"qwen3-235b-a22b", 235, 22}, {"qwen3-30b-a3b", 30.5, 3},
@@ -69,7 +69,7 @@ class Models : public testing::Test {
   Catalog catalog_{std::string(TEMPER_SOURCE_DIR) + "/configs"};
 };
 
-TEST_F(Models, CountTheirParametersAsComputedElsewhere) {
+TEST_F(Models, MatchIndependentParameterCounts) {
   for (const PublishedSize& expected : kComputed) {
     const ModelSpec& spec = model(expected.model);
     EXPECT_DOUBLE_EQ(printed(count_parameters(spec).total()), expected.total) << expected.model;
@@ -80,7 +80,7 @@ TEST_F(Models, CountTheirParametersAsComputedElsewhere) {
   }
 }
 
-TEST_F(Models, OfGptCountTheLayerMatricesAsPapersDo) {
+TEST_F(Models, MatchPublishedLayerMatricesOfGpt) {
   for (const PublishedSize& expected : kMatrices) {
     const ModelSpec& spec = model(expected.model);
     EXPECT_EQ(count_parameters(spec).matrices(), 12 * spec.layers * spec.hidden * spec.hidden);
@@ -90,7 +90,7 @@ TEST_F(Models, OfGptCountTheLayerMatricesAsPapersDo) {
   }
 }
 
-TEST_F(Models, AreWithinThreePercentOfWhatTheirPublishersState) {
+TEST_F(Models, AreWithinThreePercentOfPublishedCounts) {
   for (const PublishedSize& stated : kStated) {
     const ModelSpec& spec = model(stated.model);
     const double total = static_cast<double>(count_parameters(spec).total()) / 1e9;
@@ -103,8 +103,8 @@ TEST_F(Models, AreWithinThreePercentOfWhatTheirPublishersState) {
   }
 }
 
-TEST_F(Models, CountAnMtpModuleApart) {
-  // DeepSeek-V3 states 11.5 B parameters of its own for the module: one MoE layer and 2 h^2.
+TEST_F(Models, CountMtpModulesSeparately) {
+  // DeepSeek-V3 states 11.5 B parameters for the module: one MoE layer and 2 h^2.
   const ParameterCount count = count_parameters(model("deepseek-v3"));
   EXPECT_NEAR(static_cast<double>(count.mtp) / 1e9, 11.5, 0.15);
   EXPECT_EQ(count.with_mtp(), count.total() + count.mtp);

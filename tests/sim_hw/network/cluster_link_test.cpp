@@ -1,4 +1,4 @@
-// What crosses a link between two clusters, and how long that takes.
+// Traffic over a link between two clusters, and its time.
 #include "sim_hw/network/cluster_link.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kGB = 1e9;
 
-/// Nodes of 8 devices at 400 GB/s, joined at 50 GB/s; nothing is lost, nothing takes time to start.
+/// Nodes of 8 devices at 400 GB/s, joined at 50 GB/s; full efficiency, no start-up times.
 Fabric nodes_of_8() {
   HardwareSpec spec;
   spec.cards_per_node = 8;
@@ -39,7 +39,7 @@ TEST(ClusterLink, RelayedWeightsCrossItOnce) {
   const CrossPublication p = publish({1 / (20 * kGB), 1e-3}, FanOut::Tree);
   EXPECT_DOUBLE_EQ(p.crossing, 80 * kGB);
   EXPECT_NEAR(p.seconds, 4 + 10 * 1e-3, 1e-9);
-  // Every replica gets its 80 GB: one over the link, three from the one before it.
+  // Every replica receives its 80 GB: one over the link, three from the replica before it.
   EXPECT_DOUBLE_EQ(p.traffic.moved, 4 * 80 * kGB);
   EXPECT_DOUBLE_EQ(p.traffic.most_received(), 10 * kGB);
 }
@@ -51,7 +51,7 @@ TEST(ClusterLink, BroadcastWeightsCrossItForEveryReplica) {
   EXPECT_NEAR(p.seconds, 16, 1e-9);
 }
 
-TEST(ClusterLink, PortsBoundWhereItIsWide) {
+TEST(ClusterLink, PortsLimitAWideLink) {
   // 80 GB over 1000 GB/s: 0.08 s. A sender has a quarter of them for 25 GB/s.
   EXPECT_NEAR(publish({1 / (1000 * kGB), 0}, FanOut::Tree).seconds, 0.8, 1e-9);
   // Receivers of 5 GB/s each take 10 GB: 2 s.
@@ -59,10 +59,10 @@ TEST(ClusterLink, PortsBoundWhereItIsWide) {
       publish({1 / (1000 * kGB), 0}, FanOut::Tree, {1 / (5 * kGB), false}).seconds, 2, 1e-9);
 }
 
-TEST(ClusterLink, APortThatIsThatOfTheOutermostLevelCarriesBoth) {
+TEST(ClusterLink, TheOutermostPortCarriesInnerAndOuterTraffic) {
   // 16 devices of a node each: the rest in 16 parts (tp 16), experts in two (ep 2), which makes 8
   // replicas of these. Devices 0 and 1 have 1 GB and 50 GB over the link, at 100 GB/s: 0.51 s. All
-  // others have 1 GB over the link and 50 GB, at 50 GB/s, from the device two before them.
+  // others have 1 GB over the link and 50 GB, at 50 GB/s, from the device two places before them.
   HardwareSpec spec;
   spec.cards_per_node = 1;
   spec.levels.push_back({"rdma", 0, BytesPerSecond(50 * kGB), Duration(0), 1, false});
@@ -80,7 +80,7 @@ TEST(ClusterLink, APortThatIsThatOfTheOutermostLevelCarriesBoth) {
   EXPECT_NEAR(seconds(false), 50.0 / 50, 1e-9);
 }
 
-TEST(ClusterLink, ReceiversInAHalfFilledNodeShareNoneWithTheSenders) {
+TEST(ClusterLink, ReceiversInAHalfFilledNodeShareNoNodeWithSenders) {
   // 4 receivers fill half of a node of 8; the senders would be the other half.
   const Fabric fabric = nodes_of_8();
   const CrossPublication p = publish_across({1 / (20 * kGB), 0},

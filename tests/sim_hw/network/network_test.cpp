@@ -50,7 +50,7 @@ Result<Cost> ask(std::string machine,
   return cost_of(context, {std::move(machine), cards, std::move(kind), std::move(parsed)});
 }
 
-TEST(Fluid, AFlowWaitsForTheLatenciesOfItsRouteAndThenHasTheNarrowestLink) {
+TEST(Fluid, AFlowWaitsForItsLatenciesThenRunsAtItsNarrowestLink) {
   FluidNetwork network;
   const std::array route{network.add_link(100, 1), network.add_link(50, 2)};
   FlowSet flows;
@@ -71,7 +71,7 @@ TEST(Fluid, FlowsShareALinkUntilTheShorterOneEnds) {
   EXPECT_DOUBLE_EQ(result.ends[1], 4);
 }
 
-TEST(Fluid, AFlowThatStartsLaterTakesItsShareFromThenOn) {
+TEST(Fluid, ALaterFlowTakesItsShareFromItsStart) {
   FluidNetwork network;
   const std::array route{network.add_link(100)};
   FlowSet flows;
@@ -118,7 +118,7 @@ TEST(Fluid, AllToAllOfEqualDevicesIsOneClassOfFlows) {
   EXPECT_DOUBLE_EQ(result.end, 15);  // 15 x 100 bytes through each port.
 }
 
-/// Links, flows with weights, some of which are each other's mirror image.
+/// Links and weighted flows, some of them mirror images.
 struct RandomCase {
   explicit RandomCase(unsigned seed) {
     std::mt19937 generator(seed);
@@ -209,7 +209,7 @@ TEST(Topology, AFlowUsesTheInnermostLevelThatJoinsItsEnds) {
   EXPECT_EQ(time(3, 3), 0);
 }
 
-TEST(Scenarios, FlatPatternsTakeAsLongAsInSimGrid) {
+TEST(Scenarios, FlatPatternsMatchSimGrid) {
   for (const auto& row : csv("flat.csv")) {
     const auto devices = static_cast<std::int64_t>(number(row[1]));
     const double bytes = number(row[2]);
@@ -221,7 +221,7 @@ TEST(Scenarios, FlatPatternsTakeAsLongAsInSimGrid) {
   }
 }
 
-TEST(Scenarios, ContendedPatternsTakeAsLongAsInSimGridInEachGroup) {
+TEST(Scenarios, ContendedPatternsMatchSimGridPerGroup) {
   for (const auto& row : csv("contended.csv")) {
     const auto scenario = from_name<Contention>(row[0]);
     ASSERT_TRUE(scenario.has_value()) << row[0];
@@ -363,7 +363,7 @@ TEST(Collectives, TheHierarchicalDispatchSendsEachNodeOneCopy) {
                    moe_dispatch_seconds(fabric, {8, 1}, traffic, AllToAll::Flat));
 }
 
-TEST(Collectives, ATreeOfWeightsBeatsOneSourceThatSendsThemAll) {
+TEST(Collectives, ATreeOfWeightsBeatsASingleSource) {
   const Fabric fabric = make_fabric(hardware("cm384"));
   EXPECT_LT(weight_fan_out_seconds(fabric, {32, 16}, 1e9, FanOut::Tree),
             0.2 * weight_fan_out_seconds(fabric, {32, 16}, 1e9, FanOut::Direct));
@@ -380,7 +380,7 @@ TEST(Collectives, TheFluidModelAgreesWithTheClosedFormWhereItIsExact) {
               1e-3 * bytes / 392e9);
 }
 
-TEST(NetworkKinds, AnswerWithATimeOfTheirTerms) {
+TEST(NetworkKinds, ReturnATimeWithItsTerms) {
   for (const Kind& kind : network_kinds()) {
     const bool scenario = kind.name.starts_with("flat_") || kind.name == "contended";
     const bool experts = kind.name == "dispatch" || kind.name == "combine";
@@ -405,7 +405,7 @@ TEST(NetworkKinds, AnswerWithATimeOfTheirTerms) {
   }
 }
 
-TEST(NetworkKinds, ReachTheMemoryOfAnotherHostOnlyWhereTheHardwareDoes) {
+TEST(NetworkKinds, AccessRemoteHostMemoryOnlyIfTheHardwareDoes) {
   const auto there = ask("cm384", 1, "host_copy", "bytes=1e9;direction=from_device;scope=remote");
   ASSERT_TRUE(there.has_value());
   EXPECT_NEAR(there->find("bandwidth")->value, 74.5e9, 1e8);

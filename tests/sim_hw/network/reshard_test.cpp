@@ -37,7 +37,7 @@ TEST(Reshard, MovesNothingBetweenEqualLayoutsInTheSamePlace) {
   EXPECT_EQ(reshard_seconds(one_switch(), traffic, {}), 0);
 }
 
-TEST(Reshard, EveryDeviceOfANewPlaceReceivesItsWholeShard) {
+TEST(Reshard, NewDevicesReceiveTheirWholeShard) {
   ShardLayout to{4, 1, 2, 8, 8};
   const ReshardTraffic traffic =
       reshard_traffic(one_switch(), small_model(), {2, 2, 2, 4, 0}, to, FanOut::Direct);
@@ -68,7 +68,7 @@ TEST(Reshard, ConservesBytesWhateverTheLayouts) {
   }
 }
 
-TEST(Reshard, AHalvedTensorDegreeKeepsTheHalfThatIsThere) {
+TEST(Reshard, HalvingTensorParallelismKeepsTheLocalHalf) {
   // Devices 0, 1 hold halves; both then need all: each receives the other's.
   const ReshardTraffic traffic = reshard_traffic(
       one_switch(), {{100}, {0}, 0, 0}, {2, 1, 1, 1, 0}, {1, 1, 2, 1, 0}, FanOut::Direct);
@@ -78,7 +78,7 @@ TEST(Reshard, AHalvedTensorDegreeKeepsTheHalfThatIsThere) {
   EXPECT_DOUBLE_EQ(reshard_seconds(one_switch(), traffic, {}), 0.5);
 }
 
-TEST(Reshard, ReplicasThatPassOnSpareTheSource) {
+TEST(Reshard, ForwardingReplicasRelieveTheSource) {
   const ShardLayout from{1, 1, 1, 1, 0};
   const ShardLayout to{1, 1, 8, 1, 1};
   const auto most_sent = [&](FanOut replicas) {
@@ -117,7 +117,7 @@ HostPublication to_hosts(std::int64_t hosts, FanOut how) {
   return {.bytes = 16 << 20, .hosts = hosts, .bandwidth = 5e6, .how = how};
 }
 
-TEST(HostPublication, AChunkOnTheWireIsItsBytesWithAllHeaders) {
+TEST(HostPublication, AChunkOnTheWireIncludesAllHeaders) {
   // (1048576 + 45 + 2 x 33 + 9 + 2) x 1514 / 1448 = 1096497.7
   EXPECT_NEAR(wire_bytes(1 << 20, 1 << 20), 1096497.7, 0.1);
   EXPECT_NEAR(wire_bytes(16 << 20, 1 << 20), 16 * wire_bytes(1 << 20, 1 << 20), 1e-6);

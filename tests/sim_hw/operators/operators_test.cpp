@@ -148,7 +148,7 @@ struct RoutingCase {
 
 // Tiles are smoothed: where every expert has, for sure, a little less than whole tiles, the count
 // has steps that the model does not. The cases keep away from them.
-TEST(Routing, TouchesAsManyExpertsAndTilesAsDrawsCount) {
+TEST(Routing, MatchesExpertsAndTilesOfRandomDraws) {
   for (const RoutingCase& c : {RoutingCase{128, 8, 4, 0.0},
                                RoutingCase{128, 8, 64, 0.5},
                                RoutingCase{128, 8, 64, 1.0},
@@ -179,7 +179,7 @@ TEST(Routing, IsBalancedWithoutSkew) {
   }
 }
 
-TEST(Routing, NeverTouchesMoreExpertsThanThereAre) {
+TEST(Routing, TouchesAtMostAllExperts) {
   for (const double tokens : {1.0, 1e3, 1e7}) {
     EXPECT_LE(balanced_routing(60, 4, tokens).experts, 60);
     EXPECT_LE(skewed_routing(60, 4, tokens, 1.2).experts, 60);

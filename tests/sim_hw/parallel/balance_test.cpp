@@ -1,4 +1,4 @@
-// Balance of experts and samples: placements, migrations and orders by hand-made cases.
+// Balance of experts and samples: placements, migrations and orders of hand-made cases.
 #include "sim_hw/parallel/data_balance.hpp"
 #include "sim_hw/parallel/expert_balance.hpp"
 
@@ -11,7 +11,7 @@
 namespace temper::sim_hw {
 namespace {
 
-TEST(ExpertPlacement, InOrderHasAsManyOnEachDevice) {
+TEST(ExpertPlacement, OriginalPlacementIsEven) {
   EXPECT_EQ(original_placement(8, {4, 2}), (ExpertPlacement{0, 0, 1, 1, 2, 2, 3, 3}));
 }
 
@@ -51,19 +51,19 @@ std::vector<ExpertLoads> steady(std::size_t steps) {
   return std::vector<ExpertLoads>(steps, {0.4, 0.4, 0.1, 0.1});
 }
 
-TEST(Migration, HappensOnceWhereLoadsStay) {
+TEST(Migration, HappensOnceWithConstantLoads) {
   MigrationRule rule;
   rule.balanced_seconds = 1;
   rule.expert_seconds = 0.1;
   const MigrationOutcome out = migrate(steady(10), {2, 1}, rule);
   EXPECT_EQ(out.migrations, 1);
-  // 1.6 in the first step, before there is anything to predict from, then 1.
+  // 1.6 in the first step, which has no prediction, then 1.
   EXPECT_DOUBLE_EQ(out.without_migration, 1.6);
   EXPECT_DOUBLE_EQ(out.imbalance, (1.6 + 9 * 1.0) / 10);
   EXPECT_DOUBLE_EQ(out.seconds, 0.1 / 10);  // One expert each way, at the same time.
 }
 
-TEST(Migration, IsLeftWhereItCostsMoreThanItGains) {
+TEST(Migration, IsSkippedIfItCostsMoreThanItGains) {
   MigrationRule rule;
   rule.balanced_seconds = 1;
   rule.horizon = 10;
@@ -84,8 +84,8 @@ TEST(Migration, BringsDriftingLoadsNearBalance) {
   EXPECT_LT(out.imbalance, 1.2);
 }
 
-TEST(SampleOrder, DealsSamplesOfLikeCostToTheSameMicroBatch) {
-  // 2 replicas, 2 micro-batches. As they come, rows (9, 1) and (1, 9): each waits for a 9.
+TEST(SampleOrder, GroupsSamplesOfSimilarCost) {
+  // 2 replicas, 2 micro-batches. In original order, rows (9, 1) and (1, 9): each waits for a 9.
   const std::vector<double> costs{9, 1, 1, 9};
   const SampleReplicas shape{2, 2, 1};
   // Slowest 18, mean 10, whole samples 2 x 3^2.
@@ -95,8 +95,9 @@ TEST(SampleOrder, DealsSamplesOfLikeCostToTheSameMicroBatch) {
   EXPECT_DOUBLE_EQ(attention_imbalance(costs, order, shape, 3), 1);
 }
 
-TEST(SampleOrder, EvensTheTotalsOfGroupsThatMeetOnceAStep) {
-  // Replicas that share no experts: rows 8 7 | 6 5, the dearer of the second to the cheaper.
+TEST(SampleOrder, BalancesGroupsThatSynchronizeOncePerStep) {
+  // Replicas without shared experts: rows 8 7 | 6 5; the more expensive sample of the second row
+  // goes to the cheaper replica.
   const std::vector<double> costs{5, 6, 7, 8};
   const SampleReplicas shape{2, 1, 1};
   EXPECT_EQ(balanced_order(costs, shape), (SampleOrder{3, 0, 2, 1}));

@@ -1,4 +1,4 @@
-// Layouts that can run, and what is said of those that cannot.
+// Valid layouts, and the errors of invalid ones.
 #include "sim_hw/layout/layout.hpp"
 
 #include "sim_hw/catalog/catalog.hpp"
@@ -22,7 +22,7 @@ ModelSpec shipped_model(std::string_view name) {
   return **found;
 }
 
-/// Eight cards of 80 GiB, or as many as asked for.
+/// Cards of 80 GiB; eight by default.
 HardwareSpec cards_of(std::int64_t gibibytes) {
   HardwareSpec spec;
   spec.name = "test-card";
@@ -92,7 +92,7 @@ TEST(Layout, AcceptsAttentionOnlyTensorParallelWithUnevenStages) {
   EXPECT_TRUE(says(check_layout(pangu, 6144, layout, shape), "expert_tp = 1", "expert_tp = 8"));
 }
 
-TEST(Layout, StagesHaveAllLayersHoweverMany) {
+TEST(Layout, StagesContainAllLayers) {
   const ModelSpec deepseek = shipped_model("deepseek-v3");
   for (Layout layout{.pp = 1}; layout.pp <= deepseek.layers; ++layout.pp) {
     std::int64_t sum = 0;
@@ -173,7 +173,7 @@ TEST(Layout, RefusesExpertParallelismThatDoesNotDivide) {
                    "nearest: ep = 1"));
 }
 
-TEST(Layout, RefusesADeviceCountThatItDoesNotMultiplyTo) {
+TEST(Layout, RefusesAWrongDeviceCount) {
   Layout layout;
   layout.tp = 4;
   layout.dp = 3;
@@ -210,8 +210,8 @@ TEST(Layout, ProposesTheSmallestChangeThatFits) {
                    "nearest: recompute = full"));
 }
 
-TEST(Layout, EveryProposedChangeOfMemoryFits) {
-  // What the message proposes for tp = 4, dp = 2: ZeRO 1 makes it fit.
+TEST(Layout, ProposedChangesFitTheMemory) {
+  // The proposal for tp = 4, dp = 2 is ZeRO 1, which fits.
   Layout layout;
   layout.tp = 4;
   layout.dp = 2;

@@ -1,4 +1,4 @@
-// The mechanisms of MoE training systems: each by its own arithmetic.
+// The mechanisms of MoE training systems, each against hand-computed values.
 #include "core/random.hpp"
 #include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/ledger.hpp"
@@ -69,12 +69,12 @@ TEST(GatheredExchange, SendsEveryTokenToEveryNodeAndTheCopiesInside) {
   EXPECT_NEAR(moe_dispatch_seconds(fabric, {32, 1}, traffic, AllToAll::Gathered),
               2 * 39e-6 + 10e-6 + 1.5e-6 + (3 * token / 25e9 + 7 * token / 196e9) / 0.39,
               1e-9);
-  // In one node there is nothing to gather.
+  // Inside one node nothing is gathered.
   EXPECT_DOUBLE_EQ(moe_dispatch_seconds(fabric, {8, 1}, traffic, AllToAll::Gathered),
                    moe_dispatch_seconds(fabric, {8, 1}, traffic, AllToAll::Flat));
 }
 
-TEST_F(Mechanism, AnExpertPathIsTakenAsAskedAndAutoIsTheFasterOfTwo) {
+TEST_F(Mechanism, AnExpertPathIsUsedAsRequestedAndAutoIsTheFasterOne) {
   const auto seconds = [&](ExpertPath path) {
     shape_.mechanisms.expert_path = path;
     return expert_exchange(in()).seconds;
@@ -99,15 +99,15 @@ TEST_F(Mechanism, OneCopyPerDeviceSendsTheExpectedDistinctDevices) {
   EXPECT_NEAR(32 * (1 - none), 7.27, 0.01);
 }
 
-TEST_F(Mechanism, AdaptivePipeHidesExpertCommunicationAndShowsWhatFillsThePipeline) {
+TEST_F(Mechanism, AdaptivePipeHidesExpertCommunicationExceptFillAndDrain) {
   const TrainTime plain = time();
   shape_.mechanisms.schedule = PipelineSchedule::AdaptivePipe;
   const TrainTime adaptive = time();
   EXPECT_LT(adaptive.total(), plain.total());
-  // Shown and hidden of the slowest stage are what was shown before.
+  // Exposed and hidden time of the slowest stage add up to the exposed time before.
   EXPECT_NEAR(
       (adaptive.stage.expert_parallel + adaptive.hidden) / plain.stage.expert_parallel, 1, 1e-9);
-  EXPECT_NEAR(adaptive.bubble / plain.bubble, 1, 1e-9);  // Where nothing runs beside a pass.
+  EXPECT_NEAR(adaptive.bubble / plain.bubble, 1, 1e-9);  // Where no pass overlaps another.
   // 17 of 2 x 64 chunks of the last stage run alone.
   EXPECT_NEAR(adaptive.hidden / plain.stage.expert_parallel, 1 - 17.0 / 128, 1e-9);
 }
@@ -166,7 +166,7 @@ TEST_F(Mechanism, CountedLayersSumToTheModelForEveryPipeline) {
 }
 
 TEST_F(Mechanism, AnEagerHostBoundsALayerByItsLaunches) {
-  shape_.seq = 128;  // So few tokens that launches take longer.
+  shape_.seq = 128;  // Few enough tokens for launches to dominate.
   const LayerCost ahead = layer_cost(in(), LayerKind::Experts);
   shape_.mechanisms.host_dispatch = HostDispatch::Eager;
   const LayerCost eager = layer_cost(in(), LayerKind::Experts);
@@ -203,7 +203,7 @@ TEST_F(Mechanism, ABalanceLossOverTheExpertGroupSumsOverFewerDevices) {
   EXPECT_GT(everywhere, group);
 }
 
-TEST_F(Mechanism, PlainKernelsAreSlowerByWhatEachGainedByItself) {
+TEST_F(Mechanism, PlainKernelsAreSlowerByTheirSeparateGains) {
   const LayerCost fused = layer_cost(in(), LayerKind::Experts);
   const Device plain = plain_kernels(device_);
   const LayerCost slow = layer_cost({model_, plain, fabric_, layout_, shape_}, LayerKind::Experts);
@@ -224,7 +224,7 @@ TEST_F(Mechanism, LongSequencesOfOneReplicaMakeAllWait) {
   EXPECT_NEAR(layer_cost(in(), LayerKind::Experts).time.data_wait, 0.25 * attention, 1e-12);
 }
 
-TEST_F(Mechanism, AChosenPlanFitsAndKeepsWhatIsDearToMakeAgain) {
+TEST_F(Mechanism, AChosenPlanFitsAndKeepsExpensiveTensors) {
   shape_.micro_batch = 2;
   const MemoryLimits limits = memory_limits(hardware_);
   ASSERT_GT(worst_train_ledger(model_, layout_, shape_).total(), limits.device);
@@ -239,7 +239,7 @@ TEST_F(Mechanism, AChosenPlanFitsAndKeepsWhatIsDearToMakeAgain) {
   EXPECT_LT(chosen, time().total());
 }
 
-TEST_F(Mechanism, WhatIsDroppedIsWhatTheActivationsLose) {
+TEST_F(Mechanism, DroppedBytesLeaveTheActivations) {
   const double all = train_ledger(model_, layout_, shape_, 5).activations;
   shape_.activations.experts = {.recomputed = 1U << 1, .swapped = 1U << 3};
   const double layer = saved_bytes(in(), LayerKind::Experts, (1U << 1) | (1U << 3));
@@ -262,7 +262,7 @@ TEST_F(Mechanism, ASwapCostsNothingWhileTheLinkKeepsUp) {
   EXPECT_GT(layer_cost(with_slow_link, LayerKind::Experts).time.swap, 0.1);
 }
 
-TEST_F(Mechanism, SchedulesSayWhatTheyNeed) {
+TEST_F(Mechanism, SchedulesNameTheirRequirements) {
   const auto refusal = [&]() {
     const Status status = check_layout(model_, layout_.devices(), layout_, shape_);
     return status ? std::string() : status.error().context;
@@ -284,7 +284,7 @@ E any(Random& rng) {
   return all[rng.below(all.size())].first;
 }
 
-TEST_F(Mechanism, AnyCombinationHasPartsThatSumAndAWorstDevice) {
+TEST_F(Mechanism, EveryCombinationHasConsistentPartsAndAWorstDevice) {
   Random rng(11, "mechanisms");
   const auto power = [&rng](std::uint64_t most) { return std::int64_t{1} << rng.below(most + 1); };
   int accepted = 0, overlapped = 0;

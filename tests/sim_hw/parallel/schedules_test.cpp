@@ -1,4 +1,5 @@
-// Pipeline schedules that overlap passes, run slot by slot against their closed forms.
+// Pipeline schedules with overlapping passes, run slot by slot and compared with their closed
+// forms.
 #include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
@@ -74,7 +75,7 @@ struct Seconds {
   double weight_gradient = 0;  ///< Of backward.
 };
 
-/// Interleaved, one forward chunk more than it needs before the first backward, then in pairs.
+/// Interleaved, with one more forward chunk before the first backward, then in pairs.
 double run_adaptive(int stages, int chunks, int micro_batches, const Seconds& s) {
   std::vector<PassOf> forwards, backwards;  // Of stage 0.
   for (int group = 0; group < micro_batches; group += stages) {
@@ -138,7 +139,7 @@ class DualPipeDevice {
   std::array<std::array<int, 2>, 2> count_{};
 };
 
-/// In the order of its published code (deepseek-ai/DualPipe).
+/// In the order of the published code (deepseek-ai/DualPipe).
 double run_dual(int stages, int micro_batches, const Seconds& s) {
   std::vector<std::vector<Slot>> devices;
   for (int device = 0; device < stages; ++device) {
@@ -170,7 +171,7 @@ double run_dual(int stages, int micro_batches, const Seconds& s) {
       d.backward(1);
       d.both(1, 0);
     }
-    // From its middle on, the last backward passes put off their weights.
+    // From the middle on, the last backward passes defer their weight gradients.
     for (int i = 0; i < 2 * (rank + 1); ++i)
       d.backward(1 - i % 2, i > rank);
     for (int i = 0; i < outer; ++i) {
@@ -228,7 +229,7 @@ class Schedules : public testing::Test {
   TrainShape shape_;
 };
 
-TEST_F(Schedules, AdaptivePipeTakesAsLongAsItsSlots) {
+TEST_F(Schedules, AdaptivePipeMatchesItsSlots) {
   layout_.vpp = 2;
   for (const int micro_batches : {16, 32, 64, 96}) {
     const TrainTime t = time(micro_batches, PipelineSchedule::AdaptivePipe);
@@ -237,7 +238,7 @@ TEST_F(Schedules, AdaptivePipeTakesAsLongAsItsSlots) {
   }
 }
 
-TEST_F(Schedules, DualPipeTakesAsLongAsItsSlotsNearlyExactly) {
+TEST_F(Schedules, DualPipeNearlyMatchesItsSlots) {
   for (const int micro_batches : {32, 40, 64, 96}) {
     const TrainTime t = time(micro_batches, PipelineSchedule::DualPipe);
     const double slots = run_dual(16, micro_batches, seconds(t, 4, micro_batches));

@@ -12,7 +12,7 @@
 namespace temper::sim_hw {
 namespace {
 
-/// One level, 1 B/s, nothing but bytes costs time.
+/// One level, 1 B/s; only bytes take time.
 Fabric bytes_alone() {
   Fabric f;
   f.levels[0] = {1e9, 1, 0, false};
@@ -28,7 +28,7 @@ class Traffic : public testing::Test {
   Catalog catalog_ = Catalog::shipped();
 };
 
-TEST_F(Traffic, WhereOnlyBytesCostTimeTheyAreTheTime) {
+TEST_F(Traffic, EqualsTheTimeIfOnlyBytesCostTime) {
   const Fabric f = bytes_alone();
   for (const std::int64_t n : {2, 3, 8, 64}) {
     const Group g{n, 1};
@@ -42,7 +42,7 @@ TEST_F(Traffic, WhereOnlyBytesCostTimeTheyAreTheTime) {
   EXPECT_EQ(all_gather_traffic(f, {1, 1}, 100).total(), 0);
 }
 
-TEST_F(Traffic, LiesOnTheLevelThatJoinsTheDevices) {
+TEST_F(Traffic, CrossesTheLevelThatJoinsTheDevices) {
   // CloudMatrix: 2 dies in a package, 16 in a node, 768 in a supernode.
   const Fabric f = make_fabric(hardware("cm384"));
   // 16 ranks of a node: the other die of the package, the 14 of the other packages.
@@ -54,13 +54,13 @@ TEST_F(Traffic, LiesOnTheLevelThatJoinsTheDevices) {
   const LevelBytes nodes = all_gather_traffic(f, {64, 1}, 10);
   EXPECT_DOUBLE_EQ(nodes.at[2], 3 * 10);
   EXPECT_DOUBLE_EQ(nodes.at[0] + nodes.at[1], 15 * 40);
-  // A pipeline's neighbour in the same node, and in another.
+  // A pipeline neighbor in the same node, and in another node.
   EXPECT_DOUBLE_EQ(p2p_traffic(f, 4, 7).at[1], 7);
   EXPECT_DOUBLE_EQ(p2p_traffic(f, 16, 7).at[2], 7);
   EXPECT_EQ(p2p_traffic(f, 0, 7).total(), 0);
 }
 
-TEST_F(Traffic, OfAnEngineIsWhatItsStepsExchange) {
+TEST_F(Traffic, OfAnEngineMatchesTheExchangesOfItsSteps) {
   const Fabric f = make_fabric(hardware("cm384"));
   const ModelSpec& spec = model("qwen3-30b-a3b");
   const RolloutLayout layout{2, 8, 16};
@@ -111,7 +111,7 @@ TEST_F(Traffic, OfATrainingStepIsCountedLayerByLayer) {
   EXPECT_EQ(forward.data.total(), 0);
 }
 
-TEST_F(Traffic, OfOneDeviceIsNone) {
+TEST_F(Traffic, OfOneDeviceIsZero) {
   const Fabric f = make_fabric(hardware("cm384"));
   TrainShape shape;
   shape.seq = 512;
@@ -133,7 +133,7 @@ TEST_F(Traffic, ModelFlopsAreTwicePerParameterAndPair) {
                    3 * 3 * flops.forward(whole_sequence(4096)));
 }
 
-TEST_F(Traffic, ASequenceInPiecesMakesThePairsOfTheWholeTriangle) {
+TEST_F(Traffic, PiecesOfASequenceAddUpToTheWholeTriangle) {
   ForwardWork all;
   double cached = 0;
   Random random(3, "pieces");

@@ -76,7 +76,7 @@ TEST_F(TrainIteration, MatchesThePublishedFullRecomputeIterations) {
   EXPECT_LE(error, 0.036);
 }
 
-TEST_F(TrainIteration, GainsThePublishedAboutThirtyPercentBySelectiveRecompute) {
+TEST_F(TrainIteration, SelectiveRecomputeGainsThePublishedThirtyPercent) {
   // 2205.05198: 29 to 32 % more throughput than full recompute without sequence parallelism.
   for (const PublishedIteration& p : kPublished) {
     const double full = value(p.cards, question(p, "recompute=full"), "time");
@@ -86,7 +86,7 @@ TEST_F(TrainIteration, GainsThePublishedAboutThirtyPercentBySelectiveRecompute) 
   }
 }
 
-TEST_F(TrainIteration, CountsTheFlopsThatThePaperCounts) {
+TEST_F(TrainIteration, CountsFlopsLikeThePaper) {
   // 72 b s L h^2 (1 + s / (6 h) + V / (12 L h)) of the 175B model; biases and norms are 0.03 %
   // more.
   TrainShape shape;
@@ -124,7 +124,7 @@ TEST_F(TrainIteration, TermsSumToTheTotal) {
   EXPECT_GT(t.data_parallel, 0);
 }
 
-TEST_F(TrainIteration, AnyAcceptedLayoutHasPartsThatSumAndNoNegativeOnes) {
+TEST_F(TrainIteration, AcceptedLayoutsHaveNonNegativePartsThatAddUp) {
   Random rng(7, "layouts");
   const HardwareSpec& hardware = **catalog_.hardware("cm384");
   const Device device = make_device(hardware);
@@ -252,7 +252,7 @@ TEST_F(TrainIteration, WaitsForTheBusiestExperts) {
   EXPECT_GT(time("nvidia-h100", "qwen3-30b-a3b", layout, shape).total(), 1.1 * balanced);
 }
 
-TEST_F(TrainIteration, AnswersQuestionsWithAllMetricsAndTermsThatSum) {
+TEST_F(TrainIteration, AnswersRequestsWithAllMetricsAndTermsThatAddUp) {
   const Result<Cost> answer =
       ask(64, "train_iteration", question(kPublished[1], "recompute=selective"));
   ASSERT_TRUE(answer) << answer.error().context;
@@ -273,7 +273,7 @@ TEST_F(TrainIteration, AnswersQuestionsWithAllMetricsAndTermsThatSum) {
   }
 }
 
-TEST_F(TrainIteration, TakesDataParallelismFromTheCardsAndRefusesWhatDoesNotMultiply) {
+TEST_F(TrainIteration, DerivesDataParallelismFromTheCards) {
   const std::string gpt = "model=gpt3-175b;tp=8;pp=8;vpp=3;batch=128;seq=2048;memory=report";
   EXPECT_TRUE(ask(128, "train_iteration", gpt));
   const Result<Cost> wrong = ask(100, "train_iteration", gpt);
@@ -294,7 +294,7 @@ TEST_F(TrainIteration, RefusesAnOverflowUnlessAskedToReportIt) {
       << refused.error().context;
 }
 
-TEST_F(TrainIteration, AnswersTheMemoryOfRolesAndStates) {
+TEST_F(TrainIteration, ReportsTheMemoryOfRolesAndStates) {
   const Result<Cost> active =
       ask(8, "memory", "role=rollout;model=qwen2.5-7b;tp=4;cached_tokens=100000;batch_tokens=256");
   ASSERT_TRUE(active) << active.error().context;

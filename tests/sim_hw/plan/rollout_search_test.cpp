@@ -1,5 +1,5 @@
-// The search of rollout layouts: against its own equations by hand, against every layout priced one
-// by one, under limits, and over growing clusters.
+// The search of rollout layouts, compared with hand-computed equations and with every layout priced
+// one by one, under limits, and over growing clusters.
 #include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/iteration/lengths.hpp"
 #include "sim_hw/plan/rollout_request.hpp"
@@ -29,7 +29,7 @@ struct RolloutWorld {
   RolloutProblem problem;
 };
 
-TEST(RolloutLengths, CountLongResponsesForAsLongAsTheyRun) {
+TEST(RolloutLengths, WeightLongResponsesByTheirRunTime) {
   // Responses of 100 and 300: a running one is of the second three times as often. Made so far:
   // (100^2 + 300^2) / (2 x 400) = 125; the square (100^3 + 300^3) / (3 x 400) = 23333.3.
   const std::array<double, 2> responses{100, 300};
@@ -40,7 +40,7 @@ TEST(RolloutLengths, CountLongResponsesForAsLongAsTheyRun) {
   EXPECT_NEAR(lengths.spread, std::sqrt(23333.3333 - 125.0 * 125.0), 1e-3);
 }
 
-TEST(RolloutSearch, PricesAStepAsTheDecodeModelDoes) {
+TEST(RolloutSearch, PricesAStepLikeTheDecodeModel) {
   const RolloutWorld world("qwen3-235b-a22b", "cm384", 64);
   const auto plan = price(world.problem, {4, 32, 32, 16});
   ASSERT_TRUE(plan);
@@ -66,7 +66,7 @@ TEST(RolloutSearch, PricesAStepAsTheDecodeModelDoes) {
 
 TEST(RolloutSearch, SplitsTheDeviceTimeOfATokenIntoItsTerms) {
   const RolloutWorld world(
-      "qwen3-235b-a22b", "cm384", 60);  // Not all of 120 dies are in engines of 32.
+      "qwen3-235b-a22b", "cm384", 60);  // Engines of 32 leave some of the 120 dies unused.
   const auto plan = price(world.problem, {4, 32, 32, 16});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->engines, 3);
@@ -125,7 +125,7 @@ TEST(RolloutSearch, TradesTokensForTimeAlongItsFront) {
   }
 }
 
-TEST(RolloutSearch, KeepsToTheTimeOfAToken) {
+TEST(RolloutSearch, RespectsTheTimePerToken) {
   RolloutWorld world("pangu-ultra-moe-718b", "cm384", 224);
   const double free = world.search().best.front().tokens_per_second();
   world.problem.max_token_seconds = 0.06;
@@ -157,7 +157,7 @@ Result<RolloutPlanRequest> request_of(RolloutWorld& world,
   return rollout_plan_request(Params(std::move(values)), ".", world.problem);
 }
 
-TEST(RolloutAdvice, SaysByHowMuchTheNearestEngineExceedsTheMemoryAndWhatWouldDo) {
+TEST(RolloutAdvice, ReportsTheExcessMemoryOfTheNearestEngineAndAFix) {
   RolloutWorld world("pangu-ultra-moe-718b", "cm384", 8);
   const auto request = request_of(world, {{"prompt", "512"}, {"response", "3000"}});
   ASSERT_TRUE(request) << request.error().context;
@@ -170,7 +170,7 @@ TEST(RolloutAdvice, SaysByHowMuchTheNearestEngineExceedsTheMemoryAndWhatWouldDo)
   EXPECT_NE(text.find("a change that works: 32 devices instead of 16"), std::string::npos) << text;
 }
 
-TEST(RolloutAdvice, SaysByHowMuchTheFastestTokenIsTooSlow) {
+TEST(RolloutAdvice, ReportsTheExcessTimeOfTheFastestToken) {
   RolloutWorld world("qwen2.5-72b", "nvidia-h100", 8);
   const auto request = request_of(
       world, {{"prompt", "512"}, {"response", "3000"}, {"max_token_time", "20ms"}, {"tp", "2"}});
@@ -182,7 +182,7 @@ TEST(RolloutAdvice, SaysByHowMuchTheFastestTokenIsTooSlow) {
   EXPECT_NE(text.find("ms more; a change that works: without tp"), std::string::npos) << text;
 }
 
-TEST(RolloutRequest, NamesWhatIsWrong) {
+TEST(RolloutRequest, NamesTheWrongParameter) {
   RolloutWorld world("qwen3-30b-a3b", "nvidia-h200", 8);
   const auto error = [&](std::map<std::string, std::string> values) {
     values.emplace("prompt", "512");
@@ -201,7 +201,7 @@ TEST(RolloutRequest, NamesWhatIsWrong) {
             "no layout can run: ep=3 does not divide the 128 experts; nearest: ep=2");
 }
 
-TEST(RolloutRequest, PutsALayoutOfTheUsersBesideTheBestEvenIfItDoesNotFit) {
+TEST(RolloutRequest, ComparesTheUsersLayoutEvenIfItDoesNotFit) {
   RolloutWorld world("pangu-ultra-moe-718b", "cm384", 224);
   const auto request = request_of(world, {{"prompt", "512"}, {"response", "7000"}});
   ASSERT_TRUE(request) << request.error().context;

@@ -1,5 +1,5 @@
-// The search of training layouts: against every layout of spaces small enough to enumerate, by
-// loops of this file's own; against the plain uniform plan; and over growing clusters.
+// The search of training layouts, compared with the enumeration of small spaces by
+// loops in this file, with the uniform plan, and over growing clusters.
 #include "sim_hw/plan/train_search.hpp"
 
 #include "sim_hw/catalog/catalog.hpp"
@@ -45,7 +45,7 @@ struct TrainWorld {
   TrainShape shape;
 };
 
-/// Adds what runs and fits of a layout and micro-batch, under every other choice.
+/// Adds the scenarios of a layout and micro-batch that run and fit, under every other choice.
 void enumerate_choices(const TrainWorld& w, TrainScenario s, std::vector<TrainPlan>& out) {
   const auto host = static_cast<double>(w.hardware.host.memory.count()) /
                     static_cast<double>(w.hardware.devices_per_node());
@@ -53,7 +53,7 @@ void enumerate_choices(const TrainWorld& w, TrainScenario s, std::vector<TrainPl
     for (const SequenceParallel parts : {SequenceParallel::Off, SequenceParallel::On}) {
       s.layout.zero = zero;
       s.layout.sequence_parallel = parts;
-      if ((s.layout.tp == 1 && parts == SequenceParallel::On) ||  // There is nothing to cut.
+      if ((s.layout.tp == 1 && parts == SequenceParallel::On) ||  // Nothing to split.
           !check_layout(w.model, s.layout.devices(), s.layout, s.shape))
         continue;
       for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
@@ -129,7 +129,7 @@ TEST(TrainSearch, FindsTheFastestOfEveryLayoutThatFits) {
   }
 }
 
-TEST(TrainSearch, ItsFrontIsThatOfEveryLayoutThatFits) {
+TEST(TrainSearch, FrontMatchesEnumeration) {
   const TrainWorld world(kSmall[2]);
   const std::vector<TrainPlan> all = every_fitting_plan(world);
   const TrainSearch search = world.search();
@@ -146,14 +146,14 @@ TEST(TrainSearch, ItsFrontIsThatOfEveryLayoutThatFits) {
     const double bytes = plan.memory.device.total();
     EXPECT_NEAR(plan.total(), best_within(all, bytes), 1e-12);
   }
-  for (const TrainPlan& plan : all) {  // And nothing that it should have is missing.
+  for (const TrainPlan& plan : all) {  // No point of the front is missing.
     if (plan.total() <= 2 * search.best.front().total()) {
       EXPECT_LE(best_within(search.front, plan.memory.device.total()), plan.total() + 1e-12);
     }
   }
 }
 
-TEST(TrainSearch, ItsBestCutTheModelDifferently) {
+TEST(TrainSearch, BestPlansSplitTheModelDifferently) {
   const TrainWorld world(kSmall[2]);
   const TrainSearch search = world.search();
   ASSERT_EQ(search.best.size(), 3U);
@@ -215,7 +215,7 @@ TEST(TrainSearch, IsNeverSlowerOnALargerCluster) {
   for (const TrainCase& c : kLarge) {
     SCOPED_TRACE(c.model);
     double before = std::numeric_limits<double>::infinity();
-    for (const std::int64_t tenths : {10, 11, 27}) {  // Not only what divides well.
+    for (const std::int64_t tenths : {10, 11, 27}) {  // Includes awkward divisors.
       TrainCase larger = c;
       larger.cards = c.cards * tenths / 10;
       const TrainSearch search = TrainWorld(larger).search();
@@ -237,7 +237,7 @@ TEST(TrainSearch, GivesTheSameAnswerEachTime) {
   }
 }
 
-TEST(TrainSearch, ComesAsNearAsItCanWhereNothingFits) {
+TEST(TrainSearch, ReturnsTheNearestPlanIfNothingFits) {
   const TrainWorld world({"pangu-ultra-moe-718b", "cm384", 8, 64, 8192});
   const TrainSearch search = world.search();
   EXPECT_TRUE(search.best.empty());
@@ -245,7 +245,7 @@ TEST(TrainSearch, ComesAsNearAsItCanWhereNothingFits) {
   EXPECT_FALSE(world.problem.fits(search.nearest->memory));
 }
 
-TEST(TrainSearch, FindsTheFastestOfSchedulesThatItIsGiven) {
+TEST(TrainSearch, FindsTheFastestGivenSchedule) {
   const TrainWorld world(kSmall[2]);
   TrainSpace space = full_space(world.problem, world.shape);
   double fastest = std::numeric_limits<double>::infinity();
@@ -266,7 +266,7 @@ TEST(TrainSearch, FindsTheFastestOfSchedulesThatItIsGiven) {
   EXPECT_DOUBLE_EQ(all.best.front().total(), fastest);
 }
 
-TEST(TrainSearch, DropsTensorsWhereThatIsFasterThanWhatFitsAsItIs) {
+TEST(TrainSearch, DropsTensorsIfThatIsFaster) {
   const TrainWorld world({"pangu-ultra-moe-718b", "ascend-910b", 6144, 1536, 8192});
   TrainSpace space = full_space(world.problem, world.shape);
   space.tp = {8};
@@ -290,7 +290,7 @@ Result<TrainPlanRequest> train_request_of(TrainWorld& world,
   return train_plan_request(Params(std::move(values)), world.hardware, world.problem);
 }
 
-TEST(TrainAdvice, SaysByHowMuchTheNearestPlanExceedsTheMemoryAndWhatWouldDo) {
+TEST(TrainAdvice, ReportsTheExcessMemoryOfTheNearestPlanAndAFix) {
   TrainWorld world({"qwen2.5-72b", "nvidia-h100", 8, 8, 4096});
   const auto request =
       train_request_of(world, {{"batch", "8"}, {"seq", "4096"}, {"optimizer", "device"}});
@@ -311,7 +311,7 @@ TEST(TrainAdvice, NamesTheDivisorThatAContradictorySpaceBreaks) {
   EXPECT_NE(text.find("tp = 3 does not divide 28 heads"), std::string::npos) << text;
 }
 
-TEST(TrainAdvice, SaysHowMuchTooSlowTheFastestIs) {
+TEST(TrainAdvice, ReportsTheExcessTimeOfTheFastestPlan) {
   TrainWorld world({"qwen2.5-7b", "nvidia-h200", 8, 64, 4096});
   const auto request =
       train_request_of(world, {{"batch", "64"}, {"seq", "4096"}, {"max_time", "1s"}});
@@ -323,7 +323,7 @@ TEST(TrainAdvice, SaysHowMuchTooSlowTheFastestIs) {
   EXPECT_NE(text.find("s more; a change that works: "), std::string::npos) << text;
 }
 
-TEST(TrainRequest, KeepsToTheLayoutsThatTheQuestionNames) {
+TEST(TrainRequest, SearchesOnlyTheRequestedLayouts) {
   TrainWorld world({"pangu-ultra-moe-718b", "ascend-910b", 6144, 1536, 8192});
   const auto request = train_request_of(
       world, {{"batch", "1536"}, {"seq", "8192"}, {"tp", "8"}, {"cp", "1"}, {"vpp", "1,2"}});
@@ -337,7 +337,7 @@ TEST(TrainRequest, KeepsToTheLayoutsThatTheQuestionNames) {
   }
 }
 
-TEST(TrainRequest, PutsALayoutOfTheUsersBesideTheBest) {
+TEST(TrainRequest, ComparesTheUsersLayoutWithTheBest) {
   TrainWorld world({"pangu-ultra-moe-718b", "ascend-910b", 6144, 1536, 8192});
   const auto request = train_request_of(world, {{"batch", "1536"}, {"seq", "8192"}});
   ASSERT_TRUE(request) << request.error().context;
@@ -353,7 +353,7 @@ TEST(TrainRequest, PutsALayoutOfTheUsersBesideTheBest) {
   EXPECT_NE(unknown.error().context.find("found `stages16`"), std::string::npos);
 }
 
-TEST(TrainRequest, NamesTheKeyThatIsWrong) {
+TEST(TrainRequest, NamesTheWrongKey) {
   TrainWorld world({"qwen2.5-7b", "nvidia-h200", 8, 64, 4096});
   const auto error = [&](std::map<std::string, std::string> values) {
     values.emplace("seq", "4096");

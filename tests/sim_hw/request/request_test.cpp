@@ -55,7 +55,7 @@ Result<Cost> cost_of_double(const CostContext&, const Request& request) {
 }
 constexpr Kind kRequestKinds[] = {{"double", "Twice the value.", "value", cost_of_double}};
 
-TEST(Predict, AsksTheKindAndRefusesWhatItDoesNotKnow) {
+TEST(Predict, CallsTheKindAndRefusesUnknownOnes) {
   Catalog catalog{"."};
   const CostContext context{catalog, {}};
   EXPECT_EQ(cost_of(context, {"h", 1, "double", *Params::parse("value=3")}, kRequestKinds)

@@ -99,7 +99,7 @@ TEST_F(Steps, AnEagerStepIsNeverFasterThanAGraph) {
             << name;
     }
   }
-  // A small model waits for the host, a large one does not.
+  // A small model is bound by the host, a large one is not.
   EXPECT_GT(decode_seconds(d, one("qwen2.5-0.5b"), {1, 128, Launch::Eager}),
             2 * decode_seconds(d, one("qwen2.5-0.5b"), {1, 128, Launch::Graph}));
   EXPECT_EQ(decode_seconds(d, one("llama-3.1-70b"), {1, 128, Launch::Eager}),
@@ -118,7 +118,7 @@ TEST_F(Steps, LogProbsCostNoLessThanPrefill) {
   }
 }
 
-TEST_F(Steps, RecomputingCostsLessThanAForwardMore) {
+TEST_F(Steps, RecomputingCostsLessThanAnotherForwardPass) {
   const Device d = h200();
   for (const std::string& name : catalog_.model_names()) {
     const StepModel m = one(name);
@@ -134,7 +134,7 @@ TEST_F(Steps, RecomputingCostsLessThanAForwardMore) {
       // gradient of the router needs what they put out.
       EXPECT_LT(full.seconds - none.seconds, forward.seconds * (m.dense_layers > 0 ? 1 : 1 + 1e-9))
           << name;
-      // With the host counted, too, recomputing is never free.
+      // Recomputing is never free, even if the host dominates.
       EXPECT_GE(forward_backward_seconds(d, m, shape, Recompute::Full),
                 forward_backward_seconds(d, m, shape, Recompute::None))
           << name;
@@ -142,7 +142,7 @@ TEST_F(Steps, RecomputingCostsLessThanAForwardMore) {
   }
 }
 
-TEST_F(Steps, ReachNoMoreExpertsThanThereAre) {
+TEST_F(Steps, ReachAtMostAllExperts) {
   const Device d = h200();
   for (const char* name : {"qwen3-30b-a3b", "deepseek-v3"}) {
     const StepModel m = one(name);
@@ -190,7 +190,7 @@ TEST_F(Steps, TermsOfTheExplanationSumToTheTime) {
   }
 }
 
-TEST_F(Steps, OneDeviceDecodesAsALayoutOfOneDoes) {
+TEST_F(Steps, OneDeviceEqualsALayoutOfOneDevice) {
   const Device d = h200();
   const Fabric fabric = make_fabric(hardware("nvidia-h200"));
   for (const char* name : {"llama-3.1-8b", "qwen3-30b-a3b"}) {
@@ -246,7 +246,7 @@ TEST_F(Steps, EveryRefusalNamesATermAndAValueThatIsAccepted) {
     const std::int64_t cards = 1 + any(i % 3 == 0 ? 7 : 400);
     const std::int64_t devices = cards * machine.dies_per_card;
     RolloutDevices layout{any(20), any(40), any(300)};
-    if (i % 4 == 0) {  // Otherwise few would reach the last check.
+    if (i % 4 == 0) {  // Ensures that enough cases reach the last check.
       layout.tp = std::int64_t{1} << any(4);
       layout.dp = std::max<std::int64_t>(1, devices / layout.tp);
     }
@@ -258,7 +258,7 @@ TEST_F(Steps, EveryRefusalNamesATermAndAValueThatIsAccepted) {
       ++refused;
       const std::string& text = status.error().context;
       refusals += text + "\n";
-      ASSERT_LT(round, 3) << refusals;  // Each term is put right once.
+      ASSERT_LT(round, 3) << refusals;  // Each term is corrected once.
       const auto [name, value] = suggestion(text);
       ASSERT_TRUE(name == "tp" || name == "dp" || name == "ep") << refusals;
       ASSERT_TRUE(text.starts_with(name + "=")) << refusals;
@@ -293,7 +293,7 @@ TEST_F(Steps, TheNearestValueOfARefusalIsTheNearest) {
   EXPECT_EQ(dense.error().context, "ep=2: the model has no experts; nearest: ep=1");
 }
 
-TEST(DecodeMemory, RefusesABatchThatDoesNotFitAndNamesOneThatDoes) {
+TEST(DecodeMemory, RefusesAnOversizedBatchAndNamesOneThatFits) {
   Catalog catalog = Catalog::shipped();
   const HardwareSpec& hardware = **catalog.hardware("nvidia-h200");
   const ModelSpec& model = **catalog.model("qwen2.5-7b");

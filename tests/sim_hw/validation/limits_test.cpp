@@ -1,5 +1,5 @@
-// The limits that the shipped descriptions and constants keep against configs/validation: a change
-// that breaks one of them is a change for the worse, however it came about.
+// Error limits of the shipped descriptions and constants against configs/validation. A change
+// that breaks one of them makes the model worse.
 #include "sim_hw/calibration/fit.hpp"
 #include "sim_hw/measurements/measurement.hpp"
 #include "sim_hw/validation/statistics.hpp"
@@ -34,7 +34,7 @@ Filter kind_and_metric(std::string_view kind, std::string_view metric) {
   return [=](const Row& row) { return row.kind == kind && row.metric == metric; };
 }
 
-/// Of the rows that the filter takes; every one must have a prediction.
+/// Statistics of the rows that the filter accepts; each must have a prediction.
 struct Errors {
   std::size_t rows = 0;
   double mean = 0;

@@ -1,4 +1,4 @@
-// What stands behind constants, and what an answer may be off by.
+// Sources of constants, and the possible error of an answer.
 #include "sim_hw/validation/unmeasured.hpp"
 
 #include "core/files.hpp"
@@ -25,7 +25,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-/// An H100 of one's own with slower NVLink, as a user writes it: a copy of the file that ships.
+/// A user's H100 with slower NVLink: a modified copy of the shipped file.
 class OwnHardware : public testing::Test {
  protected:
   OwnHardware() : catalog_(Catalog::shipped()) {
@@ -37,7 +37,7 @@ class OwnHardware : public testing::Test {
 
   fs::path file() const { return folder_.path() / "mine.yaml"; }
 
-  /// With the operators of another hardware, said in the file that is read for it.
+  /// Uses the operators of another hardware, as named in its calibration file.
   void take_over(const std::string& from) {
     EXPECT_TRUE(write_file_atomically(folder_.path() / "mine.calibration.yaml",
                                       "taken_over_from: " + from + "\n"));
@@ -74,14 +74,14 @@ TEST_F(OwnHardware, WithoutACalibrationEachConstantIsADefaultAndNamed) {
   EXPECT_NE(constant_names(unmeasured).find("defaults: operators.*"), std::string::npos);
 }
 
-TEST_F(OwnHardware, TheRangeOfAnAnswerHoldsWhatAMeasuredCardOfItsKindGives) {
+TEST_F(OwnHardware, TheRangeOfAnAnswerCoversAMeasuredCard) {
   const Request request = decode(file().string());
   const auto cost = cost_of({catalog_, "."}, request);
   ASSERT_TRUE(cost) << cost.error().context;
   const UnmeasuredConstants unmeasured = analyze_unmeasured({catalog_, "."}, request, *cost);
   EXPECT_EQ(unmeasured.hardware, "mine");
   ASSERT_FALSE(unmeasured.constants.empty());
-  // The widest range comes first, and each holds the answer itself.
+  // The widest range comes first, and each range contains the answer.
   const double answer = cost->metrics.front().value;
   double before = unmeasured.constants.front().most - unmeasured.constants.front().least;
   for (const ConstantEffect& effect : unmeasured.constants) {
@@ -103,7 +103,7 @@ TEST_F(OwnHardware, WithSlowerLinksAndTheOperatorsOfTheSameCardIsNoFaster) {
   EXPECT_GE(seconds(file().string()), seconds("nvidia-h100"));
 }
 
-TEST_F(OwnHardware, OperatorsTakenOverAreNamedAsSuch) {
+TEST_F(OwnHardware, ReportsOperatorsTakenFromAnotherCard) {
   take_over("nvidia-h200");
   const auto hardware = catalog_.hardware(file().string());
   ASSERT_TRUE(hardware) << hardware.error().context;
@@ -123,7 +123,7 @@ TEST_F(OwnHardware, OperatorsOfAnUnknownCardAreAnError) {
       << hardware.error().context;
 }
 
-TEST(Unmeasured, AFitWithRowsOfItsOwnStandsBehindAConstant) {
+TEST(Unmeasured, AFitWithItsOwnRowsMeasuresAConstant) {
   HardwareSpec spec;
   spec.name = "h";
   spec.constants.operators.matmul_boost = 0.8;
@@ -143,7 +143,7 @@ TEST(Unmeasured, AFitWithRowsOfItsOwnStandsBehindAConstant) {
   EXPECT_EQ(simulated_run_note(spec), "");
 }
 
-TEST(ErrorSpreadOf, HardwareFittedByItsUserIsThatOfItsFit) {
+TEST(ErrorSpreadOf, OfUserFittedHardwareComesFromItsFit) {
   Catalog catalog = Catalog::shipped();
   HardwareSpec spec = **catalog.hardware("nvidia-h100");
   spec.name = "mine";
@@ -158,7 +158,7 @@ TEST(ErrorSpreadOf, HardwareFittedByItsUserIsThatOfItsFit) {
   EXPECT_FALSE(spread->elsewhere);
 }
 
-TEST(ErrorSpreadOf, HardwareWithDefaultsIsThatOfTheDefaultsElsewhere) {
+TEST(ErrorSpreadOf, OfHardwareWithDefaultsComesFromOtherHardware) {
   Catalog catalog = Catalog::shipped();
   HardwareSpec spec = **catalog.hardware("nvidia-h200");
   spec.name = "mine";

@@ -10,7 +10,7 @@
 namespace temper::sim_hw {
 namespace {
 
-// A kind that answers with its parameter, so that errors are known.
+// A kind that returns its parameter, so that errors are known.
 Result<Cost> cost_of_value(const CostContext&, const Request& request) {
   TEMPER_TRY(const double value, request.params.number("value"));
   return Cost{{Metric{"time", "s", value, {}}, Metric{"memory", "B", 100 * value, {}}}};
@@ -66,7 +66,7 @@ TEST(Measurements, NameTheLineAndWhatWasExpected) {
             "hardware,cards,kind,params,metric,unit,value");
 }
 
-TEST(Measurements, RecogniseSimGridByItsHeader) {
+TEST(Measurements, RecognizeSimGridByItsHeader) {
   const auto flat =
       rows_of("algorithm,npus,size_bytes,sim_time_ns,messages\nring_ar,8,1048576,31281,112\n");
   ASSERT_TRUE(flat);
@@ -77,7 +77,7 @@ TEST(Measurements, RecogniseSimGridByItsHeader) {
       "scenario,npus,topology,node_uplink_oversubscription,size_bytes,flows,sim_time_ns,"
       "group0_end_ns,group1_end_ns\nwsync,64,8x8,2,1024,50,857880,0,857880\n");
   ASSERT_TRUE(contended);
-  ASSERT_EQ(contended->size(), 2U);  // There is no group 0.
+  ASSERT_EQ(contended->size(), 2U);  // The scenario has no group 0.
   EXPECT_EQ((*contended)[0].params, "scenario=wsync;npus=64;oversubscription=2;size_bytes=1024");
   EXPECT_EQ((*contended)[1].metric, "group1_end");
 }
@@ -96,7 +96,8 @@ TEST(Statistics, AreMeanBiasLargestAndOrder) {
   EXPECT_NEAR(*kinds[0].mape, (0.1 + 0.2 + 0 + 0.5) / 4, 1e-12);
   EXPECT_NEAR(*kinds[0].bias, (0.1 - 0.2 + 0 - 0.5) / 4, 1e-12);
   EXPECT_NEAR(*kinds[0].max, 0.5, 1e-12);
-  EXPECT_NEAR(*kinds[0].rank_correlation, 1, 1e-12);  // Of the times; one memory has no order.
+  EXPECT_NEAR(
+      *kinds[0].rank_correlation, 1, 1e-12);  // Of the times; a single memory row has no rank.
   EXPECT_EQ(by_kind_hardware_metric(compared(kFourRows)).size(), 3U);
 }
 
@@ -207,7 +208,7 @@ TEST_F(Publications, OfTrainingBecomeRowsWithTheirLayout) {
             "activation_memory");
 }
 
-TEST_F(Publications, SayInOneLineWhyTheyAreNotUsed) {
+TEST_F(Publications, StateInOneLineWhyTheyAreNotUsed) {
   EXPECT_EQ(convert("operator,s,NVIDIA H100 SXM,1,-,op=GEMM BF16;m=1;n=1;k=1,latency,ms,1",
                     "notes [secondary]")
                 .unused[0]
@@ -222,7 +223,7 @@ TEST_F(Publications, SayInOneLineWhyTheyAreNotUsed) {
             "a ratio or share, not a cost of one operation");
 }
 
-TEST(PublishedBytes, TakesKilobytesOfReportsAsBinary) {
+TEST(PublishedBytes, ReadsKilobytesAsBinary) {
   EXPECT_EQ(published_bytes("160KB (per-rank)"), 163840);
   EXPECT_EQ(published_bytes("1 GB"), 1'000'000'000);
   EXPECT_EQ(published_bytes("512 B"), 512);
@@ -267,7 +268,7 @@ TEST(Provenance, FindsTheRowsThatAFitNames) {
   EXPECT_FALSE(names_row("published rows CO085", row));
 }
 
-TEST(Provenance, IsUnrecordedWhereTheHardwareNamesNoSource) {
+TEST(Provenance, IsUnrecordedIfTheHardwareNamesNoSource) {
   HardwareSpec spec;
   spec.name = "h";
   Row row;

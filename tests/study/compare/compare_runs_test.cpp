@@ -1,5 +1,5 @@
-// Comparisons of real runs: folders, resuming, failures, what was learned. In place of processes a
-// scheduler in a made-up world leaves the log of each run.
+// Comparisons of real runs: folders, resuming, failures, learning figures. Instead of processes, a
+// scheduler in a simulated world writes the log of each run.
 #include "study/compare/compare_runs.hpp"
 
 #include "core/files.hpp"
@@ -98,7 +98,7 @@ class RealRuns : public ::testing::Test {
 
 using Names = std::vector<std::string>;
 
-TEST_F(RealRuns, EachHasAFolderAndItsFiguresComeFromItsLog) {
+TEST_F(RealRuns, HaveTheirOwnFoldersAndFiguresFromTheirLogs) {
   CompareOptions o = options();
   o.target_reward = 0.91;
   const auto done = compare(o);
@@ -114,7 +114,7 @@ TEST_F(RealRuns, EachHasAFolderAndItsFiguresComeFromItsLog) {
     // The last three of thirty earn 1 - eta / 100.
     EXPECT_DOUBLE_EQ(row.final_reward.value(), 1 - row.eta / 100);
     EXPECT_TRUE(fs::exists(fs::path(row.folder) / "events.log"));
-    EXPECT_EQ(row.begun_length, 0);  // nobody knows it
+    EXPECT_EQ(row.begun_length, 0);  // unknown
   }
   // Mean of updates 15 to 24 of the first: ((15 + ... + 20) / 20 + 4) / 10 = 0.925, of 14 to 23
   // 0.895. Of the second 0.02 less; of its updates 16 to 25 0.95 - 0.02.
@@ -125,7 +125,7 @@ TEST_F(RealRuns, EachHasAFolderAndItsFiguresComeFromItsLog) {
   EXPECT_NE(lines_[1].find("final reward 0.980"), std::string::npos) << lines_[1];
 }
 
-TEST_F(RealRuns, WhatWasLearnedIsInTheTableAndInThePlots) {
+TEST_F(RealRuns, LearningFiguresAreInTheTableAndThePlots) {
   CompareOptions o = options();
   o.seeds = {1, 2};
   o.target_reward = 0.984;
@@ -149,7 +149,7 @@ TEST_F(RealRuns, WhatWasLearnedIsInTheTableAndInThePlots) {
   EXPECT_NE(time->find(">wall time, s<"), std::string::npos);
 }
 
-TEST_F(RealRuns, FoldersThatAreThereAreNotWrittenOver) {
+TEST_F(RealRuns, DoNotOverwriteExistingFolders) {
   ASSERT_TRUE(compare(options()));
   started_.clear();
   CompareOptions o = options();
@@ -159,10 +159,10 @@ TEST_F(RealRuns, FoldersThatAreThereAreNotWrittenOver) {
   EXPECT_NE(again.error().context.find(
                 "exact-eta2-seed1 already exists; resume the comparison with --resume"),
             std::string::npos);
-  EXPECT_EQ(started_, Names{});  // before anything is run
+  EXPECT_EQ(started_, Names{});  // before any run
 }
 
-TEST_F(RealRuns, AResumedComparisonRunsOnlyWhatIsMissing) {
+TEST_F(RealRuns, AResumedComparisonRunsOnlyMissingRuns) {
   const auto first = compare(options());
   ASSERT_TRUE(first);
   fs::resize_file(fs::path(first->rows[1].folder) / "events.log", 5000);
@@ -175,12 +175,13 @@ TEST_F(RealRuns, AResumedComparisonRunsOnlyWhatIsMissing) {
   EXPECT_EQ(started_, (Names{"exact-eta2-seed1", "exact-eta1-seed1"}));
   ASSERT_EQ(second->rows.size(), 3U);
   EXPECT_EQ(second->rows[0].seconds, first->rows[0].seconds);
-  EXPECT_EQ(second->rows[1].seconds, first->rows[1].seconds);  // the world repeats itself
+  EXPECT_EQ(second->rows[1].seconds,
+            first->rows[1].seconds);  // the simulated world is deterministic
   EXPECT_NE(lines_[2].find("from an earlier comparison"), std::string::npos) << lines_[2];
   EXPECT_EQ(lines_[3].find("from an earlier comparison"), std::string::npos) << lines_[3];
 }
 
-TEST_F(RealRuns, ARunOfAnotherConfigurationIsNotTakenForThis) {
+TEST_F(RealRuns, ARunOfAnotherConfigurationIsRefused) {
   ASSERT_TRUE(compare(options()));
   started_.clear();
   CompareOptions o = options();
@@ -196,7 +197,7 @@ TEST_F(RealRuns, ARunOfAnotherConfigurationIsNotTakenForThis) {
   EXPECT_EQ(started_, Names{});
 }
 
-TEST_F(RealRuns, OneThatFailsIsNamedAndTheOthersAreShown) {
+TEST_F(RealRuns, AFailureIsReportedWithTheOtherResults) {
   CompareOptions o = options();
   o.etas = {0, 1, 2};
   cannot_begin_ = "exact-eta0-seed1";
@@ -211,7 +212,7 @@ TEST_F(RealRuns, OneThatFailsIsNamedAndTheOthersAreShown) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("  exact 1, seed 1: out of luck; "), std::string::npos) << text;
-  // With --resume they are tried again.
+  // With --resume they run again.
   cannot_begin_ = ends_badly_ = "";
   started_.clear();
   o.folders = CompareOptions::Folders::Resume;
@@ -219,7 +220,7 @@ TEST_F(RealRuns, OneThatFailsIsNamedAndTheOthersAreShown) {
   EXPECT_EQ(started_, (Names{"exact-eta0-seed1", "exact-eta1-seed1"}));
 }
 
-TEST_F(RealRuns, WhereTheUserStopsARunTheRestIsNotRun) {
+TEST_F(RealRuns, StoppingARunSkipsTheRest) {
   CompareOptions o = options();
   o.etas = {0, 1, 2};
   ends_badly_ = "exact-eta1-seed1";
@@ -235,7 +236,7 @@ TEST_F(RealRuns, WhereTheUserStopsARunTheRestIsNotRun) {
             std::string::npos);
 }
 
-TEST_F(RealRuns, ValuesThatAreVariedAreInTheNamesOfTheFolders) {
+TEST_F(RealRuns, FolderNamesContainVariedValues) {
   CompareOptions o = options();
   o.etas = {2};
   o.vary = {parse_axis("--vary", "algorithm.learning_rate=1e-4,2e-4").value()};

@@ -1,4 +1,4 @@
-// Policies beside each other on a small run with a long tail. TEMPER_UPDATE_GOLDEN=1 rewrites
+// Compares staleness rules on a small run with a long tail. TEMPER_UPDATE_GOLDEN=1 rewrites
 // tests/golden/compare.
 #include "study/compare/compare.hpp"
 
@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using temper::testing::small_pipeline;
 
-/// One answer in a hundred is 40 times the median.
+/// One response in a hundred is 40 times the median.
 std::string long_tailed_file() {
   PipelineConfig config = small_pipeline();
   config.steps = 16;
@@ -68,7 +68,7 @@ TEST(Compare, ExactKeepsTheBoundAndWastesNothing) {
   }
 }
 
-TEST(Compare, AggregateIsSoonerAndExceedsTheBound) {
+TEST(Compare, AggregateIsFasterAndExceedsTheBound) {
   const auto rows = rows_of(compare_options({"exact", "aggregate"}, {2}));
   ASSERT_TRUE(rows);
   const CompareRow& aggregate = row_of(*rows, "aggregate");
@@ -77,7 +77,7 @@ TEST(Compare, AggregateIsSoonerAndExceedsTheBound) {
   EXPECT_LT(aggregate.seconds, row_of(*rows, "exact").seconds);
 }
 
-TEST(Compare, DropAndWindowWasteTheLongAnswers) {
+TEST(Compare, DropAndWindowWasteLongResponses) {
   const auto rows = rows_of(compare_options({"exact", "drop", "window"}, {1}));
   ASSERT_TRUE(rows);
   for (const char* policy : {"drop", "window"}) {
@@ -90,7 +90,7 @@ TEST(Compare, DropAndWindowWasteTheLongAnswers) {
   }
 }
 
-TEST(Compare, WhereNothingIsGivenUpTheSameResponsesAreTrained) {
+TEST(Compare, LosslessRulesTrainTheSameResponses) {
   const auto rows = rows_of(compare_options({"exact", "sync", "aggregate", "count", "wait"}, {2}));
   ASSERT_TRUE(rows);
   for (const CompareRow& row : *rows) {
@@ -99,7 +99,7 @@ TEST(Compare, WhereNothingIsGivenUpTheSameResponsesAreTrained) {
   }
 }
 
-TEST(Compare, SyncIsRunOnceAndFirstWhateverTheBounds) {
+TEST(Compare, SyncRunsOnceAndFirst) {
   const auto rows = rows_of(compare_options({"exact", "sync"}, {2, 1}));
   ASSERT_TRUE(rows);
   ASSERT_EQ(rows->size(), 3U);
@@ -110,7 +110,7 @@ TEST(Compare, SyncIsRunOnceAndFirstWhateverTheBounds) {
   EXPECT_EQ((*rows)[2].eta, 1);
 }
 
-TEST(Compare, StepsReplaceThoseOfTheFile) {
+TEST(Compare, StepsOverrideTheFile) {
   CompareOptions o = compare_options({"exact"}, {1});
   o.steps = 5;
   const auto rows = rows_of(o);
@@ -133,9 +133,9 @@ TEST(Compare, EqualSeedsGiveEqualTablesOnAnyNumberOfThreads) {
   EXPECT_NE(csv(*one), csv(*other));
 }
 
-TEST(Compare, ARefusedRunKeepsItsReasonInTheTable) {
+TEST(Compare, TheTableShowsTheReasonOfARefusedRun) {
   const auto done = compare(compare_options({"aggregate", "drop"}, {0.5}));
-  EXPECT_FALSE(done);  // drop has no fractions
+  EXPECT_FALSE(done);  // drop takes whole bounds
   const auto whole = compare(compare_options({"aggregate", "drop"}, {0}));
   ASSERT_TRUE(whole) << whole.error().context;
   const CompareRow& drop = row_of(whole->rows, "drop");
@@ -146,14 +146,14 @@ TEST(Compare, ARefusedRunKeepsItsReasonInTheTable) {
   EXPECT_NE(text.find("not run\n  drop 0: staleness.bound"), std::string::npos) << text;
 }
 
-TEST(Compare, APolicyOfFractionsTakesThem) {
+TEST(Compare, FractionalBoundsWorkWhereAllowed) {
   const auto rows = rows_of(compare_options({"aggregate"}, {0.5}));
   ASSERT_TRUE(rows) << rows.error().context;
   EXPECT_EQ(rows->front().end, CompareEnd::Ran);
   EXPECT_EQ(rows->front().eta, 0.5);
 }
 
-TEST(Compare, TheTableIsAsStored) {
+TEST(Compare, TheTableMatchesTheGoldenFile) {
   const auto done = compare(compare_options({}, {1, 2}));
   ASSERT_TRUE(done);
   const std::string text = compare_text(*done);
@@ -165,7 +165,7 @@ TEST(Compare, TheTableIsAsStored) {
   EXPECT_EQ(text, read_file(path).value()) << path << " is stale; TEMPER_UPDATE_GOLDEN=1";
 }
 
-TEST(Compare, EveryRunIsRepeatedWithEachSeedAndTheTableHasTheirMeans) {
+TEST(Compare, TheTableShowsMeansOverSeeds) {
   CompareOptions o = compare_options({"exact"}, {1, 2});
   o.seeds = {7, 8};
   const auto both = compare(o);
@@ -190,7 +190,7 @@ TEST(Compare, EveryRunIsRepeatedWithEachSeedAndTheTableHasTheirMeans) {
   EXPECT_NE(text.find("means over 2 seeds"), std::string::npos) << text;
 }
 
-TEST(Compare, AnyKeyIsVariedAndNamedInTheTableAndInThePlot) {
+TEST(Compare, VariedKeysAppearInTheTableAndThePlot) {
   CompareOptions o = compare_options({"sync", "exact"}, {1});
   o.vary = {parse_axis("--vary", "rollout.concurrency=16,64").value()};
   const auto done = compare(o);
@@ -262,7 +262,7 @@ TEST(CompareCommand, RefusesWrongFlagsByName) {
             std::string::npos);
 }
 
-TEST(CompareCommand, RefusesToVaryWhatCannotBe) {
+TEST(CompareCommand, RefusesInvalidVariations) {
   using C = cli::CompareOptions;
   const auto error = [](std::vector<std::string> vary) {
     return compare_error([&](C& c) { c.vary = std::move(vary); });
@@ -286,13 +286,13 @@ TEST(CompareCommand, RefusesToVaryWhatCannotBe) {
             "temper: --vary steps: steps is already set by --vary; remove it\n");
 }
 
-TEST(CompareCommand, ResumesOnlyWhatLeavesSomethingToGoOnFrom) {
+TEST(CompareCommand, ResumesOnlyRealRuns) {
   EXPECT_EQ(compare_error([](cli::CompareOptions& c) { c.resume = true; }),
             "temper: --resume: these runs are simulated in this process and leave nothing to go on "
             "from; run them again\n");
 }
 
-TEST(CompareCommand, WritesTheTableAndAPlotWithALineForEachPolicy) {
+TEST(CompareCommand, WritesTheTableAndAPlotWithALinePerRule) {
   cli::CompareOptions command;
   command.config = long_tailed_file();
   command.policies = {"sync", "exact", "drop"};
@@ -308,7 +308,7 @@ TEST(CompareCommand, WritesTheTableAndAPlotWithALineForEachPolicy) {
        {">sync<", ">exact<", ">drop<", ">time, sync 0 = 1<", ">tokens wasted, %<", ">eta<"})
     EXPECT_NE(svg.find(words), std::string::npos) << words;
   const std::string markdown = read_file(fs::path(command.out) / "compare.md").value();
-  const std::string title = "staleness policies\n\n";  // then the table that was printed first
+  const std::string title = "staleness policies\n\n";  // then the printed table
   const std::size_t table = markdown.find(title);
   ASSERT_NE(table, std::string::npos) << markdown;
   EXPECT_TRUE(out.str().starts_with(markdown.substr(table + title.size()))) << markdown;

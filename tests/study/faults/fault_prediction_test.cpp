@@ -1,5 +1,5 @@
 // A run whose processes fail by plan is predicted from its own times. The "measured" run here is
-// one in virtual time, so that what must come out is known exactly.
+// one in virtual time, so that the expected result is known exactly.
 #include "study/faults/fault_prediction.hpp"
 
 #include "core/files.hpp"
@@ -32,9 +32,9 @@ RunTimes known_times() {
   return t;
 }
 
-class Played : public ::testing::Test {
+class FaultPredictions : public ::testing::Test {
  protected:
-  Played() {
+  FaultPredictions() {
     config_.policy = actors::PolicyKind::Synthetic;
     config_.steps = 60;
     config_.algorithm.groups_per_update = 4;
@@ -46,7 +46,7 @@ class Played : public ::testing::Test {
     config_.simulation.faults.link_repair = std::chrono::seconds(1);
   }
 
-  /// Leaves the run in its folder, as `temper run --faults` does.
+  /// Writes the run folder, like `temper run --faults`.
   void run(const std::string& plan) {
     config_.simulation.faults.trace = (folder_ / "plan.csv").string();
     ASSERT_TRUE(write_file_atomically(config_.simulation.faults.trace, plan));
@@ -74,7 +74,7 @@ class Played : public ::testing::Test {
   PipelineConfig config_;
 };
 
-TEST_F(Played, IsPredictedFromWhatItsPartsTookBeforeAnythingFailed) {
+TEST_F(FaultPredictions, UsesTimesFromBeforeTheFirstFailure) {
   run("6.3,card,0\n8.1,card,1\n10,stop,0,0.5\n12.2,link,0\n13,slow,1,2,3\n");
   const auto played = predict_faults(folder_.path());
   ASSERT_TRUE(played) << played.error().context;
@@ -89,8 +89,8 @@ TEST_F(Played, IsPredictedFromWhatItsPartsTookBeforeAnythingFailed) {
   EXPECT_NEAR(seconds(played->predicted.wall), seconds(played->measured.wall), 1.0);
 }
 
-/// One that stands for less than the heartbeat's patience goes on; else it is replaced.
-TEST_F(Played, WhoStandsTooLongIsReplaced) {
+/// An actor that hangs for less than the heartbeat timeout continues; otherwise it is replaced.
+TEST_F(FaultPredictions, ReplacesAnActorThatHangsTooLong) {
   run("6,stop,0,1\n");
   EXPECT_EQ(predict_faults(folder_.path())->measured.losses, 0U);
   std::filesystem::remove(folder_ / "events.log");
@@ -100,7 +100,7 @@ TEST_F(Played, WhoStandsTooLongIsReplaced) {
             orchestrator::on_cards(slots, {CardId(0)}).size());
 }
 
-TEST_F(Played, WithoutAnUpdateBeforeTheFirstFailureNothingIsPredicted) {
+TEST_F(FaultPredictions, NeedsAnUpdateBeforeTheFirstFailure) {
   run("0.4,card,0\n");
   const auto played = predict_faults(folder_.path());
   ASSERT_FALSE(played);

@@ -13,7 +13,7 @@ using orchestrator::PipelineConfig;
 using orchestrator::TimeLost;
 using temper::testing::small_pipeline;
 
-/// Something fails every few minutes of a run whose updates take some seconds.
+/// Failures every few minutes in a run whose updates take seconds.
 PipelineConfig failing() {
   PipelineConfig c = small_pipeline();
   c.checkpoint.every = 4;
@@ -33,7 +33,7 @@ FaultsRun run(PipelineConfig config, std::chrono::minutes time) {
   return done ? *done : FaultsRun{};
 }
 
-TEST(Faults, TheTimeOfARunIsKeptOrLostToTheNanosecond) {
+TEST(Faults, UsefulAndLostTimeAddUpToTheRun) {
   const TimeLost t = run(failing(), std::chrono::minutes(60)).time;
   EXPECT_EQ(t.wall, std::chrono::minutes(60));
   EXPECT_EQ(t.useful + t.start + t.down + t.checkpoint + t.missing + t.again, t.wall);
@@ -44,10 +44,10 @@ TEST(Faults, TheTimeOfARunIsKeptOrLostToTheNanosecond) {
   EXPECT_LT(t.goodput(), 1.0);
 }
 
-TEST(Faults, ARunThatNeverComesToACheckpointEndsAndSaysSo) {
+TEST(Faults, ARunThatNeverReachesACheckpointEndsWithAReason) {
   PipelineConfig c = failing();
   c.checkpoint.every = 0;
-  c.simulation.faults.rate = 3e6;  // of the 8 cards one every 12 s, and updates without end
+  c.simulation.faults.rate = 3e6;  // one of 8 cards fails every 12 s, and updates never end
   c.simulation.faults.replacement = c.simulation.faults.repair = Duration{};
   c.steps = 1000000;
   const auto done = run_with_faults(*orchestrator::resolve(c), Time(std::chrono::hours(24 * 365)));
@@ -56,7 +56,7 @@ TEST(Faults, ARunThatNeverComesToACheckpointEndsAndSaysSo) {
       << done.error().context;
 }
 
-TEST(Faults, WithoutThemARunLosesItsStartAndItsCheckpoints) {
+TEST(Faults, AFailureFreeRunLosesOnlyStartAndCheckpoints) {
   PipelineConfig c = failing();
   c.simulation.faults.rate = 0;
   const TimeLost t = run(c, std::chrono::minutes(10)).time;
@@ -64,17 +64,17 @@ TEST(Faults, WithoutThemARunLosesItsStartAndItsCheckpoints) {
   EXPECT_GT(t.checkpoints, 0U);
 }
 
-TEST(Faults, ACheckpointTakesItsBytesOverTheBandwidth) {
+TEST(Faults, ACheckpointTakesBytesOverBandwidth) {
   PipelineConfig c = failing();
   c.simulation.faults.rate = 0;
   const TimeLost t = run(c, std::chrono::minutes(10)).time;
   const double save_s = checkpoint_terms(*orchestrator::resolve(c)).save_s;
-  // The last one may be under way.
+  // The last one may be in progress.
   const double each = seconds(t.checkpoint) / static_cast<double>(t.checkpoints);
   EXPECT_NEAR(each, save_s, save_s / static_cast<double>(t.checkpoints) + 1e-3);
 }
 
-TEST(Faults, SparesAreWorthSomething) {
+TEST(Faults, SpareHostsRaiseGoodput) {
   FaultsOptions options;
   options.config = failing();
   options.config.simulation.faults.repair = std::chrono::minutes(30);
@@ -99,7 +99,7 @@ TEST(Faults, TheReportIsTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(faults_text(study_faults(options).value()), one);
 }
 
-TEST(Faults, ThePlotHasALineForEachNumberOfSparesAndYoungs) {
+TEST(Faults, ThePlotHasALinePerNumberOfSparesAndYoungsEstimate) {
   FaultsReport report;
   report.days = 30;
   report.save_s = 300;
@@ -119,13 +119,13 @@ TEST(Faults, ThePlotHasALineForEachNumberOfSparesAndYoungs) {
     EXPECT_NE(svg.find(line), std::string::npos) << line;
 }
 
-TEST(Faults, ARunInWhichNothingCanFailIsAnError) {
+TEST(Faults, ARunWithoutFailuresIsAnError) {
   FaultsOptions options;
   options.config = small_pipeline();
   EXPECT_FALSE(study_faults(options));
 }
 
-TEST(Faults, WithoutCheckpointsThatTakeTimeOrAreMadeThereIsNoAnswer) {
+TEST(Faults, NeedsCheckpointsThatTakeTime) {
   const auto refusal = [](const auto& change) {
     FaultsOptions options;
     options.config = failing();
@@ -155,14 +155,14 @@ TEST(Faults, WithoutCheckpointsThatTakeTimeOrAreMadeThereIsNoAnswer) {
     EXPECT_NE(all.find(key), std::string::npos) << "all that is missing is said at once: " << all;
 }
 
-TEST(CheckpointInterval, IsThatOfTheEquations) {
+TEST(CheckpointInterval, FollowsTheEquations) {
   const CheckpointTerms terms{.save_s = 300, .failures_s = 100 * 3600};
   EXPECT_NEAR(young_interval(terms), std::sqrt(2 * 300 * 360000.0), 1e-6);
   EXPECT_NEAR(daly_interval(terms), 14497.6, 1);
   EXPECT_EQ(daly_interval({.save_s = 10, .failures_s = 4}), 4);
 }
 
-TEST(CheckpointInterval, CountsWhatTakesACardOfTheTrainer) {
+TEST(CheckpointInterval, CountsFailuresThatTakeATrainerCard) {
   PipelineConfig c = small_pipeline();
   c.simulation.faults.rate = 1;
   c.simulation.faults.host_mtbf = c.simulation.faults.link_mtbf = Duration{};

@@ -19,7 +19,7 @@ ForecastRun run(double predicted, double measured, double noise) {
   return r;
 }
 
-TEST(Forecasts, AreJudgedByTheirRelativeErrors) {
+TEST(Forecasts, HaveRelativeErrors) {
   Forecasts p;
   p.runs = {run(110, 100, 0), run(95, 100, 0)};
   judge(p);
@@ -28,7 +28,7 @@ TEST(Forecasts, AreJudgedByTheirRelativeErrors) {
   EXPECT_NEAR(p.mean_error.value(), 0.075, 1e-12);
 }
 
-TEST(Forecasts, ARankCountsWhereRunsWereApartByMoreThanTheNoise) {
+TEST(Forecasts, AreRankedOnlyIfRunsDifferByMoreThanTheNoise) {
   Forecasts p;
   // 100 and 104 are one with a noise of 5 %; 130 is predicted below both.
   p.runs = {run(90, 100, 0.05), run(100, 104, 0.01), run(80, 130, 0.01)};
@@ -40,7 +40,7 @@ TEST(Forecasts, ARankCountsWhereRunsWereApartByMoreThanTheNoise) {
   EXPECT_EQ(p.ranked, 1U);
 }
 
-TEST(Forecasts, ThatWereNotRunHaveNoError) {
+TEST(Forecasts, WithoutRunsHaveNoError) {
   Forecasts p;
   p.runs.resize(2);
   judge(p);
@@ -48,7 +48,7 @@ TEST(Forecasts, ThatWereNotRunHaveNoError) {
   EXPECT_EQ(p.pairs, 0U);
 }
 
-TEST(Forecasts, OfASimulatedConfigurationAreRefusedForThatAndNotForAMissingMeasurement) {
+TEST(Forecasts, OfASimulatedConfigurationAreRefusedWithTheRightReason) {
   cli::ForecastOptions options;
   options.config = TEMPER_CONFIGS "/cm384_pangu.yaml";
   options.calibration = "nowhere/machine.yaml";

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A machine of made-up times: a run on it takes no time at all.
+/// A machine with invented times: a run on it takes no wall time.
 MachineModel machine() {
   MachineModel c;
   c.cores = 2;
@@ -53,7 +53,7 @@ PipelineConfig local_pipeline() {
   return c;
 }
 
-/// A folder with the run that a made-up machine would leave.
+/// A run folder of the invented machine.
 class Recorded : public ::testing::Test {
  protected:
   Recorded()
@@ -105,7 +105,7 @@ class Recorded : public ::testing::Test {
   int runs_ = 0;
 };
 
-TEST_F(Recorded, ALocalRunIsDecidedAgainAsItWas) {
+TEST_F(Recorded, ALocalRunIsRescheduledAsRecorded) {
   const auto answer = ask(local(local_pipeline()), {"staleness.bound=2"});
   ASSERT_TRUE(answer) << answer.error().context;
   EXPECT_LT(std::abs(answer->error), 0.03);
@@ -113,7 +113,7 @@ TEST_F(Recorded, ALocalRunIsDecidedAgainAsItWas) {
   EXPECT_EQ(answer->recorded_lengths, 40 * 8 * 4);
 }
 
-TEST_F(Recorded, TheCounterfactualIsWhatTheRunWithItReallyGives) {
+TEST_F(Recorded, TheCounterfactualMatchesARealRun) {
   PipelineConfig other = local_pipeline();
   const auto answer = ask(local(other), {"staleness.bound=2"});
   other.staleness.bound = 2;
@@ -127,14 +127,14 @@ TEST_F(Recorded, TheCounterfactualIsWhatTheRunWithItReallyGives) {
       answer->regret_per_s, answer->expected.trained_per_s - answer->recorded.trained_per_s, 1e-6);
 }
 
-TEST_F(Recorded, NothingChangedIsNoRegret) {
+TEST_F(Recorded, NoChangeGivesNoRegret) {
   const auto answer = ask(local(local_pipeline()), {"staleness.bound=0"});
   ASSERT_TRUE(answer) << answer.error().context;
   EXPECT_NEAR(answer->regret_per_s, 0, 1e-6);
   EXPECT_EQ(answer->verdict, Whatif::Verdict::Same);
 }
 
-TEST_F(Recorded, ASimulatedRunIsDecidedAgainExactly) {
+TEST_F(Recorded, ASimulatedRunIsRescheduledExactly) {
   PipelineConfig config = testing::small_pipeline();
   const fs::path run = simulated(config);
   const auto answer = ask(run, {"staleness.bound=3", "rollout.concurrency=32"});
@@ -148,7 +148,7 @@ TEST_F(Recorded, ASimulatedRunIsDecidedAgainExactly) {
   EXPECT_EQ(answer->expected.trained_per_s, really->whole.trained_per_s);
 }
 
-TEST_F(Recorded, LengthsThatTheConfigurationDoesNotGiveAreRefused) {
+TEST_F(Recorded, LengthsFromAnotherProgramVersionAreRefused) {
   PipelineConfig config = testing::small_pipeline();
   const fs::path run = simulated(config);
   config.seed = 99;
@@ -158,7 +158,7 @@ TEST_F(Recorded, LengthsThatTheConfigurationDoesNotGiveAreRefused) {
   EXPECT_NE(refused.error().context.find("tokens in the log"), std::string::npos);
 }
 
-TEST_F(Recorded, WhatCannotBeKnownIsRefusedByName) {
+TEST_F(Recorded, KeysWithUnknownEffectAreRefusedByName) {
   const fs::path run = local(local_pipeline());
   const auto reason = [&](const char* set) {
     const auto refused = ask(run, {set});
@@ -170,7 +170,7 @@ TEST_F(Recorded, WhatCannotBeKnownIsRefusedByName) {
   EXPECT_NE(reason("placement.mode=colocated").find("2 threads"), std::string::npos);
 }
 
-TEST_F(Recorded, AFolderWithoutAWholeRunIsRefused) {
+TEST_F(Recorded, AnIncompleteRunFolderIsRefused) {
   const auto none = ask(folder_ / "nowhere", {"steps=3"});
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().context.find("not a run folder"), std::string::npos);
@@ -183,7 +183,7 @@ TEST_F(Recorded, AFolderWithoutAWholeRunIsRefused) {
   EXPECT_NE(interrupted.error().context.find("interrupted"), std::string::npos);
 }
 
-TEST_F(Recorded, WhatTheCommandFoundIsKeptForThePageWhereAsked) {
+TEST_F(Recorded, TheCommandSavesItsResultForTheDashboardOnRequest) {
   const fs::path run = simulated(testing::small_pipeline());
   std::ostringstream out, err;
   EXPECT_EQ(cli::run_whatif({run.string(), {"staleness.bound=3"}, "", false}, out, err), 0);

@@ -11,7 +11,7 @@ Timing timing(std::string kind, std::vector<double> work, double us) {
   return {std::move(kind), 1, std::move(work), us, 9, 0.01};
 }
 
-/// What a machine of known constants would be measured as.
+/// Samples of a machine with known constants.
 Timings exact_timings() {
   Timings s;
   for (const double running : {1.0, 8.0, 64.0}) {
@@ -67,7 +67,7 @@ TEST(FitPositive, FindsTheConstantsOfAnExactSum) {
 }
 
 TEST(FitPositive, LetsNoConstantBeNegative) {
-  // 10 - x would be exact: with no negative constant nothing depends on x.
+  // 10 - x would be exact; without negative constants nothing depends on x.
   std::vector<Observation> observations;
   for (const double x : {1.0, 2.0, 3.0})
     observations.push_back({{1, x}, 10 - x});
@@ -78,11 +78,11 @@ TEST(FitPositive, LetsNoConstantBeNegative) {
   EXPECT_GT(fit.error, 0.01);
 }
 
-TEST(FitPositive, OfNothingIsNothing) {
+TEST(FitPositive, OfNoInputIsEmpty) {
   EXPECT_TRUE(fit_positive({}).constants.empty());
 }
 
-TEST(FitEngines, FindsTheConstantsThatSamplesWereMadeOf) {
+TEST(FitEngines, RecoversTheConstantsBehindTheSamples) {
   MachineModel c;
   const Status fitted = fit_engines(exact_timings(), c);
   ASSERT_TRUE(fitted) << fitted.error().context;
@@ -107,7 +107,7 @@ TEST(FitEngines, FindsTheConstantsThatSamplesWereMadeOf) {
     EXPECT_LT(fit.error, 1e-6) << fit.constants;
 }
 
-TEST(FitEngines, SaysWhatWasNotMeasured) {
+TEST(FitEngines, NamesMissingMeasurements) {
   for (const char* kind : {"decode", "prefill", "update", "reference", "reward", "stage"}) {
     Timings some = exact_timings();
     std::erase_if(some.timings, [&](const Timing& s) { return s.kind == kind; });
@@ -118,7 +118,7 @@ TEST(FitEngines, SaysWhatWasNotMeasured) {
   }
 }
 
-TEST(FitMessages, TellsMessagesFromResponses) {
+TEST(FitMessages, SeparatesMessagesFromResponses) {
   std::vector<MessageCounts> counts;
   for (const auto& [messages, responses] : {std::pair(100.0, 3000.0), std::pair(900.0, 1000.0)}) {
     counts.push_back({"rollout", messages, responses, 20 * messages + 0.5 * responses});
@@ -130,7 +130,7 @@ TEST(FitMessages, TellsMessagesFromResponses) {
   EXPECT_NEAR(c.processes.rollout.response_us, 0.5, 1e-6);
   EXPECT_NEAR(c.processes.orchestrator.message_us, 8, 1e-6);
   EXPECT_NEAR(c.processes.orchestrator.response_us, 2, 1e-6);
-  EXPECT_EQ(c.processes.trainer.message_us, 0);  // nothing is known of it
+  EXPECT_EQ(c.processes.trainer.message_us, 0);  // no data
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMs = 1000;  // in microseconds
 
-/// Everything takes whole milliseconds, messages and starts nothing.
+/// Work takes whole milliseconds; messages and starts take none.
 MachineModel round_machine() {
   MachineModel c;
   c.cores = 2;
@@ -64,7 +64,7 @@ TEST(MachineRun, ASynchronousRunIsTheSumOfItsParts) {
   EXPECT_NEAR(figures->whole.generated_per_s, 16 / 0.064, 1);
 }
 
-TEST(MachineRun, WithABoundTheTrainerIsTheLimit) {
+TEST(MachineRun, WithABoundTheTrainerIsTheBottleneck) {
   PipelineConfig config = round_pipeline();
   config.staleness.bound = 2;
   config.steps = 40;
@@ -75,7 +75,7 @@ TEST(MachineRun, WithABoundTheTrainerIsTheLimit) {
   EXPECT_GT(figures->whole.staleness_mean, 1);
 }
 
-TEST(MachineRun, SharedCardsTakeTurns) {
+TEST(MachineRun, SharedCardsAreTimeShared) {
   PipelineConfig config = round_pipeline();
   config.placement.mode = PlacementMode::Colocated;
   MachineModel machine = round_machine();
@@ -83,14 +83,14 @@ TEST(MachineRun, SharedCardsTakeTurns) {
   machine.switches.onload_us = 3 * kMs;
   const auto figures = forecast_run(config, machine);
   ASSERT_TRUE(figures) << figures.error().context;
-  // As above, and the optimizer leaves before every rollout and comes back after it. While new
+  // As above; also the optimizer is offloaded before every rollout and loaded after it. While new
   // weights are staged no role has the cards: that is part of the switch.
   EXPECT_NEAR(figures->whole.seconds, 10 * (0.064 + 0.005), 1e-6);
   EXPECT_NEAR(figures->whole.states.at(actors::CardState::Switch), (5.0 + 6) / 69, 1e-6);
 }
 
-TEST(MachineRun, OneCoreIsSharedByAllWhoAreOnIt) {
-  // All on card 0, and the trainer too: nothing overlaps that did not before, but the orchestrator
+TEST(MachineRun, ActorsOnOneCoreShareIt) {
+  // All actors on card 0: nothing more overlaps than before, but the orchestrator
   // and the staging take their time from it.
   PipelineConfig config = round_pipeline();
   config.placement.mode = PlacementMode::Colocated;
@@ -105,7 +105,7 @@ TEST(MachineRun, OneCoreIsSharedByAllWhoAreOnIt) {
   EXPECT_GT(slow->whole.seconds, fast->whole.seconds);
 }
 
-TEST(MachineRun, IsTheSameEveryTime) {
+TEST(MachineRun, IsDeterministic) {
   PipelineConfig config = round_pipeline();
   config.staleness.bound = 1;
   MachineModel machine = round_machine();
@@ -119,7 +119,7 @@ TEST(MachineRun, IsTheSameEveryTime) {
   EXPECT_EQ(all[0]->whole.seconds, all[2]->whole.seconds);
 }
 
-TEST(MachineRun, RefusesWhatWasNotMeasuredAndSaysWhatWorks) {
+TEST(MachineRun, RefusesUnmeasuredSettingsAndNamesValidOnes) {
   const auto reason = [](const auto& change) {
     PipelineConfig config = round_pipeline();
     MachineModel machine = round_machine();
@@ -145,7 +145,7 @@ TEST(MachineRun, RefusesWhatWasNotMeasuredAndSaysWhatWorks) {
             std::string::npos);
 }
 
-TEST(MachineModel, IsReadAsItWasWritten) {
+TEST(MachineModel, RoundTrips) {
   const std::string file = test::temporary_file("local_round.yaml");
   MachineModel machine = round_machine();
   machine.fits.push_back({"all", "made up", 3, 0.25, 0.5});
@@ -155,7 +155,7 @@ TEST(MachineModel, IsReadAsItWasWritten) {
   EXPECT_EQ(to_yaml(*read), to_yaml(machine));
 }
 
-TEST(MachineModel, ThatIsNoneIsRefusedWithItsPlace) {
+TEST(MachineModel, InvalidFilesAreRefusedWithTheLine) {
   const std::string file = test::temporary_file("local_wrong.yaml");
   std::ofstream(file) << "cores: 2\nengine: 3\n";
   const auto unknown = load_machine_model(file);

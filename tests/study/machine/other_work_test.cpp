@@ -14,7 +14,7 @@ constexpr const char* kStat =
     "cpu1 200 0 0 400 0 0 0 0 0 0\n"
     "intr 1 2 3\n";
 
-TEST(OtherWork, WhatTheCoresDidIsReadFromTheKernelsAccounts) {
+TEST(OtherWork, ReadsCoreTimesFromTheKernel) {
   const auto both = read_core_accounts(kStat, kBoth, 100);
   ASSERT_TRUE(both);
   EXPECT_DOUBLE_EQ(both->all, 5 + 6);  // hundredths of a second
@@ -22,27 +22,27 @@ TEST(OtherWork, WhatTheCoresDidIsReadFromTheKernelsAccounts) {
                    2.5 + 2);  // idle and waiting for a disk are not busy; stolen time is
 }
 
-TEST(OtherWork, CoresThatAreNotOursDoNotCount) {
+TEST(OtherWork, IgnoresOtherCores) {
   constexpr std::uint32_t kSecond[] = {1};
   EXPECT_DOUBLE_EQ(read_core_accounts(kStat, kSecond, 100)->busy, 2);
 }
 
-TEST(OtherWork, AnUnknownCoreIsNoAccount) {
+TEST(OtherWork, UnknownCoresGiveNoAccounts) {
   constexpr std::uint32_t kThird[] = {2};
   EXPECT_FALSE(read_core_accounts(kStat, kThird, 100));
   EXPECT_FALSE(read_core_accounts("", kBoth, 100));
 }
 
-TEST(OtherWork, IsWhatIsBusyWithoutUs) {
-  // Of 20 s of two cores 12 were busy, 7 by us: others took 5 of 20.
+TEST(OtherWork, IsBusyTimeOfOtherProcesses) {
+  // Of 20 s on two cores 12 were busy, 7 of them by this process: others took 5 of 20.
   EXPECT_DOUBLE_EQ(share_of_others({1, 10, 3}, {13, 30, 10}), 0.25);
 }
 
-TEST(OtherWork, OfLessThanASecondNothingIsSaid) {
+TEST(OtherWork, IgnoresIntervalsBelowASecond) {
   EXPECT_EQ(share_of_others({0, 0, 0}, {0.9, 0.9, 0}), 0);
 }
 
-/// A machine whose others take these shares of its time in turn, and what was kept of each try.
+/// A machine on which others take these shares of its time in turn; records the kept attempts.
 struct Machine {
   std::vector<double> shares;
   std::size_t tries = 0;
@@ -74,14 +74,14 @@ TEST(OtherWork, ABusyMachineIsMeasuredAgainUntilItIsQuiet) {
   EXPECT_EQ(machine.kept, 1U);
 }
 
-TEST(OtherWork, OfAMachineThatStaysBusyTheQuietestTryIsKept) {
+TEST(OtherWork, ABusyMachineKeepsTheQuietestAttempt) {
   Machine machine{.shares = {0.5, 0.2, 0.4}, .kept = {}, .now = {}};
   EXPECT_NEAR(machine.measure().value(), 0.2, 1e-12);
   EXPECT_EQ(machine.tries, 3U);
   EXPECT_EQ(machine.kept, 1U);
 }
 
-TEST(OtherWork, AMachineThatDoesNotTellIsTakenForQuiet) {
+TEST(OtherWork, AMachineWithoutAccountsCountsAsQuiet) {
   int tries = 0;
   const auto others = measure_quietly(
       [&]() -> Status {
@@ -94,7 +94,7 @@ TEST(OtherWork, AMachineThatDoesNotTellIsTakenForQuiet) {
   EXPECT_EQ(tries, 1);
 }
 
-TEST(OtherWork, WhatCannotBeMeasuredIsNotTriedAgain) {
+TEST(OtherWork, FailedMeasurementsAreNotRepeated) {
   int tries = 0;
   const auto others = measure_quietly(
       [&]() -> Status {

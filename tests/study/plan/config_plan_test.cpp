@@ -23,7 +23,7 @@ PipelineConfig load(const std::string& name) {
   return config ? *config : PipelineConfig{};
 }
 
-TEST(ConfigPlan, IsNoWorseThanWhatIsConfiguredOnEitherSide) {
+TEST(ConfigPlan, IsNoWorseThanTheConfigurationOnEitherSide) {
   for (const char* name : {"cm384_pangu.yaml", "cm384_pangu_fused.yaml"}) {
     SCOPED_TRACE(name);
     const auto plan = plan_config(load(name));
@@ -36,7 +36,7 @@ TEST(ConfigPlan, IsNoWorseThanWhatIsConfiguredOnEitherSide) {
   }
 }
 
-TEST(ConfigPlan, BreaksNoRuleAndFitsEveryPhase) {
+TEST(ConfigPlan, IsValidAndFitsEveryPhase) {
   const auto plan = plan_config(load("cm384_pangu_fused.yaml"));
   ASSERT_TRUE(plan) << plan.error().context;
   const Status rules = check_rules(plan->config);
@@ -46,7 +46,7 @@ TEST(ConfigPlan, BreaksNoRuleAndFitsEveryPhase) {
   EXPECT_TRUE(check_memory(simulated_placement(*pipeline)));
 }
 
-TEST(ConfigPlan, ChangesNothingButTheLayouts) {
+TEST(ConfigPlan, ChangesOnlyTheLayouts) {
   const PipelineConfig before = load("cm384_pangu.yaml");
   const auto plan = plan_config(before);
   ASSERT_TRUE(plan) << plan.error().context;
@@ -56,7 +56,7 @@ TEST(ConfigPlan, ChangesNothingButTheLayouts) {
   EXPECT_EQ(to_yaml(after), to_yaml(before));
 }
 
-TEST(ConfigPlan, KeepsTheSideThatItIsTold) {
+TEST(ConfigPlan, KeepsTheRequestedSide) {
   const PipelineConfig config = load("cm384_pangu.yaml");
   const auto trainer = plan_config(config, Keep::Trainer);
   ASSERT_TRUE(trainer) << trainer.error().context;
@@ -68,7 +68,7 @@ TEST(ConfigPlan, KeepsTheSideThatItIsTold) {
   EXPECT_EQ(rollout->config.simulation.rollout.ep, config.simulation.rollout.ep);
 }
 
-TEST(ConfigPlan, TimesTheUpdateAsTheTermsSayAndAsTheRunCharges) {
+TEST(ConfigPlan, UpdateTimeMatchesItsTermsAndTheRun) {
   const PipelineConfig config = load("cm384_pangu.yaml");
   const auto plan = plan_config(config);
   ASSERT_TRUE(plan) << plan.error().context;
@@ -80,7 +80,7 @@ TEST(ConfigPlan, TimesTheUpdateAsTheTermsSayAndAsTheRunCharges) {
   }
 }
 
-TEST(ConfigPlan, MendsLayoutsThatDoNotRunAtAll) {
+TEST(ConfigPlan, RepairsInvalidLayouts) {
   PipelineConfig config = load("cm384_pangu.yaml");
   config.simulation.trainer = {.tp = 3, .pp = 1, .vpp = 1, .ep = 1, .cp = 1};
   config.simulation.rollout.ep = 5;
@@ -91,7 +91,7 @@ TEST(ConfigPlan, MendsLayoutsThatDoNotRunAtAll) {
   EXPECT_TRUE(check_rules(plan->config));
 }
 
-TEST(ConfigPlan, SaysThatNoTrainerFitsSoFewCards) {
+TEST(ConfigPlan, ReportsThatNoTrainerFits) {
   PipelineConfig config = load("cm384_pangu.yaml");
   config.placement.cards = 264;  // 224 for rollout, 32 for the reference.
   const auto plan = plan_config(config);
@@ -154,7 +154,7 @@ TEST(PlanPipeline, RunsARolloutPlan) {
   expect_runs(*config, static_cast<double>(best.all_slots() / 16 * 16) * 1512);
 }
 
-TEST(PlanPipeline, RefusesExpertsThatItCannotCut) {
+TEST(PlanPipeline, RefusesSplitExperts) {
   const Subjects s;
   const sim_hw::TrainProblem problem(s.model, s.hardware, 8);
   sim_hw::TrainPlan plan;

@@ -1,5 +1,5 @@
-// Searches and the comparison on a small model. TEMPER_UPDATE_GOLDEN=1 rewrites
-// tests/golden/ladder.
+// Layout searches and the comparison of deployments on a small model. TEMPER_UPDATE_GOLDEN=1
+// rewrites tests/golden/ladder.
 #include "cli/study/ladder_command.hpp"
 #include "core/files.hpp"
 #include "core/text/table.hpp"
@@ -64,7 +64,7 @@ TEST(Space, EveryPointIsAPlacementOfWholeEnginesOrNone) {
       ASSERT_EQ(cards.mode, mode);
       ASSERT_EQ(cards.rollout.size() % static_cast<std::size_t>(config->rollout.replicas), 0U);
       ASSERT_FALSE(cards.trainer.empty());
-      // At most what the bound lets be outstanding: 2 x 8 x 4.
+      // At most the responses that the bound allows: 2 x 8 x 4.
       ASSERT_LE(config->rollout.concurrency * config->rollout.replicas,
                 64 + 4 * config->rollout.replicas);
     } while (next());
@@ -72,7 +72,7 @@ TEST(Space, EveryPointIsAPlacementOfWholeEnginesOrNone) {
   }
 }
 
-TEST(Layouts, AreThoseOfTheFastestUpdateAndTheLargestCacheThatFit) {
+TEST(Layouts, HaveTheFastestUpdateAndTheLargestCacheThatFit) {
   auto chooser = LayoutChooser::create(resolve(small_pipeline()).value());
   ASSERT_TRUE(chooser) << chooser.error().context;
   const auto chosen = chooser->complete(small_pipeline(), resolve_placement(small_pipeline()));
@@ -90,7 +90,7 @@ TEST(Layouts, AreThoseOfTheFastestUpdateAndTheLargestCacheThatFit) {
             slow->whole.states.at(actors::CardState::Train) * slow->whole.seconds);
 }
 
-TEST(Layouts, OfTheTrainerAreThoseThatAPlanOfTheSameCardsChooses) {
+TEST(Layouts, OfTheTrainerMatchThePlanForTheSameCards) {
   for (const PlacementMode mode : {PlacementMode::Separate, PlacementMode::Fused}) {
     PipelineConfig config = small_pipeline();
     config.placement.mode = mode;
@@ -104,7 +104,7 @@ TEST(Layouts, OfTheTrainerAreThoseThatAPlanOfTheSameCardsChooses) {
   }
 }
 
-TEST(Layouts, ThatFitNowhereAreAnErrorOfMemory) {
+TEST(Layouts, ThatDoNotFitAreAMemoryError) {
   PipelineConfig config = small_pipeline();
   config.simulation.model = "deepseek-v3";
   auto chooser = LayoutChooser::create(resolve(config).value());
@@ -115,7 +115,7 @@ TEST(Layouts, ThatFitNowhereAreAnErrorOfMemory) {
   EXPECT_EQ(chosen.error().context, "no trainer layout fits 3 cards");
 }
 
-TEST(DeploymentComparison, SpendsItsRunsAndIsTheSameOnAnyNumberOfThreads) {
+TEST(DeploymentComparison, UsesItsRunsAndIsTheSameOnAnyNumberOfThreads) {
   DeploymentOptions options = small_ladder({"separate", "fusion-eta1"});
   const auto one = compare_deployments(options);
   options.threads = 3;
@@ -130,7 +130,7 @@ TEST(DeploymentComparison, SpendsItsRunsAndIsTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(deployments_text(*one), deployments_text(*three));
 }
 
-TEST(DeploymentComparison, TheWinnerIsAConfigurationThatGivesItsFigures) {
+TEST(DeploymentComparison, TheWinnersConfigurationReproducesItsFigures) {
   const auto comparison = compare_deployments(small_ladder({"one-step-off"}));
   ASSERT_TRUE(comparison && comparison->cells[0].tuned);
   const TunedDeployment& tuned = *comparison->cells[0].tuned;
@@ -188,7 +188,7 @@ TEST(DeploymentComparison, ADeploymentThatCannotRunKeepsItsReason) {
       std::string::npos);
 }
 
-TEST(DeploymentComparison, OfASmallModelIsTheRecordedOne) {
+TEST(DeploymentComparison, OfASmallModelMatchesTheGoldenFile) {
   const auto comparison =
       compare_deployments(small_ladder({"separate", "colocated", "one-step-off"}));
   ASSERT_TRUE(comparison);
@@ -228,7 +228,7 @@ TEST(DeploymentComparison, PublishedFiguresAreListedForTheirNumberOfCards) {
   EXPECT_EQ(published("fusion-eta1"), 0) << "of another model nothing is published";
 }
 
-TEST(Table, CsvQuotesWhatNeedsIt) {
+TEST(Table, CsvQuotesSpecialCharacters) {
   std::vector<DeploymentRow> rows(2);
   rows[0].deployment = "a";
   rows[1].reason = "no \"room\", none";
@@ -238,7 +238,7 @@ TEST(Table, CsvQuotesWhatNeedsIt) {
   EXPECT_TRUE(csv.ends_with(",\"no \"\"room\"\", none\"\n")) << csv;
 }
 
-TEST(LengthSpread, IsReadAsItIsWritten) {
+TEST(LengthSpread, RoundTrips) {
   const auto spread = parse_spread("8000:32768:2.5");
   ASSERT_TRUE(spread) << spread.error().context;
   EXPECT_EQ(spread->mean, 8000);

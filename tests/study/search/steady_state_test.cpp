@@ -12,7 +12,7 @@ namespace temper::study {
 using namespace orchestrator;
 namespace {
 
-/// A shipped configuration at a bound, judged and run: enough updates for two whole turns.
+/// A shipped configuration at a bound, by closed form and by a run with two whole turns.
 struct Both {
   SteadyState closed;
   Rates run;
@@ -39,7 +39,7 @@ PipelineConfig fused(double eta, double return_share) {
   return c;
 }
 
-/// Few slots: they limit, not what the bound admits.
+/// Few enough slots to limit, instead of the bound.
 PipelineConfig few_slots(double eta, std::int32_t slots) {
   PipelineConfig c = separate(eta);
   c.rollout.concurrency = slots;
@@ -50,14 +50,14 @@ SteadyState judged(SteadyStateModel& model, const PipelineConfig& config) {
   return model(config, resolve_placement(config));
 }
 
-TEST(SteadyState, ThroughputIsThatOfRunsOnOwnCards) {
+TEST(SteadyState, ThroughputMatchesRunsOnSeparateCards) {
   for (const double eta : {0.0, 1.0, 2.0, 4.0}) {
     const Both b = both(separate(eta));
     EXPECT_NEAR(b.closed.trained_per_s / b.run.sustained_per_s, 1, 0.12) << "eta " << eta;
   }
 }
 
-TEST(SteadyState, ThroughputIsThatOfRunsInTurns) {
+TEST(SteadyState, ThroughputMatchesRunsOnTimeSharedCards) {
   for (const double eta : {0.0, 1.0, 2.0, 4.0}) {
     for (const double share : {0.0, 0.25}) {
       const Both b = both(fused(eta, share));
@@ -67,7 +67,7 @@ TEST(SteadyState, ThroughputIsThatOfRunsInTurns) {
   }
 }
 
-TEST(SteadyState, ThroughputIsThatOfRunsWithLentCards) {
+TEST(SteadyState, ThroughputMatchesRunsWithLentCards) {
   for (const double eta : {0.0, 2.0}) {
     PipelineConfig c = separate(eta);
     c.placement.mode = PlacementMode::Hybrid;
@@ -76,14 +76,14 @@ TEST(SteadyState, ThroughputIsThatOfRunsWithLentCards) {
   }
 }
 
-TEST(SteadyState, ThroughputIsThatOfRunsWhereSlotsLimit) {
+TEST(SteadyState, ThroughputMatchesRunsLimitedBySlots) {
   // Groups of 16 are dispatched whole: of 256 slots 7 or 8 are empty.
   const Both b = both(few_slots(2, 256));
   EXPECT_EQ(b.closed.bottleneck, Bottleneck::Slots);
   EXPECT_NEAR(b.closed.trained_per_s / b.run.sustained_per_s, 1, 0.15);
 }
 
-TEST(SteadyState, MeanStalenessIsThatOfRuns) {
+TEST(SteadyState, MeanStalenessMatchesRuns) {
   for (const double eta : {0.0, 1.0, 2.0, 4.0}) {
     for (const PipelineConfig& config : {separate(eta),
                                          fused(eta, 0.25),
@@ -98,7 +98,7 @@ TEST(SteadyState, MeanStalenessIsThatOfRuns) {
   }
 }
 
-TEST(SteadyState, FewerSlotsMakeYoungerBatchesAndSlowerUpdates) {
+TEST(SteadyState, FewerSlotsGiveFresherBatchesAndSlowerUpdates) {
   SteadyStateModel model(*resolve(separate(4)).value().simulation);
   SteadyState last;
   for (const std::int32_t slots : {64, 128, 256, 512}) {
@@ -110,7 +110,7 @@ TEST(SteadyState, FewerSlotsMakeYoungerBatchesAndSlowerUpdates) {
   }
 }
 
-TEST(SteadyState, AskingAgainGivesTheSameAnswer) {
+TEST(SteadyState, IsDeterministic) {
   SteadyStateModel model(*resolve(separate(2)).value().simulation);
   const SteadyState first = judged(model, separate(2));
   judged(model, few_slots(1, 64));

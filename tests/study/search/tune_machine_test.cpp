@@ -1,4 +1,4 @@
-// The search on this machine's cores, with a made-up calibration.
+// The search on this machine's cores, with an invented calibration.
 #include "cli/study/tune_command.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
@@ -82,8 +82,8 @@ TEST_F(TuneMachine, AllFourPlacementsAreForecast) {
   EXPECT_EQ(modes, (std::set<std::string>{"colocated", "fused", "hybrid", "separate"}));
 }
 
-TEST_F(TuneMachine, AnswersAreAsLongAsInTheRunThatIsNamed) {
-  // A run that learned to answer with 12 tokens where the base checkpoint gave 4.
+TEST_F(TuneMachine, UsesTheLengthsOfARecordedRun) {
+  // A run whose responses grew to 12 tokens; the base checkpoint gives 4.
   RunRecord learned;
   event::Generated said;
   for (std::uint64_t r = 0; r < 16; ++r) {
@@ -104,7 +104,7 @@ TEST_F(TuneMachine, AnswersAreAsLongAsInTheRunThatIsNamed) {
             *before.tried[before.given].row.seconds_per_update);
 }
 
-TEST_F(TuneMachine, NoAnswerIsLongerThanItMayBe) {
+TEST_F(TuneMachine, LengthsRespectTheLimit) {
   RunRecord other;
   event::Generated said;
   said.items.resize(1);
@@ -115,8 +115,8 @@ TEST_F(TuneMachine, NoAnswerIsLongerThanItMayBe) {
   EXPECT_EQ(t.tried[t.given].figures->accounts.trained_length, 16);
 }
 
-TEST_F(TuneMachine, WhatDiffersByLessThanTheFitsErrorIsATie) {
-  // Decoding was fitted with 30 % error, the rest exactly: some of it is tune's own error.
+TEST_F(TuneMachine, DifferencesWithinTheFitErrorAreTies) {
+  // Decoding was fitted with 30 % error, the rest exactly; part of it becomes tune's error.
   options_.calibration->fits = {{"engines of 1 thread(s): decode", "", 1, 0, 0.3},
                                 {"engines of 2 thread(s): decode", "", 1, 0, 0.3},
                                 {"engines of 1 thread(s): update", "", 1, 0, 0}};
@@ -128,13 +128,13 @@ TEST_F(TuneMachine, WhatDiffersByLessThanTheFitsErrorIsATie) {
     EXPECT_GE(*t.tried[i].row.objective, fastest * (1 - t.error));
 }
 
-TEST_F(TuneMachine, ABusyMachineMakesMoreTies) {
+TEST_F(TuneMachine, ABusyMachineGivesMoreTies) {
   options_.calibration->others = 0.25;
   EXPECT_DOUBLE_EQ(tuned().error, 0.25);
 }
 
-TEST_F(TuneMachine, TheTimeToARewardIsSoughtWhereACurveOfTheTaskIsAtHand) {
-  // Answers the addition task, of which configs/curves has a curve, and trains a policy.
+TEST_F(TuneMachine, SearchesTheTimeToARewardWithACurve) {
+  // A trained policy on the addition task, which has a curve in configs/curves.
   const fs::path calibration = folder_ / "machine.yaml";
   ASSERT_TRUE(save_machine_model(tuned_machine(), calibration, "a test"));
   cli::TuneOptions command;
@@ -147,7 +147,7 @@ TEST_F(TuneMachine, TheTimeToARewardIsSoughtWhereACurveOfTheTaskIsAtHand) {
   EXPECT_NE(out.str().find("addition_to_0.8.csv"), std::string::npos);
 }
 
-TEST_F(TuneMachine, ACurveSaysNothingOfAnotherBatch) {
+TEST_F(TuneMachine, ACurveDoesNotApplyToAnotherBatch) {
   const fs::path calibration = folder_ / "machine.yaml";
   ASSERT_TRUE(save_machine_model(tuned_machine(), calibration, "a test"));
   cli::TuneOptions command;
@@ -161,7 +161,7 @@ TEST_F(TuneMachine, ACurveSaysNothingOfAnotherBatch) {
   EXPECT_NE(out.str().find("trained tokens/s, x"), std::string::npos) << out.str();
 }
 
-TEST(MachineModel, OfABusyMachineSaysSo) {
+TEST(MachineModel, WarnsAboutABusyMachine) {
   MachineModel model = tuned_machine();
   EXPECT_EQ(busy_note(model), "");
   model.others = 0.4;

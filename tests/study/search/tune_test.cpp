@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using temper::testing::small_pipeline;
 
-/// A small pipeline in a file, to be tuned with little effort.
+/// A small pipeline in a file, tuned with few runs.
 class Tune : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -62,7 +62,7 @@ class Tune : public ::testing::Test {
   TuneOptions options_;
 };
 
-TEST_F(Tune, TheAnswerIsNoWorseThanWhatWasGiven) {
+TEST_F(Tune, TheAnswerIsNoWorseThanTheGivenConfiguration) {
   const Tuned t = tuned();
   EXPECT_GE(*t.tried[t.fastest].row.tokens_per_s, *t.tried[t.given].row.tokens_per_s);
   EXPECT_GE(*t.tried[t.best].row.tokens_per_s,
@@ -73,13 +73,13 @@ TEST_F(Tune, TheAnswerIsNoWorseThanWhatWasGiven) {
   EXPECT_GE(t.screened, t.fitting);
 }
 
-TEST_F(Tune, ARunOfTheAnswerHasTheFiguresThatWerePredicted) {
+TEST_F(Tune, ARunOfTheAnswerReproducesItsFigures) {
   const Tuned t = tuned();
   const Candidate& best = t.tried[t.best];
   PipelineConfig again = read_yaml<PipelineConfig>("tuned.yaml", to_yaml(best.config), {}).value;
   again.steps = steps_for(options_.final_updates, static_cast<std::int32_t>(again.staleness.bound));
   EXPECT_EQ(simulate(again)->steady.sustained_per_s, *best.row.tokens_per_s);
-  EXPECT_EQ(best.config.steps, small_pipeline().steps);  // those of the user
+  EXPECT_EQ(best.config.steps, small_pipeline().steps);  // the user's steps
 }
 
 TEST_F(Tune, TheNumberOfThreadsDoesNotChangeTheAnswer) {
@@ -89,8 +89,8 @@ TEST_F(Tune, TheNumberOfThreadsDoesNotChangeTheAnswer) {
   EXPECT_EQ(csv(one), csv(three));
 }
 
-TEST_F(Tune, IsWithinAHundredthOfTryingEveryPoint) {
-  // Separate cards at bound 1: every point that fits is run as the answer is.
+TEST_F(Tune, IsWithinOnePercentOfExhaustiveSearch) {
+  // Separate cards at bound 1: every point that fits runs like the answer.
   PipelineConfig like = small_pipeline();
   like.placement.cards = 4;
   like.placement.rollout_cards = 2;
@@ -114,18 +114,18 @@ TEST_F(Tune, IsWithinAHundredthOfTryingEveryPoint) {
   EXPECT_GE(*t.tried[t.fastest].row.tokens_per_s, 0.99 * best);
 }
 
-TEST_F(Tune, WhereTheRunsSufficeEveryPointIsRun) {
+TEST_F(Tune, RunsEveryPointIfTheRunsSuffice) {
   options_.modes = {PlacementMode::Separate};
   options_.etas = {1};
   options_.only = {{"tp", {2}}, {"slots", {16, 32}}, {"reference_cards", {1}}};
   options_.runs = 1000;
   const Tuned t = tuned();
-  EXPECT_LE(t.runs, t.fitting);  // many points mean the same
+  EXPECT_LE(t.runs, t.fitting);  // many points are equivalent
   for (const Candidate& c : t.tried)
     EXPECT_TRUE(c.row.found_by == "screen" || c.row.found_by == "as given") << c.row.found_by;
 }
 
-TEST_F(Tune, AnAxisThatIsNamedHasThoseValuesAlone) {
+TEST_F(Tune, ARestrictedAxisHasOnlyItsValues) {
   options_.only = {{"tp", {1, 2}}, {"engine_cards", {2}}};
   for (const Candidate& c : tuned().tried) {
     if (c.row.found_by == "as given")
@@ -135,7 +135,7 @@ TEST_F(Tune, AnAxisThatIsNamedHasThoseValuesAlone) {
   }
 }
 
-TEST_F(Tune, AnAxisOrAValueThatThereIsNotIsRefused) {
+TEST_F(Tune, UnknownAxesAndValuesAreRefused) {
   options_.only = {{"cards", {2}}};
   EXPECT_EQ(error().find("--only: cards: no such axis; known axes: engine_cards, tp, "), 0U)
       << error();
@@ -144,7 +144,7 @@ TEST_F(Tune, AnAxisOrAValueThatThereIsNotIsRefused) {
       << error();
 }
 
-TEST_F(Tune, LessTimeOfAllUpdatesIsAnObjective) {
+TEST_F(Tune, TotalTimeIsAnObjective) {
   options_.objective = TuneObjective::Steps;
   const Tuned t = tuned();
   const TuneRow& best = t.tried[t.best].row;
@@ -156,15 +156,15 @@ TEST_F(Tune, LessTimeOfAllUpdatesIsAnObjective) {
   }
 }
 
-TEST_F(Tune, StalenessThatCostsUpdatesMakesYoungerBatchesBetter) {
-  // Ten times the updates at staleness 1: no throughput makes up for that.
+TEST_F(Tune, CostlyStalenessFavorsFresherBatches) {
+  // Staleness 1 needs ten times the updates, which no throughput outweighs.
   options_.objective = TuneObjective::Reward;
   options_.curve = RewardCurve{{{0, 100}, {1, 1000}}};
   const Tuned t = tuned();
   EXPECT_EQ(t.tried[t.best].row.eta, 0);
 }
 
-TEST_F(Tune, WhatStalenessCostsIsSaidBesideThroughput) {
+TEST_F(Tune, ReportsTheCostOfStaleness) {
   options_.curve = RewardCurve{{{0, 100}, {1, 150}}, "addition.csv"};
   const Tuned t = tuned();
   const TuneRow& best = t.tried[t.best].row;
@@ -177,7 +177,7 @@ TEST_F(Tune, WhatStalenessCostsIsSaidBesideThroughput) {
   EXPECT_NE(tune_text(tuned()).find("its cost in learning is not included"), std::string::npos);
 }
 
-/// Plans of so many tokens/s and such a mean staleness, the first as given, chosen from.
+/// Chooses among plans with these tokens/s and mean staleness; the first is the given one.
 Tuned chosen(const std::vector<std::pair<double, double>>& plans, double error) {
   const TuneOptions options;
   Tuned t;
@@ -195,7 +195,7 @@ Tuned chosen(const std::vector<std::pair<double, double>>& plans, double error) 
   return t;
 }
 
-TEST(TuneTies, TheLeastStaleOfThoseThatAreNotToldApartIsAdvised) {
+TEST(TuneTies, TheLeastStaleTieIsAdvised) {
   const Tuned t = chosen({{68.8, 2}, {69.0, 4}, {68.5, 1}, {60, 0}}, 0.02);
   EXPECT_EQ(*t.tried[t.fastest].row.tokens_per_s, 69.0);
   EXPECT_EQ(*t.tried[t.best].row.tokens_per_s, 68.5);  // 0.7 % behind; the one at 0 is 13 % behind
@@ -206,7 +206,7 @@ TEST(TuneTies, TheLeastStaleOfThoseThatAreNotToldApartIsAdvised) {
   EXPECT_NE(text.find("a tie: 3 plans are within 2.0 % of the fastest"), std::string::npos) << text;
 }
 
-TEST(TuneTies, WhatIsFasterByMoreThanTheErrorIsTheBest) {
+TEST(TuneTies, APlanFasterByMoreThanTheErrorIsTheBest) {
   const Tuned t = chosen({{68.8, 2}, {72.0, 4}, {68.5, 1}}, 0.02);
   EXPECT_EQ(*t.tried[t.best].row.tokens_per_s, 72.0);
   EXPECT_EQ(t.best, t.fastest);
@@ -218,11 +218,11 @@ TEST(TuneTies, OfEquallyStalePlansTheFastestIsAdvised) {
   EXPECT_EQ(t.best, t.fastest);
 }
 
-TEST_F(Tune, TheErrorOfTheSearchIsWhatAnotherDrawOfLengthsMakes) {
+TEST_F(Tune, TheErrorComesFromAnotherDrawOfLengths) {
   const Tuned t = tuned();
   EXPECT_GT(t.error, 0);
   EXPECT_LT(t.error, 0.5);
-  // All answers as long as each other: nothing is drawn, nothing differs.
+  // All responses have equal lengths, so nothing differs between draws.
   PipelineConfig even = small_pipeline();
   even.simulation.response.kind = actors::LengthKind::Constant;
   even.simulation.reward.p99_over_median = 1;
@@ -230,12 +230,12 @@ TEST_F(Tune, TheErrorOfTheSearchIsWhatAnotherDrawOfLengthsMakes) {
   EXPECT_LT(tuned().error, t.error);
 }
 
-TEST_F(Tune, WithoutACurveTheTimeToARewardIsNotGuessed) {
+TEST_F(Tune, ARewardObjectiveNeedsACurve) {
   options_.objective = TuneObjective::Reward;
   EXPECT_NE(error().find("--curve"), std::string::npos);
 }
 
-TEST_F(Tune, NoBoundWithinTheLimitIsSaidWithTheNearest) {
+TEST_F(Tune, NoBoundWithinTheLimitNamesTheNearest) {
   options_.etas = {2, 4};
   options_.constraints.max_staleness = 1;
   EXPECT_EQ(
@@ -249,21 +249,21 @@ TEST_F(Tune, AnEmptyListOfBoundsIsRefused) {
   EXPECT_NE(error().find("--eta: expected at least one bound"), std::string::npos);
 }
 
-TEST_F(Tune, ARateThatNothingReachesIsSaidWithTheNearestPlan) {
+TEST_F(Tune, AnUnreachableRateNamesTheNearestPlan) {
   options_.constraints.min_tokens_per_s = 1e9;
   const std::string text = error();
   EXPECT_NE(text.find("no plan meets the constraints; the nearest, "), std::string::npos) << text;
   EXPECT_NE(text.find("below --min-tokens-per-s"), std::string::npos) << text;
 }
 
-TEST_F(Tune, MemoryThatNothingFitsIsSaidWithWhatTheNearestPlanNeeds) {
+TEST_F(Tune, AnImpossibleMemoryLimitNamesTheNearestPlan) {
   options_.constraints.max_memory = Bytes(1'000'000'000);
   const std::string text = error();
   EXPECT_NE(text.find("no placement fits"), std::string::npos) << text;
   EXPECT_NE(text.find("GB above --max-memory"), std::string::npos) << text;
 }
 
-TEST_F(Tune, LessMemoryIsKept) {
+TEST_F(Tune, AMemoryLimitIsRespected) {
   options_.constraints.max_memory = Bytes(30'000'000'000);
   const Tuned t = tuned();
   const PipelineConfig& best = t.tried[t.best].config;
@@ -273,7 +273,7 @@ TEST_F(Tune, LessMemoryIsKept) {
     EXPECT_LE(phase.device(), 30e9) << phase.group << " " << phase.phase;
 }
 
-TEST_F(Tune, WhatTheUserVariesIsTriedToo) {
+TEST_F(Tune, VariedKeysAreSearched) {
   options_.vary = {*parse_axis("--vary", "algorithm.groups_per_update=8,16")};
   const Tuned t = tuned();
   std::set<std::string> varied;
@@ -283,7 +283,7 @@ TEST_F(Tune, WhatTheUserVariesIsTriedToo) {
   EXPECT_TRUE(varied.contains("algorithm.groups_per_update=16"));
 }
 
-TEST_F(Tune, StoppedEarlyItDecidesOnWhatItHas) {
+TEST_F(Tune, StoppingEarlyDecidesOnTheBestSoFar) {
   int asked = 0;
   options_.stop = [&] { return ++asked > 1; };
   const Tuned t = tuned();
@@ -292,7 +292,7 @@ TEST_F(Tune, StoppedEarlyItDecidesOnWhatItHas) {
   EXPECT_NE(tune_text(t).find("stopped early"), std::string::npos);
 }
 
-TEST_F(Tune, TheCommandWritesWhatItFoundAndNeverOverIt) {
+TEST_F(Tune, TheCommandWritesItsResultAndDoesNotOverwriteIt) {
   cli::TuneOptions command;
   command.config = options_.config.string();
   command.modes = {"separate"};
@@ -310,12 +310,12 @@ TEST_F(Tune, TheCommandWritesWhatItFoundAndNeverOverIt) {
   EXPECT_NE(err.str().find("is there already; name another --out"), std::string::npos);
 }
 
-TEST_F(Tune, LengthsOfARunAreForThisMachineAlone) {
+TEST_F(Tune, RecordedLengthsApplyToThisMachineOnly) {
   options_.lengths.emplace();
   EXPECT_EQ(error().find("--lengths applies to `hardware: local`"), 0U);
 }
 
-TEST_F(Tune, TheCommandSaysWhichModeWasMeant) {
+TEST_F(Tune, TheCommandSuggestsTheNearestMode) {
   cli::TuneOptions command;
   command.config = options_.config.string();
   command.modes = {"fussed"};
@@ -326,7 +326,7 @@ TEST_F(Tune, TheCommandSaysWhichModeWasMeant) {
 
 class Curve : public Tune {};
 
-TEST_F(Curve, IsTheMeanOverSeedsAndALineBetweenBounds) {
+TEST_F(Curve, IsTheMeanOverSeedsWithLinearInterpolation) {
   const auto curve = read_reward_curve(write("compare.csv",
                                              "eta,staleness_mean,steps_to_target\n"
                                              "0,0,70\n0,0,80\n2,2,150\n2,2,150\n"));
@@ -337,8 +337,8 @@ TEST_F(Curve, IsTheMeanOverSeedsAndALineBetweenBounds) {
   EXPECT_FALSE(curve->updates(2.5));
 }
 
-TEST_F(Curve, GoesToTheBoundThatItsOldestRunsHad) {
-  // The first updates of a run are younger than the bound; those of a steady state are not.
+TEST_F(Curve, ReachesTheBoundOfItsStalestRuns) {
+  // The first updates of a run are fresher than the bound; the steady state is not.
   const auto curve = read_reward_curve(
       write("compare.csv", "eta,staleness_mean,steps_to_target\n0,0,70\n4,3.9,200\n"));
   ASSERT_TRUE(curve) << curve.error().context;
@@ -346,7 +346,7 @@ TEST_F(Curve, GoesToTheBoundThatItsOldestRunsHad) {
   EXPECT_FALSE(curve->updates(4.5));
 }
 
-TEST_F(Curve, ABoundThatOneSeedDidNotReachSaysNothing) {
+TEST_F(Curve, ABoundThatASeedMissedIsNoPoint) {
   const auto curve = read_reward_curve(write("compare.csv",
                                              "eta,staleness_mean,steps_to_target\n"
                                              "0,0,70\n4,4,300\n4,4,\n"));
@@ -354,7 +354,7 @@ TEST_F(Curve, ABoundThatOneSeedDidNotReachSaysNothing) {
   EXPECT_EQ(curve->most_staleness(), 0);
 }
 
-TEST_F(Curve, OfAConfigurationIsOneOfItsTaskAndOfAPolicyThatLearns) {
+TEST_F(Curve, AppliesToTrainedPoliciesOnItsTask) {
   PipelineConfig config;
   config.policy = actors::PolicyKind::Torch;
   const fs::path curves = write("addition_to_0.8.csv", "").parent_path();
@@ -368,7 +368,7 @@ TEST_F(Curve, OfAConfigurationIsOneOfItsTaskAndOfAPolicyThatLearns) {
   EXPECT_TRUE(curves_in(curves / "none").empty());
 }
 
-TEST_F(Curve, AnotherTableIsRefused) {
+TEST_F(Curve, OtherTablesAreRefused) {
   const auto curve = read_reward_curve(write("other.csv", "eta,tokens\n0,1\n"));
   ASSERT_FALSE(curve);
   EXPECT_NE(curve.error().context.find("no column `staleness_mean`"), std::string::npos);

@@ -36,7 +36,7 @@ TEST(Learning, ATargetIsNotReachedBeforeTenUpdates) {
   EXPECT_EQ(learned(std::span(good).first(9), 0.9).steps_to_target, std::nullopt);
 }
 
-TEST(Learning, SmoothRewardsAreMeansOfAsManyUpdatesAsThereAre) {
+TEST(Learning, SmoothedRewardsUseTheAvailableUpdates) {
   const auto smooth = smoothed(run(12, [](std::size_t i) { return static_cast<double>(i); }));
   EXPECT_DOUBLE_EQ(smooth[0].reward, 1);
   EXPECT_DOUBLE_EQ(smooth[1].reward, 1.5);
@@ -44,7 +44,7 @@ TEST(Learning, SmoothRewardsAreMeansOfAsManyUpdatesAsThereAre) {
   EXPECT_EQ(smooth[11].seconds, 24);
 }
 
-TEST(Learning, BetweenUpdatesTheRewardIsOnAStraightLine) {
+TEST(Learning, InterpolatesLinearlyBetweenUpdates) {
   const std::vector<RewardPoint> curve{{1, 0.2}, {3, 0.6}};
   EXPECT_EQ(reward_at(curve, 0.5), std::nullopt);
   EXPECT_EQ(reward_at(curve, 1), 0.2);

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using actors::CardState;
 using temper::testing::small_pipeline;
 
-/// The summary that `temper run --driver in-process` leaves.
+/// The summary of `temper run --driver in-process`.
 Summary summary_of_run(const PipelineConfig& config) {
   const test::TemporaryFolder folder;
   VirtualOptions options;
@@ -52,7 +52,7 @@ double sum(const std::map<CardState, double>& states) {
       states.begin(), states.end(), 0.0, [](double s, const auto& e) { return s + e.second; });
 }
 
-TEST(Simulate, FiguresOfTheWholeRunAreThoseOfItsSummary) {
+TEST(Simulate, WholeFiguresMatchTheSummary) {
   const Summary summary = summary_of_run(small_pipeline());
   const auto figures = simulate(small_pipeline());
   ASSERT_TRUE(figures) << figures.error().context;
@@ -68,20 +68,20 @@ TEST(Simulate, FiguresOfTheWholeRunAreThoseOfItsSummary) {
   EXPECT_GT(whole.trained_per_s, 0);
 }
 
-TEST(Simulate, SteadyFiguresLeaveOutTheEndsOfARun) {
+TEST(Simulate, SteadyFiguresExcludeTheEndsOfARun) {
   // 8 updates at bound 1: from the completion of update 2 to that of update 7.
   const auto figures = simulate(small_pipeline());
   ASSERT_TRUE(figures);
   EXPECT_EQ(figures->steady.updates, 5U);
   EXPECT_LT(figures->steady.seconds, figures->whole.seconds);
-  EXPECT_GT(figures->steady.busy, figures->whole.busy);  // starting up loads weights
+  EXPECT_GT(figures->steady.busy, figures->whole.busy);  // start-up loads weights
   EXPECT_LE(figures->steady.sustained_per_s, figures->steady.trained_per_s);
   EXPECT_EQ(steps_for(5, 1), 8U);
 }
 
-TEST(Simulate, ASteadyStretchIsOfWholeTurnsWhereAllCardsTakeTurns) {
-  // Equal answers and bound 2: a turn trains three updates. Cut as they fall, a stretch of four or
-  // five updates would have generation once or twice in it.
+TEST(Simulate, TheSteadyIntervalHasWholeTurnsOnTimeSharedCards) {
+  // Equal lengths and bound 2: a turn trains three updates. Without the cut, an interval of four or
+  // five updates would contain one or two generations.
   PipelineConfig config = small_pipeline();
   config.placement.mode = PlacementMode::Fused;
   config.placement.rollout_cards = config.placement.reference_cards = 0;
@@ -101,8 +101,8 @@ TEST(Simulate, ASteadyStretchIsOfWholeTurnsWhereAllCardsTakeTurns) {
 }
 
 TEST(Simulate, TheTrainersIdleCardsGenerateUnderABoundToo) {
-  // Half of the cards wait for the other half most of the time. What is generated of later batches
-  // is no reason to keep them from it.
+  // Half of the cards wait for the other half most of the time. Responses generated for later
+  // batches must not keep them from generating.
   PipelineConfig config = small_pipeline();
   config.reference.replicas = 0;
   config.placement.reference_cards = 0;
@@ -117,7 +117,7 @@ TEST(Simulate, TheTrainersIdleCardsGenerateUnderABoundToo) {
   EXPECT_GT(hybrid->steady.sustained_per_s, 1.05 * separate->steady.sustained_per_s);
 }
 
-TEST(Simulate, StatesOfTheSteadyStretchSumToOne) {
+TEST(Simulate, StatesOfTheSteadyIntervalAddUpToOne) {
   const auto figures = simulate(small_pipeline());
   ASSERT_TRUE(figures);
   EXPECT_NEAR(sum(figures->steady.states), 1, 1e-12);
@@ -125,7 +125,7 @@ TEST(Simulate, StatesOfTheSteadyStretchSumToOne) {
   EXPECT_GT(figures->steady.states.at(CardState::Train), 0);
 }
 
-TEST(Simulate, ARunTooShortForASteadyStretchIsTakenWhole) {
+TEST(Simulate, AShortRunIsUsedWhole) {
   PipelineConfig config = small_pipeline();
   config.steps = 3;  // bound 1 needs 4
   const auto figures = simulate(config);
@@ -151,7 +151,7 @@ TEST(Simulate, ARefusedConfigurationKeepsItsReason) {
       << uneven.error().context;
 }
 
-TEST(Simulate, ARunThatCannotFinishSaysWhy) {
+TEST(Simulate, ARunThatCannotFinishReportsTheReason) {
   PipelineConfig config = small_pipeline();
   config.deadlines.train = std::chrono::milliseconds(10);
   const auto figures = simulate(config);
@@ -187,11 +187,11 @@ TEST(SimulateAll, KeepsTheirOrderOnAnyNumberOfThreads) {
   EXPECT_GT(one[1]->steady.sustained_per_s, one[0]->steady.sustained_per_s);
 }
 
-TEST(SimulateAll, OfNothingIsNothing) {
+TEST(SimulateAll, OfNoInputIsEmpty) {
   EXPECT_TRUE(simulate_all({}, {.threads = 3, .on_progress = nullptr}).empty());
 }
 
-TEST(Simulate, AWeightOfOneIsTheWholeRun) {
+TEST(Simulate, AWeightOfOneIsTheFullRun) {
   const PipelineConfig config = small_pipeline();
   const auto whole = simulate(config).value();
   const auto sampled = simulate_sampled(resolve(config).value(), 1).value();
@@ -200,9 +200,9 @@ TEST(Simulate, AWeightOfOneIsTheWholeRun) {
   EXPECT_EQ(sampled.accounts.staleness, whole.accounts.staleness);
 }
 
-TEST(Simulate, AThinnedRunHasAboutTheRatesOfTheWhole) {
-  // Equal lengths and instant rewards, so that it makes no difference what a sampled run draws;
-  // what is left is rounding.
+TEST(Simulate, ASampledRunHasAboutTheRatesOfTheFullRun) {
+  // Equal lengths and instant rewards, so that draws do not matter;
+  // the difference is rounding.
   PipelineConfig config = small_pipeline();
   config.algorithm.groups_per_update = 64;
   config.rollout.concurrency = 128;
@@ -227,7 +227,7 @@ TEST(Simulate, AWeightDividesGroupsSlotsAndReplicas) {
   EXPECT_EQ(largest_weight(pipeline, 3), 2);
 }
 
-TEST(Simulate, AnEngineOfAThinnedRunHasRoomForEightGroups) {
+TEST(Simulate, AnEngineOfASampledRunHasRoomForEightGroups) {
   PipelineConfig config = small_pipeline();  // groups of 4, which are dispatched whole
   config.rollout.concurrency = 64;
   EXPECT_EQ(largest_weight(resolve(config).value(), 8), 2);

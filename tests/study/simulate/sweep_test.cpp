@@ -36,7 +36,7 @@ SweepOptions options(std::vector<std::string> over, std::vector<std::string> any
   return o;
 }
 
-TEST(SweepAxis, IsReadAsKeysAndTheirValues) {
+TEST(SweepAxis, ParsesKeysAndValues) {
   const auto one = parse_axis("--over", "staleness.bound=0,1,2");
   ASSERT_TRUE(one);
   EXPECT_EQ(one->name(), "staleness.bound");
@@ -48,7 +48,7 @@ TEST(SweepAxis, IsReadAsKeysAndTheirValues) {
   EXPECT_EQ(two->text(0), "1/2");
 }
 
-TEST(SweepAxis, ThatIsNoneIsRefused) {
+TEST(SweepAxis, RefusesInvalidText) {
   for (const char* wrong : {"", "a", "=1", "a=", "a=1,", "a+b=1", "a+b=1/2,3", "a+b=1/2/3"}) {
     const auto refused = parse_axis("--any", wrong);
     ASSERT_FALSE(refused) << wrong;
@@ -56,7 +56,7 @@ TEST(SweepAxis, ThatIsNoneIsRefused) {
   }
 }
 
-TEST(Sweep, PointsAreTheFiguresOfTheirConfigurations) {
+TEST(Sweep, PointsHaveTheFiguresOfTheirConfigurations) {
   const auto sweep = run_sweep(options({"staleness.bound=0,2", "steps=6,8"}));
   ASSERT_TRUE(sweep) << sweep.error().context;
   ASSERT_EQ(sweep->points.size(), 4U);  // the last axis varies fastest
@@ -68,7 +68,7 @@ TEST(Sweep, PointsAreTheFiguresOfTheirConfigurations) {
   EXPECT_EQ(sweep->points[2].figures->whole.trained_per_s, figures->whole.trained_per_s);
 }
 
-TEST(Sweep, OfFreeKeysTheBestIsKept) {
+TEST(Sweep, KeepsTheBestValuesOfFreeKeys) {
   const auto each = run_sweep(options({"rollout.concurrency=4,8,16"}));
   const auto best = run_sweep(options({"staleness.bound=1"}, {"rollout.concurrency=4,8,16"}));
   ASSERT_TRUE(each && best);
@@ -93,7 +93,7 @@ TEST(Sweep, ARefusedCombinationKeepsItsReason) {
 }
 
 TEST(Sweep, FittedLayoutsFollowTheCards) {
-  // As given, the trainer communicates within every layer; fitted, it does not.
+  // The given layout communicates within every layer, the fitted one does not.
   SweepOptions o = options({"placement.rollout_cards+rollout.replicas=2/1,4/2"});
   o.sets = {"simulation.trainer.tp=2"};
   const auto given = run_sweep(o);
@@ -134,13 +134,13 @@ TEST(Sweep, PlotsALineForEachValueOfTheSecondAxisAndAGapWhereNothingRan) {
   EXPECT_FALSE(sweep_svg(*run_sweep(options({"simulation.model=qwen2.5-0.5b"})), {}));
 }
 
-TEST(SvgPlot, TicksAreRoundAndReachBeyondTheLargestValue) {
+TEST(SvgPlot, TicksAreRoundAndCoverTheLargestValue) {
   EXPECT_EQ(round_ticks(48.7, 5), (std::vector<double>{0, 10, 20, 30, 40, 50}));
   EXPECT_EQ(round_ticks(100, 5), (std::vector<double>{0, 20, 40, 60, 80, 100}));
   EXPECT_EQ(round_ticks(3, 4), (std::vector<double>{0, 1, 2, 3}));
 }
 
-TEST(SvgPlot, PutsValuesWhereTheAxisHasThem) {
+TEST(SvgPlot, PlacesValuesAtTheirAxisPositions) {
   Plot plot;
   plot.title = "a < b";
   plot.x = {0, 10};
