@@ -160,9 +160,9 @@ void describe(V& v, Report& r) {
 /// The errors on models that a fit has not seen, for docs/validation.md.
 Status put_tables(const std::string& file,
                   const std::string& hardware,
-                  const std::vector<LeftOut>& left) {
+                  const std::vector<HeldOutModel>& left) {
   std::vector<sim_hw::Comparison> all;
-  for (const LeftOut& model : left)
+  for (const HeldOutModel& model : left)
     all.insert(all.end(), model.rows.begin(), model.rows.end());
   TEMPER_TRY_STATUS(put_report_table(
       file,
@@ -174,7 +174,7 @@ Status put_tables(const std::string& file,
        "at "
        "its prior.",
        by_kind_hardware_metric(all)}));
-  for (const LeftOut& model : left) {
+  for (const HeldOutModel& model : left) {
     TEMPER_TRY_STATUS(put_report_table(
         file,
         {fmt::format("Leave one model out: {}, without {}", hardware, model.model),
@@ -258,9 +258,9 @@ Status calibrate(const CalibrateOptions& options, std::ostream& out) {
   }
   print_fit(out, fit);
   if (options.leave_one_out) {
-    TEMPER_TRY(const std::vector<LeftOut> left,
+    TEMPER_TRY(const std::vector<HeldOutModel> left,
                leave_one_model_out(catalog, subject.name, rows, fit_options));
-    for (const LeftOut& model : left) {
+    for (const HeldOutModel& model : left) {
       out << fmt::format("\nfitted without {}, predicting it:\n", model.model);
       print_table(out, by_kind_hardware_metric(model.rows));
     }

@@ -280,13 +280,13 @@ Handler plan_command(Flags& flags) {
   flags.text("--out", options->out, "Write a pipeline with the best layouts as YAML");
   flags.text("--svg", options->svg, "Write time against memory, or tokens/s against time");
   std::vector<std::string> engines;
-  engines.reserve(std::size(EnumNames<study::EmitFor>::value));
-  for (const auto& [engine, name] : EnumNames<study::EmitFor>::value)
+  engines.reserve(std::size(EnumNames<study::EmitTarget>::value));
+  for (const auto& [engine, name] : EnumNames<study::EmitTarget>::value)
     engines.emplace_back(name);
   flags.choice(
       "--emit",
       engines,
-      [options](std::size_t i) { options->emit = EnumNames<study::EmitFor>::value[i].first; },
+      [options](std::size_t i) { options->emit = EnumNames<study::EmitTarget>::value[i].first; },
       "Print the best plan as flags of this engine, in place of the report");
   flags.flag("--list", options->list, "The words of each task");
   flags.json(options->json);

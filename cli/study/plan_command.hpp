@@ -19,7 +19,7 @@ struct PlanOptions {
   std::string svg;                ///< Where the plot goes; empty: nowhere.
   std::string out;                ///< Where a pipeline with the best layout goes; empty: nowhere.
   /// Print the flags of this engine in place of the report.
-  std::optional<study::EmitFor> emit;
+  std::optional<study::EmitTarget> emit;
   bool json = false;
   bool list = false;  ///< What the words of each task are.
 };

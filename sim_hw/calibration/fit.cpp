@@ -232,10 +232,10 @@ Result<Fit> fit_operators(Catalog& catalog,
   return fit;
 }
 
-Result<std::vector<LeftOut>> leave_one_model_out(Catalog& catalog,
-                                                 std::string_view hardware,
-                                                 std::span<const Row> rows,
-                                                 const FitOptions& options) {
+Result<std::vector<HeldOutModel>> leave_one_model_out(Catalog& catalog,
+                                                      std::string_view hardware,
+                                                      std::span<const Row> rows,
+                                                      const FitOptions& options) {
   std::set<std::string> operators;
   for (const Kind& kind : operator_kinds())
     operators.emplace(kind.name);
@@ -251,7 +251,7 @@ Result<std::vector<LeftOut>> leave_one_model_out(Catalog& catalog,
   models.erase(std::string());
   TEMPER_TRY(const HardwareSpec* spec, catalog.hardware(hardware));
   const HardwareSpec before = *spec;
-  std::vector<LeftOut> out;
+  std::vector<HeldOutModel> out;
   for (const std::string& model : models) {
     std::vector<Row> kept;
     std::vector<Row> left;

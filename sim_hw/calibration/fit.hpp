@@ -46,13 +46,13 @@ Result<Fit> fit_operators(Catalog& catalog,
 
 /// For each model in turn: fits without its step rows, then predicts them. Rows of single operators
 /// stay in the fit, because they are microbenchmarks that merely share a model's shape.
-struct LeftOut {
+struct HeldOutModel {
   std::string model;
   std::vector<Comparison> rows;
 };
-Result<std::vector<LeftOut>> leave_one_model_out(Catalog& catalog,
-                                                 std::string_view hardware,
-                                                 std::span<const Row> rows,
-                                                 const FitOptions& options = {});
+Result<std::vector<HeldOutModel>> leave_one_model_out(Catalog& catalog,
+                                                      std::string_view hardware,
+                                                      std::span<const Row> rows,
+                                                      const FitOptions& options = {});
 
 }  // namespace temper::sim_hw

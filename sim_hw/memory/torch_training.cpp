@@ -41,15 +41,15 @@ double weight_rounding(const ModelSpec& model) {
   return sum + (model.tie_embeddings ? 1 : 2) * matrix(model.vocabulary, model.hidden);
 }
 
-struct LayerKept {
+struct SavedLayerBytes {
   double bytes = 0;
   double rounding = 0;
 };
 
-LayerKept kept(const ModelSpec& model, double seq, double tokens, LayerKind kind) {
+SavedLayerBytes kept(const ModelSpec& model, double seq, double tokens, LayerKind kind) {
   TrainShape shape;
   shape.seq = static_cast<std::int64_t>(seq);
-  LayerKept sum;
+  SavedLayerBytes sum;
   const SavedTensors saved = saved_tensors(model, shape, kind, Gating::Eager);
   for (const SavedTensor& tensor : saved.all()) {
     sum.bytes += tokens * tensor.width * tensor.bytes;
@@ -91,8 +91,8 @@ TorchTrainingMemory torch_training_memory(const ModelSpec& model,
   memory.rounding = 4 * weight_rounding(model);
   memory.workspace = kWorkspace;
 
-  const LayerKept dense = kept(model, seq, tokens, LayerKind::Dense);
-  const LayerKept experts = kept(model, seq, tokens, LayerKind::Experts);
+  const SavedLayerBytes dense = kept(model, seq, tokens, LayerKind::Dense);
+  const SavedLayerBytes experts = kept(model, seq, tokens, LayerKind::Experts);
   const double layers = as_double(model.layers);
   const double dense_layers = as_double(model.dense_layers());
   const double ends = 2 * plane;  // Input and output of the last norm.

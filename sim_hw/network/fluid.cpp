@@ -33,11 +33,11 @@ struct Classes {
   std::vector<std::uint32_t> first;  ///< One element of each class.
   std::vector<std::uint32_t> size;
 
-  explicit Classes(const std::vector<std::uint64_t>& colours) : of(colours.size()) {
+  explicit Classes(const std::vector<std::uint64_t>& colors) : of(colors.size()) {
     std::unordered_map<std::uint64_t, std::uint32_t> seen;
-    for (std::size_t i = 0; i < colours.size(); ++i) {
+    for (std::size_t i = 0; i < colors.size(); ++i) {
       const auto [entry, is_new] =
-          seen.try_emplace(colours[i], static_cast<std::uint32_t>(first.size()));
+          seen.try_emplace(colors[i], static_cast<std::uint32_t>(first.size()));
       if (is_new) {
         first.push_back(static_cast<std::uint32_t>(i));
         size.push_back(0);
@@ -48,48 +48,46 @@ struct Classes {
   }
 };
 
-std::size_t count_distinct(const std::vector<std::uint64_t>& colours) {
+std::size_t count_distinct(const std::vector<std::uint64_t>& colors) {
   std::unordered_map<std::uint64_t, char> seen;
-  for (const std::uint64_t colour : colours)
-    seen.try_emplace(colour);
+  for (const std::uint64_t color : colors)
+    seen.try_emplace(color);
   return seen.size();
 }
 
-struct Colours {
+struct Colors {
   std::vector<std::uint64_t> flows;
   std::vector<std::uint64_t> links;
 };
 
 /// The coarsest coloring in which equal flows use equal links equally often, and vice versa.
-Colours refine(const FluidNetwork& network,
-               const FlowSet& flows,
-               const std::vector<double>& begin) {
-  Colours colours{std::vector<std::uint64_t>(flows.size()),
-                  std::vector<std::uint64_t>(network.links())};
+Colors refine(const FluidNetwork& network, const FlowSet& flows, const std::vector<double>& begin) {
+  Colors colors{std::vector<std::uint64_t>(flows.size()),
+                std::vector<std::uint64_t>(network.links())};
   for (std::size_t f = 0; f < flows.size(); ++f)
-    colours.flows[f] = mix(mix(bits(flows.bytes(f)), bits(begin[f])), bits(flows.weight(f)));
+    colors.flows[f] = mix(mix(bits(flows.bytes(f)), bits(begin[f])), bits(flows.weight(f)));
   for (LinkId l = 0; l < network.links(); ++l)
-    colours.links[l] = mix(bits(network.bandwidth(l)));
+    colors.links[l] = mix(bits(network.bandwidth(l)));
   std::size_t before = 0;
   std::vector<std::uint64_t> sums(network.links());
   while (true) {
     std::fill(sums.begin(), sums.end(), 0);
     for (std::size_t f = 0; f < flows.size(); ++f) {
-      const std::uint64_t seen = mix(colours.flows[f]);
+      const std::uint64_t seen = mix(colors.flows[f]);
       for (const LinkId l : flows.route(f))
         sums[l] += seen;  // Commutative, so the order of flows does not matter.
     }
     for (LinkId l = 0; l < network.links(); ++l)
-      colours.links[l] = mix(colours.links[l], sums[l]);
+      colors.links[l] = mix(colors.links[l], sums[l]);
     for (std::size_t f = 0; f < flows.size(); ++f) {
       std::uint64_t sum = 0;
       for (const LinkId l : flows.route(f))
-        sum += mix(colours.links[l]);
-      colours.flows[f] = mix(colours.flows[f], sum);
+        sum += mix(colors.links[l]);
+      colors.flows[f] = mix(colors.flows[f], sum);
     }
-    const std::size_t now = count_distinct(colours.flows) + count_distinct(colours.links);
+    const std::size_t now = count_distinct(colors.flows) + count_distinct(colors.links);
     if (now == before)
-      return colours;
+      return colors;
     before = now;
   }
 }
@@ -316,9 +314,9 @@ void FlowSet::add(std::span<const LinkId> route, double bytes, double start, dou
 
 FluidResult simulate(const FluidNetwork& network, const FlowSet& flows) {
   std::vector<double> begin = begins(network, flows);
-  const Colours colours = refine(network, flows, begin);
-  const Classes flow_classes(colours.flows);
-  const Classes link_classes(colours.links);
+  const Colors colors = refine(network, flows, begin);
+  const Classes flow_classes(colors.flows);
+  const Classes link_classes(colors.links);
   Quotient quotient(network, flows, flow_classes, link_classes);
   std::vector<double> class_begin;
   std::vector<double> class_bytes;
@@ -338,9 +336,9 @@ FluidResult simulate(const FluidNetwork& network, const FlowSet& flows) {
 }
 
 std::vector<double> fair_rates(const FluidNetwork& network, const FlowSet& flows) {
-  const Colours colours = refine(network, flows, std::vector<double>(flows.size(), 0.0));
-  const Classes flow_classes(colours.flows);
-  const Classes link_classes(colours.links);
+  const Colors colors = refine(network, flows, std::vector<double>(flows.size(), 0.0));
+  const Classes flow_classes(colors.flows);
+  const Classes link_classes(colors.links);
   Quotient quotient(network, flows, flow_classes, link_classes);
   std::vector<double> rates(flow_classes.first.size());
   quotient.fill(std::vector<char>(rates.size(), 1), rates);

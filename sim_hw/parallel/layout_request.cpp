@@ -15,7 +15,7 @@ namespace {
 Status choose(const Params& params,
               const ModelSpec& model,
               const HardwareSpec& hardware,
-              TrainQuestion& question) {
+              TrainRequest& question) {
   const std::string text = params.text("activations", "as_recompute");
   if (text == "as_recompute")
     return {};
@@ -173,11 +173,11 @@ Result<Layout> layout_of(const Params& params,
   return layout;
 }
 
-Result<TrainQuestion> train_question(const Params& params,
-                                     const ModelSpec& model,
-                                     const HardwareSpec& hardware,
-                                     std::int64_t cards) {
-  TrainQuestion question;
+Result<TrainRequest> train_request(const Params& params,
+                                   const ModelSpec& model,
+                                   const HardwareSpec& hardware,
+                                   std::int64_t cards) {
+  TrainRequest question;
   TEMPER_TRY(question.shape, train_shape(params, model));
   TEMPER_TRY(question.layout, layout_of(params, model, hardware, cards, question.shape.recompute));
   const std::int64_t devices =

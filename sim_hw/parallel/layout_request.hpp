@@ -9,7 +9,7 @@
 
 namespace temper::sim_hw {
 
-struct TrainQuestion {
+struct TrainRequest {
   Layout layout;
   TrainShape shape;
 };
@@ -24,9 +24,9 @@ Result<Layout> layout_of(const Params& params,
 /// Reads everything about a step except its layout.
 Result<TrainShape> train_shape(const Params& params, const ModelSpec& model);
 /// Layout and shape, checked by check_layout().
-Result<TrainQuestion> train_question(const Params& params,
-                                     const ModelSpec& model,
-                                     const HardwareSpec& hardware,
-                                     std::int64_t cards);
+Result<TrainRequest> train_request(const Params& params,
+                                   const ModelSpec& model,
+                                   const HardwareSpec& hardware,
+                                   std::int64_t cards);
 
 }  // namespace temper::sim_hw

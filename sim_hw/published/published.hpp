@@ -70,7 +70,7 @@ class Conditions {
 std::optional<std::int64_t> published_bytes(std::string_view text);
 
 /// Kind, parameters and metric of a publication.
-struct PublishedQuestion {
+struct PublishedRequest {
   std::string kind;
   std::string params;
   std::string metric;
@@ -79,7 +79,7 @@ struct PublishedQuestion {
 };
 /// Result of a rule: a request, or the reason why there is none.
 struct RuleResult {
-  std::optional<PublishedQuestion> question;
+  std::optional<PublishedRequest> question;
   std::string reason;
 };
 /// None: no rule matches publications of this form. `model`: its name in the catalog, or empty.

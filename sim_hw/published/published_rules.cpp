@@ -14,7 +14,7 @@ namespace {
 using Outcome = std::optional<RuleResult>;
 
 RuleResult question(std::string kind, std::string params, std::string metric) {
-  return {PublishedQuestion{std::move(kind), std::move(params), std::move(metric), std::nullopt},
+  return {PublishedRequest{std::move(kind), std::move(params), std::move(metric), std::nullopt},
           ""};
 }
 

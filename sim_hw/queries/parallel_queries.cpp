@@ -25,7 +25,7 @@ Metric ledger_metric(std::string name, const Ledger& ledger) {
   return metric;
 }
 
-std::string bubble_equation(const TrainTime& time, const TrainQuestion& q) {
+std::string bubble_equation(const TrainTime& time, const TrainRequest& q) {
   if (q.shape.mechanisms.schedule == PipelineSchedule::DualPipe) {
     return fmt::format("(pp / 2 - 1) = {} x (two passes + a backward - 3 x its weight gradients)",
                        as_double(q.layout.pp) / 2 - 1);
@@ -41,7 +41,7 @@ std::string bubble_equation(const TrainTime& time, const TrainQuestion& q) {
                      q.layout.vpp);
 }
 
-Metric train_time_metric(const TrainTime& time, const TrainQuestion& q) {
+Metric train_time_metric(const TrainTime& time, const TrainRequest& q) {
   Metric metric{"time", "s", time.total(), {}};
   const double micro_batches = as_double(q.shape.micro_batches(q.layout));
   const auto entries = time.entries();
@@ -70,7 +70,7 @@ Metric train_time_metric(const TrainTime& time, const TrainQuestion& q) {
 Status refuse_overflow(const Request& request,
                        const ModelSpec& model,
                        const HardwareSpec& hardware,
-                       const TrainQuestion& q) {
+                       const TrainRequest& q) {
   const std::string what =
       request.params.text("memory", request.kind == "memory" ? "report" : "refuse");
   if (what == "report")
@@ -86,8 +86,7 @@ Result<Cost> cost_of_train_iteration(const CostContext& context, const Request& 
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(request.hardware));
   TEMPER_TRY(const std::string name, request.params.text("model"));
   TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
-  TEMPER_TRY(const TrainQuestion q,
-             train_question(request.params, *model, *hardware, request.cards));
+  TEMPER_TRY(const TrainRequest q, train_request(request.params, *model, *hardware, request.cards));
   TEMPER_TRY_STATUS(refuse_overflow(request, *model, *hardware, q));
   const Device device = make_device(*hardware);
   const Fabric fabric = make_fabric(*hardware);
@@ -126,7 +125,7 @@ Result<Cost> placed_cost(const HardwareSpec& hardware, const PlacedLedger& place
 Result<Cost> trainer_memory(const Request& request,
                             const ModelSpec& model,
                             const HardwareSpec& hardware) {
-  TEMPER_TRY(const TrainQuestion q, train_question(request.params, model, hardware, request.cards));
+  TEMPER_TRY(const TrainRequest q, train_request(request.params, model, hardware, request.cards));
   TEMPER_TRY_STATUS(refuse_overflow(request, model, hardware, q));
   const Ledger ledger = worst_train_ledger(model, q.layout, q.shape);
   const std::string state = request.params.text("state", "active");

@@ -262,7 +262,7 @@ Result<PolicyComparison> compare(const CompareOptions& options) {
       fill(row, **figures[i]);
       if (jobs[i].config.policy == actors::PolicyKind::Torch) {
         rewards = std::move((**figures[i]).rewards);
-        const Learned l = learned(rewards, options.target_reward);
+        const LearningFigures l = learning_figures(rewards, options.target_reward);
         row.final_reward = rounded(l.final_reward, 1e4);
         row.steps_to_target = l.steps_to_target;
         if (l.seconds_to_target)

@@ -132,7 +132,7 @@ class RealRuns {
     std::string reward;
     if (job.config.policy == actors::PolicyKind::Torch) {
       reward = fmt::format(", final reward {:.3f}",
-                           learned(figures.rewards, options_.target_reward).final_reward);
+                           learning_figures(figures.rewards, options_.target_reward).final_reward);
     }
     say(CompareOptions::Line::Lasting,
         job,

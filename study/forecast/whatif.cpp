@@ -62,14 +62,14 @@ Status check_effect_known(const std::vector<std::string>& sets,
   return {};
 }
 
-struct Recorded {
+struct RecordedRun {
   orchestrator::ResolvedPipeline pipeline;
   RunRecord record;
   Figures figures;
 };
 
-Result<Recorded> read_run(const fs::path& run) {
-  Recorded out;
+Result<RecordedRun> read_run(const fs::path& run) {
+  RecordedRun out;
   TEMPER_TRY(out.record, read_run_record(run));
   TEMPER_TRY(orchestrator::PipelineConfig config, orchestrator::load_config(run / "config.yaml"));
   TEMPER_TRY(out.pipeline, orchestrator::resolve(std::move(config)));
@@ -87,7 +87,7 @@ Result<Recorded> read_run(const fs::path& run) {
 /// Repeats the scheduling of one recorded run.
 class Rescheduler {
  public:
-  static Result<Rescheduler> make(const Recorded& recorded, const WhatifOptions& options) {
+  static Result<Rescheduler> make(const RecordedRun& recorded, const WhatifOptions& options) {
     Rescheduler rescheduler(recorded);
     if (recorded.pipeline.config.hardware == orchestrator::HardwareKind::Simulated) {
       TEMPER_TRY_STATUS(rescheduler.check_lengths());
@@ -110,7 +110,7 @@ class Rescheduler {
   }
 
  private:
-  explicit Rescheduler(const Recorded& recorded) : recorded_(&recorded) {}
+  explicit Rescheduler(const RecordedRun& recorded) : recorded_(&recorded) {}
 
   /// Response lengths follow from response numbers and the run's seed; the log of another program
   /// version may differ.
@@ -149,7 +149,7 @@ class Rescheduler {
     }
   }
 
-  const Recorded* recorded_;
+  const RecordedRun* recorded_;
   MachineModel calibration_;
   Figures unchanged_;
 };
@@ -159,7 +159,7 @@ class Rescheduler {
 Result<Whatif> whatif(const WhatifOptions& options) {
   if (options.sets.empty())
     return invalid_input("nothing to change; give --set key=value");
-  TEMPER_TRY(const Recorded recorded, read_run(options.run));
+  TEMPER_TRY(const RecordedRun recorded, read_run(options.run));
   TEMPER_TRY(const orchestrator::PipelineConfig other,
              orchestrator::load_config(options.run / "config.yaml", options.sets));
   TEMPER_TRY_STATUS(check_effect_known(options.sets, recorded.pipeline.config));

@@ -45,7 +45,7 @@ bool fits(const SimulatedRun& s, const actors::ActorMemory& memory) {
 
 class Planner {
  public:
-  Planner(const orchestrator::ResolvedPipeline& pipeline, Keep keep)
+  Planner(const orchestrator::ResolvedPipeline& pipeline, FixedSide keep)
       : config_(pipeline.config),
         cards_(pipeline.placement),
         keep_(keep),
@@ -67,7 +67,7 @@ class Planner {
 
   const orchestrator::PipelineConfig& config_;
   const orchestrator::PlacementConfig& cards_;
-  const Keep keep_;
+  const FixedSide keep_;
   const SimulatedRun run_;
   const Batch batch_;
   actors::Packings packings_;
@@ -75,7 +75,7 @@ class Planner {
 
 /// Layouts that fit, fastest first.
 std::vector<RankedTrainer> Planner::trainers() {
-  if (keep_ != Keep::Trainer)
+  if (keep_ != FixedSide::Trainer)
     return rank_trainers(run_, actors::device_capacity(run_), packings_);
   if (!actors::check_trainer(run_) || !fits(run_, actors::trainer_memory(run_)))
     return {};
@@ -94,7 +94,7 @@ TrainerChoice Planner::time_trainer(const TrainerEngineConfig& layout) const {
 }
 
 std::vector<RolloutEngineConfig> Planner::rollout_layouts() const {
-  if (keep_ == Keep::Rollout)
+  if (keep_ == FixedSide::Rollout)
     return {run_.config.rollout};
   const std::int64_t devices = std::ssize(cards_.rollout) / config_.rollout.replicas *
                                actors::hardware_of(run_, actors::RoleKind::Rollout).dies_per_card;
@@ -207,7 +207,7 @@ std::vector<std::pair<std::string_view, double>> TrainerChoice::entries() const 
   return out;
 }
 
-Result<ConfigPlan> plan_config(const orchestrator::PipelineConfig& config, Keep keep) {
+Result<ConfigPlan> plan_config(const orchestrator::PipelineConfig& config, FixedSide keep) {
   TEMPER_TRY(const orchestrator::ResolvedPipeline pipeline, orchestrator::resolve(config));
   if (!pipeline.simulation)
     return invalid_input("a plan needs `hardware: simulated`");

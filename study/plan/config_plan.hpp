@@ -66,11 +66,11 @@ struct ConfigPlan {
 };
 
 /// The side that stays as configured.
-enum class Keep { Neither, Trainer, Rollout };
+enum class FixedSide { Neither, Trainer, Rollout };
 
 /// Error OutOfMemory: nothing fits; includes the ledger of the nearest layout. Requires: a
 /// configuration on simulated hardware that validate() accepts except for its layouts.
 Result<ConfigPlan> plan_config(const orchestrator::PipelineConfig& config,
-                               Keep keep = Keep::Neither);
+                               FixedSide keep = FixedSide::Neither);
 
 }  // namespace temper::study

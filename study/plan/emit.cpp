@@ -21,21 +21,21 @@ void add_verl_cluster(Script& out, std::int64_t devices, std::int64_t node) {
   out.flags.push_back(fmt::format("trainer.n_gpus_per_node={}", std::min(devices, node)));
 }
 
-Error has_no(EmitFor engine, std::string_view side, std::string_view others) {
+Error has_no(EmitTarget engine, std::string_view side, std::string_view others) {
   return invalid_input(
       fmt::format("--emit {}: has no flags for {}; expected {}", name_of(engine), side, others));
 }
 
 Error no_rollout() {
-  return has_no(EmitFor::Megatron, "a rollout", "vllm, sglang and verl");
+  return has_no(EmitTarget::Megatron, "a rollout", "vllm, sglang and verl");
 }
 
-Result<std::string> emit_engine(EmitFor engine, const Engine& e) {
-  if (engine == EmitFor::Megatron)
+Result<std::string> emit_engine(EmitTarget engine, const Engine& e) {
+  if (engine == EmitTarget::Megatron)
     return no_rollout();
-  if (engine == EmitFor::Vllm)
+  if (engine == EmitTarget::Vllm)
     return vllm_script(e).text();
-  if (engine == EmitFor::Sglang)
+  if (engine == EmitTarget::Sglang)
     return sglang_script(e).text();
   Script out;
   note_engine(out, e);
@@ -43,10 +43,10 @@ Result<std::string> emit_engine(EmitFor engine, const Engine& e) {
   return out.text();
 }
 
-Result<std::string> emit_trainer(EmitFor engine, const Trainer& t) {
-  if (engine == EmitFor::Vllm || engine == EmitFor::Sglang)
+Result<std::string> emit_trainer(EmitTarget engine, const Trainer& t) {
+  if (engine == EmitTarget::Vllm || engine == EmitTarget::Sglang)
     return has_no(engine, "training", "megatron and verl");
-  if (engine == EmitFor::Megatron)
+  if (engine == EmitTarget::Megatron)
     return megatron_script(t).text();
   Script out;
   note_trainer(out, t);
@@ -146,7 +146,7 @@ std::string verl_pipeline(const Engine& e, const Trainer& t, const ConfigPlan& p
 
 }  // namespace
 
-Result<std::string> emit(EmitFor engine,
+Result<std::string> emit(EmitTarget engine,
                          const sim_hw::RolloutProblem& problem,
                          const sim_hw::RolloutPlan& plan) {
   Engine e;
@@ -166,7 +166,7 @@ Result<std::string> emit(EmitFor engine,
   return emit_engine(engine, e);
 }
 
-Result<std::string> emit(EmitFor engine,
+Result<std::string> emit(EmitTarget engine,
                          const sim_hw::TrainProblem& problem,
                          const sim_hw::HardwareSpec& hardware,
                          const sim_hw::TrainPlan& plan) {
@@ -188,12 +188,14 @@ Result<std::string> emit(EmitFor engine,
   return emit_trainer(engine, t);
 }
 
-Result<std::string> emit(EmitFor engine, const ConfigPlan& plan, const sim_hw::ModelSpec& model) {
+Result<std::string> emit(EmitTarget engine,
+                         const ConfigPlan& plan,
+                         const sim_hw::ModelSpec& model) {
   const Trainer t = trainer_of(plan, model);
-  if (engine == EmitFor::Megatron)
+  if (engine == EmitTarget::Megatron)
     return emit_trainer(engine, t);
   const Engine e = engine_of(plan, model);
-  if (engine == EmitFor::Verl)
+  if (engine == EmitTarget::Verl)
     return verl_pipeline(e, t, plan);
   return emit_engine(engine, e);
 }

@@ -12,24 +12,24 @@
 
 namespace temper::study {
 
-enum class EmitFor { Vllm, Sglang, Megatron, Verl };
+enum class EmitTarget { Vllm, Sglang, Megatron, Verl };
 
 /// Errors: Megatron does not generate; vLLM and SGLang do not train.
-Result<std::string> emit(EmitFor engine,
+Result<std::string> emit(EmitTarget engine,
                          const sim_hw::RolloutProblem& problem,
                          const sim_hw::RolloutPlan& plan);
-Result<std::string> emit(EmitFor engine,
+Result<std::string> emit(EmitTarget engine,
                          const sim_hw::TrainProblem& problem,
                          const sim_hw::HardwareSpec& hardware,
                          const sim_hw::TrainPlan& plan);
 /// Emits the side of the pipeline that the engine supports; both for verl.
-Result<std::string> emit(EmitFor engine, const ConfigPlan& plan, const sim_hw::ModelSpec& model);
+Result<std::string> emit(EmitTarget engine, const ConfigPlan& plan, const sim_hw::ModelSpec& model);
 
 }  // namespace temper::study
 
 template <>
-struct temper::EnumNames<temper::study::EmitFor> {
-  using E = study::EmitFor;
+struct temper::EnumNames<temper::study::EmitTarget> {
+  using E = study::EmitTarget;
   static constexpr std::array<std::pair<E, std::string_view>, 4> value{
       {{E::Vllm, "vllm"}, {E::Sglang, "sglang"}, {E::Megatron, "megatron"}, {E::Verl, "verl"}}};
 };

@@ -81,7 +81,7 @@ Result<orchestrator::PipelineConfig> with_engines(const orchestrator::PipelineCo
         static_cast<std::int32_t>(plan.scenario.slots * plan.scenario.replicas());
     c.simulation.rollout.tp = plan.scenario.tp;
     c.simulation.rollout.ep = plan.scenario.ep;
-    Result<ConfigPlan> both = plan_config(c, Keep::Trainer);
+    Result<ConfigPlan> both = plan_config(c, FixedSide::Trainer);
     if (both)
       return std::move(both->config);
     last = both.error();
@@ -144,7 +144,7 @@ Result<orchestrator::PipelineConfig> pipeline_of(const PlanSubject& subject,
   c.simulation.rollout.ep = plan.scenario.ep;
   c.simulation.rollout.kv_share = plan.kv_share;
   c.simulation.rollout.prefill_tokens = static_cast<std::int64_t>(problem.prefill_tokens);
-  TEMPER_TRY(ConfigPlan both, plan_config(c, Keep::Rollout));
+  TEMPER_TRY(ConfigPlan both, plan_config(c, FixedSide::Rollout));
   return checked(std::move(both.config));
 }
 

@@ -51,7 +51,7 @@ Result<TunedDeployment> tuned(const DeploymentOptions& options,
   search.threads = options.threads;
   for (const orchestrator::PlacementMode mode : deployment.modes)
     search.regions.push_back(region_of(like, mode, mechanisms));
-  TEMPER_TRY(const Tuned found, tune(search));
+  TEMPER_TRY(const TuneResult found, tune(search));
   const Candidate& fastest = found.tried[found.fastest];
   TunedDeployment out{fastest.config, *fastest.figures, found.runs};
   out.config.steps = steps_for(options.steady_updates,

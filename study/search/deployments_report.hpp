@@ -23,8 +23,8 @@ struct DeploymentRow {
   double kv_share = 0;
   std::int64_t tp = 0, pp = 0, cp = 0, ep = 0, micro_batch_tokens = 0;
   std::int64_t runs = 0;
-  /// Tuned with the optional mechanisms on (study/search/deployments.hpp): sustained tokens/s, busy
-  /// share of cards, mean staleness, layout. 0 and empty if nothing could run.
+  /// Tuned with the optional mechanisms on (study/search/deployments.hpp): sustained tokens/s,
+  /// busy share of cards, mean staleness, layout. 0 and empty if nothing could run.
   double mechanisms_per_s = 0, mechanisms_busy = 0, mechanisms_staleness = 0;
   std::string mechanisms_layout, mechanisms_reason;
   std::string reason;

@@ -59,7 +59,7 @@ class Tuner {
   }
 
   /// `given`: the configuration of the user; none if regions are searched.
-  Result<Tuned> tune(const std::optional<orchestrator::PipelineConfig>& given) {
+  Result<TuneResult> tune(const std::optional<orchestrator::PipelineConfig>& given) {
     if (given) {
       TEMPER_TRY(const std::vector<VariedConfig> varied, varied_configs(options_));
       TEMPER_TRY_STATUS(make_screens(varied));
@@ -400,12 +400,12 @@ class Tuner {
   std::map<std::string, int> alike_;  ///< Number of found_ with the same cards and engines.
   double best_score_ = 0;
   std::string best_so_far_;
-  Tuned out_;
+  TuneResult out_;
 };
 
 }  // namespace
 
-Result<Tuned> tune(const TuneOptions& options) {
+Result<TuneResult> tune(const TuneOptions& options) {
   TEMPER_TRY(std::vector<double> etas, allowed_etas(options));
   if (!options.regions.empty())
     return Tuner(options, std::move(etas)).tune(std::nullopt);

@@ -115,7 +115,7 @@ struct Candidate {
   std::optional<Figures> figures;  ///< Of the full run.
 };
 
-struct Tuned {
+struct TuneResult {
   TuneObjective objective = TuneObjective::Throughput;
   std::vector<Candidate> tried;   ///< Best first; those without a full run last.
   std::size_t best = 0;           ///< Index in `tried` of the advised configuration.
@@ -137,7 +137,7 @@ struct Tuned {
 
 /// Errors (InvalidInput) before anything runs: an empty or contradictory space. After: no plan
 /// meets the constraints; names the nearest plan and by how much it fails.
-Result<Tuned> tune(const TuneOptions& options);
+Result<TuneResult> tune(const TuneOptions& options);
 
 template <class V>
 void describe(V& v, TuneRow& r) {

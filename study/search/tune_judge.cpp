@@ -164,7 +164,7 @@ double TuneJudge::worth(const Candidate& c) const {
   return options_.objective == TuneObjective::Throughput ? *c.row.objective : 1 / *c.row.objective;
 }
 
-void TuneJudge::advise(Tuned& tuned) const {
+void TuneJudge::advise(TuneResult& tuned) const {
   const double least = worth(tuned.tried[tuned.fastest]) * (1 - tuned.error);
   const auto age = [&](std::size_t i) {
     return std::round(*tuned.tried[i].row.staleness / kSameAge);
@@ -182,7 +182,7 @@ void TuneJudge::advise(Tuned& tuned) const {
   tuned.tried[tuned.best].row.verdict = "advised";
 }
 
-Status TuneJudge::choose(Tuned& tuned) const {
+Status TuneJudge::choose(TuneResult& tuned) const {
   std::ranges::stable_sort(
       tuned.tried, [&](const Candidate& a, const Candidate& b) { return worth(a) > worth(b); });
   const auto is_given = [](const Candidate& c) { return c.row.found_by == "as given"; };
@@ -207,7 +207,7 @@ Status TuneJudge::choose(Tuned& tuned) const {
   return {};
 }
 
-std::optional<Tuned::Agreement> agreement_of(const std::vector<const TuneRow*>& rows) {
+std::optional<TuneResult::Agreement> agreement_of(const std::vector<const TuneRow*>& rows) {
   std::vector<double> closed, sampled, differences;
   for (const TuneRow* row : rows) {
     if (!row->sampled_tokens_per_s)
@@ -218,7 +218,7 @@ std::optional<Tuned::Agreement> agreement_of(const std::vector<const TuneRow*>& 
   }
   if (closed.size() < 2)
     return std::nullopt;
-  Tuned::Agreement a;
+  TuneResult::Agreement a;
   for (std::size_t i = 0; i < closed.size(); ++i) {
     a.error += std::abs(closed[i] / sampled[i] - 1) / static_cast<double>(closed.size());
     a.staleness += differences[i] / static_cast<double>(closed.size());

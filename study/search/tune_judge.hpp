@@ -26,13 +26,13 @@ class TuneJudge {
   /// Sorts `tried`, best first; finds the fastest without violations, the plans that tie with it by
   /// `tuned.error`, and the least stale of these. Error: there is none; names the nearest and by
   /// how much it fails.
-  Status choose(Tuned& tuned) const;
+  Status choose(TuneResult& tuned) const;
 
  private:
   void note_violations(Candidate& candidate) const;
   /// The objective, more is better; 0: none.
   double worth(const Candidate& candidate) const;
-  void advise(Tuned& tuned) const;
+  void advise(TuneResult& tuned) const;
 
   const TuneOptions& options_;
   const Score score_;
@@ -45,7 +45,7 @@ TuneRow tune_row(const orchestrator::PipelineConfig& config,
                  std::string vary);
 
 /// The closed form against the sampled runs of all rows that have one; none with fewer than two.
-std::optional<Tuned::Agreement> agreement_of(const std::vector<const TuneRow*>& rows);
+std::optional<TuneResult::Agreement> agreement_of(const std::vector<const TuneRow*>& rows);
 
 /// The bounds to try. Errors: none is given; none is within the limit.
 Result<std::vector<double>> allowed_etas(const TuneOptions& options);

@@ -91,12 +91,12 @@ Result<std::vector<VariedConfig>> varied_configs(const TuneOptions& options) {
   return out;
 }
 
-Result<Tuned> tune_machine(const TuneOptions& options,
-                           const std::vector<double>& etas,
-                           const orchestrator::PipelineConfig& given) {
+Result<TuneResult> tune_machine(const TuneOptions& options,
+                                const std::vector<double>& etas,
+                                const orchestrator::PipelineConfig& given) {
   TEMPER_TRY(const std::vector<VariedConfig> all, machine_points(options, etas, given));
   const TuneJudge judge(options);
-  Tuned out;
+  TuneResult out;
   out.objective = options.objective;
   std::vector<orchestrator::PipelineConfig> configs{given};
   out.tried.push_back(

@@ -20,8 +20,8 @@ struct VariedConfig {
 Result<std::vector<VariedConfig>> varied_configs(const TuneOptions& options);
 
 /// Requires: options.calibration and options.modes. Errors: as tune().
-Result<Tuned> tune_machine(const TuneOptions& options,
-                           const std::vector<double>& etas,
-                           const orchestrator::PipelineConfig& given);
+Result<TuneResult> tune_machine(const TuneOptions& options,
+                                const std::vector<double>& etas,
+                                const orchestrator::PipelineConfig& given);
 
 }  // namespace temper::study

@@ -76,7 +76,7 @@ std::vector<std::vector<std::string>> without_empty(std::vector<std::vector<std:
   return table;
 }
 
-std::string gain_text(const Tuned& t) {
+std::string gain_text(const TuneResult& t) {
   const TuneRow& best = t.tried[t.best].row;
   const TuneRow& given = t.tried[t.given].row;
   if (t.best == t.given)
@@ -109,7 +109,7 @@ std::string plan_text(const TuneRow& r) {
 }
 
 /// States a tie, and which of the plans is advised.
-std::string ties_text(const Tuned& t) {
+std::string ties_text(const TuneResult& t) {
   if (t.ties.size() < 2)
     return "";
   const TuneRow& best = t.tried[t.best].row;
@@ -130,7 +130,7 @@ std::string ties_text(const Tuned& t) {
 
 /// The learning cost of the answer's mean staleness, by the curve; empty if the objective includes
 /// it.
-std::string age_text(const Tuned& t) {
+std::string age_text(const TuneResult& t) {
   const TuneRow& best = t.tried[t.best].row;
   if (t.objective == TuneObjective::Reward)
     return fmt::format("time to the reward of {}\n", t.curve->source);
@@ -168,14 +168,14 @@ std::string age_text(const Tuned& t) {
 
 }  // namespace
 
-std::vector<TuneRow> tune_rows(const Tuned& tuned) {
+std::vector<TuneRow> tune_rows(const TuneResult& tuned) {
   std::vector<TuneRow> rows;
   for (const Candidate& c : tuned.tried)
     rows.push_back(c.row);
   return rows;
 }
 
-std::string tune_text(const Tuned& t) {
+std::string tune_text(const TuneResult& t) {
   std::vector<std::vector<std::string>> table{{"",
                                                "mode",
                                                "eta",
@@ -223,7 +223,7 @@ std::string tune_text(const Tuned& t) {
   return out;
 }
 
-std::string tune_svg(const Tuned& tuned) {
+std::string tune_svg(const TuneResult& tuned) {
   std::set<double> etas;
   std::set<std::string> modes;
   for (const Candidate& c : tuned.tried) {

@@ -9,11 +9,11 @@
 namespace temper::study {
 
 /// The best few and the configuration as given, the gain, and the accuracy.
-std::string tune_text(const Tuned& tuned);
+std::string tune_text(const TuneResult& tuned);
 /// One row per configuration that ran, best first.
-std::vector<TuneRow> tune_rows(const Tuned& tuned);
+std::vector<TuneRow> tune_rows(const TuneResult& tuned);
 /// The most tokens/s of each mode over the bound, and their mean staleness, from the longest run of
 /// each.
-std::string tune_svg(const Tuned& tuned);
+std::string tune_svg(const TuneResult& tuned);
 
 }  // namespace temper::study

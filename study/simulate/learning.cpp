@@ -4,8 +4,8 @@
 
 namespace temper::study {
 
-Learned learned(std::span<const RewardPoint> updates, double target) {
-  Learned out;
+LearningFigures learning_figures(std::span<const RewardPoint> updates, double target) {
+  LearningFigures out;
   const std::size_t tail = std::max<std::size_t>(1, updates.size() / 10);
   for (const RewardPoint& p : updates.last(tail))
     out.final_reward += p.reward / static_cast<double>(tail);

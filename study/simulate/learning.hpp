@@ -21,14 +21,14 @@ struct RewardPoint {
   double reward = 0;   ///< Mean over the trained responses.
 };
 
-struct Learned {
+struct LearningFigures {
   double final_reward = 0;
   std::optional<std::uint64_t> steps_to_target;
   std::optional<double> seconds_to_target;
 };
 
 /// Requires: at least one update.
-Learned learned(std::span<const RewardPoint> updates, double target);
+LearningFigures learning_figures(std::span<const RewardPoint> updates, double target);
 
 /// The same points with smoothed rewards.
 std::vector<RewardPoint> smoothed(std::span<const RewardPoint> updates);

@@ -49,7 +49,7 @@ const std::vector<std::string> kRollout{"task=rollout",
                                         "prompt=512",
                                         "response=1000"};
 
-Outcome emitted(std::vector<std::string> words, study::EmitFor engine) {
+Outcome emitted(std::vector<std::string> words, study::EmitTarget engine) {
   PlanOptions options;
   options.words = std::move(words);
   options.emit = engine;
@@ -76,7 +76,7 @@ const std::vector<std::string> kOneEngine{"task=rollout",
                                           "ep=8"};
 
 TEST(PlanEmit, ServersGetTheSameEngineInTheirOwnWords) {
-  expect_flags(emitted(kOneEngine, study::EmitFor::Vllm),
+  expect_flags(emitted(kOneEngine, study::EmitTarget::Vllm),
                {"# rollout of Qwen3-30B-A3B: 1 engine of 8 devices",
                 "vllm serve \"$MODEL\" \\\n",
                 "--tensor-parallel-size 4 ",
@@ -85,13 +85,13 @@ TEST(PlanEmit, ServersGetTheSameEngineInTheirOwnWords) {
                 "--max-num-seqs ",
                 "--kv-cache-memory-bytes "});
   // SGLang counts all devices as tensor parallel, replicas as parts of them.
-  expect_flags(emitted(kOneEngine, study::EmitFor::Sglang),
+  expect_flags(emitted(kOneEngine, study::EmitTarget::Sglang),
                {"python -m sglang.launch_server",
                 "--tp-size 8 ",
                 "--dp-size 2 ",
                 "--enable-dp-attention ",
                 "--ep-size 8 "});
-  expect_flags(emitted(kOneEngine, study::EmitFor::Verl),
+  expect_flags(emitted(kOneEngine, study::EmitTarget::Verl),
                {"actor_rollout_ref.rollout.tensor_model_parallel_size=4\n",
                 "actor_rollout_ref.rollout.data_parallel_size=2\n",
                 "actor_rollout_ref.rollout.expert_parallel_size=8\n"});
@@ -110,7 +110,7 @@ TEST(PlanEmit, TrainersGetTheLayoutAndTheStagesThatAreUneven) {
                                        "vpp=1",
                                        "ep=4",
                                        "cp=1"};
-  expect_flags(emitted(words, study::EmitFor::Megatron),
+  expect_flags(emitted(words, study::EmitTarget::Megatron),
                {"--tensor-model-parallel-size 2 ",
                 "--pipeline-model-parallel-size 5 ",
                 "--decoder-last-pipeline-num-layers 8 ",
@@ -118,14 +118,14 @@ TEST(PlanEmit, TrainersGetTheLayoutAndTheStagesThatAreUneven) {
                 "# layers of the stages: 10, 10, 10, 10, 8\n",
                 "--seq-length 4096 ",
                 "--global-batch-size 64"});
-  expect_flags(emitted(words, study::EmitFor::Verl),
+  expect_flags(emitted(words, study::EmitTarget::Verl),
                {"actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=5\n",
                 "num_layers_in_last_pipeline_stage=8\n"});
 }
 
 TEST(PlanEmit, APipelineGivesVerlBothSides) {
   expect_flags(emitted({std::string(TEMPER_SOURCE_DIR) + "/configs/a3_64_qwen3_235b_32k.yaml"},
-                       study::EmitFor::Verl),
+                       study::EmitTarget::Verl),
                {"data.train_batch_size=128\n",
                 "actor_rollout_ref.rollout.n=16\n",
                 "data.max_prompt_length=133\n",
@@ -135,8 +135,8 @@ TEST(PlanEmit, APipelineGivesVerlBothSides) {
 }
 
 TEST(PlanEmit, AnEngineWithoutWordsForASideIsAnError) {
-  EXPECT_EQ(emitted(kOneEngine, study::EmitFor::Megatron).code, 2);
-  EXPECT_NE(emitted(kTraining, study::EmitFor::Vllm).err.find("megatron and verl have"),
+  EXPECT_EQ(emitted(kOneEngine, study::EmitTarget::Megatron).code, 2);
+  EXPECT_NE(emitted(kTraining, study::EmitTarget::Vllm).err.find("megatron and verl have"),
             std::string::npos);
 }
 

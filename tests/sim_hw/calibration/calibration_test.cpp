@@ -165,7 +165,7 @@ TEST(Calibration, LeavesEachModelOutInTurnAndRestoresTheConstants) {
   const auto left = leave_one_model_out(catalog, kCard, measured_with(truth, questions));
   ASSERT_TRUE(left) << left.error().context;
   ASSERT_EQ(left->size(), 3U);
-  for (const LeftOut& model : *left) {
+  for (const HeldOutModel& model : *left) {
     ASSERT_EQ(model.rows.size(), 2U);
     for (const Comparison& row : model.rows) {
       EXPECT_EQ(row.row.params.rfind("model=" + model.model, 0), 0U);

@@ -132,7 +132,7 @@ TEST(Limits, StepsOfAModelThatTheFitHasNotSeenKeepTheSameLimits) {
   ASSERT_TRUE(left) << left.error().context;
   EXPECT_GE(left->size(), 4U);
   Rows all;
-  for (const LeftOut& model : *left)
+  for (const HeldOutModel& model : *left)
     all.insert(all.end(), model.rows.begin(), model.rows.end());
   for (const std::string_view kind : kSteps) {
     const Errors errors = errors_of(all, kind_and_metric(kind, "time"));

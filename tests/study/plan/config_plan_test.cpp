@@ -58,11 +58,11 @@ TEST(ConfigPlan, ChangesOnlyTheLayouts) {
 
 TEST(ConfigPlan, KeepsTheRequestedSide) {
   const PipelineConfig config = load("cm384_pangu.yaml");
-  const auto trainer = plan_config(config, Keep::Trainer);
+  const auto trainer = plan_config(config, FixedSide::Trainer);
   ASSERT_TRUE(trainer) << trainer.error().context;
   EXPECT_EQ(trainer->config.simulation.trainer.pp, config.simulation.trainer.pp);
   EXPECT_EQ(trainer->config.simulation.trainer.tp, config.simulation.trainer.tp);
-  const auto rollout = plan_config(config, Keep::Rollout);
+  const auto rollout = plan_config(config, FixedSide::Rollout);
   ASSERT_TRUE(rollout) << rollout.error().context;
   EXPECT_EQ(rollout->config.simulation.rollout.tp, config.simulation.rollout.tp);
   EXPECT_EQ(rollout->config.simulation.rollout.ep, config.simulation.rollout.ep);

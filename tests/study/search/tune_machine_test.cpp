@@ -62,7 +62,7 @@ class TuneMachine : public ::testing::Test {
     options_.calibration = tuned_machine();
     options_.etas = {0, 1};
   }
-  Tuned tuned() {
+  TuneResult tuned() {
     auto result = tune(options_);
     EXPECT_TRUE(result) << result.error().context;
     return *std::move(result);
@@ -73,7 +73,7 @@ class TuneMachine : public ::testing::Test {
 };
 
 TEST_F(TuneMachine, AllFourPlacementsAreForecast) {
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   std::set<std::string> modes;
   for (const Candidate& c : t.tried) {
     if (c.row.tokens_per_s)
@@ -95,9 +95,9 @@ TEST_F(TuneMachine, UsesTheLengthsOfARecordedRun) {
   }
   learned.feed({0, {}, event::Started{}, {}});
   learned.feed({1, {}, said, {}});
-  const Tuned before = tuned();
+  const TuneResult before = tuned();
   options_.lengths = learned;
-  const Tuned after = tuned();
+  const TuneResult after = tuned();
   EXPECT_EQ(before.tried[before.given].figures->accounts.trained_length, 4);
   EXPECT_EQ(after.tried[after.given].figures->accounts.trained_length, 12);
   EXPECT_GT(*after.tried[after.given].row.seconds_per_update,
@@ -111,7 +111,7 @@ TEST_F(TuneMachine, LengthsRespectTheLimit) {
   said.items[0].tokens = Tokens(1000);
   other.feed({0, {}, said, {}});
   options_.lengths = other;
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   EXPECT_EQ(t.tried[t.given].figures->accounts.trained_length, 16);
 }
 
@@ -120,7 +120,7 @@ TEST_F(TuneMachine, DifferencesWithinTheFitErrorAreTies) {
   options_.calibration->fits = {{"engines of 1 thread(s): decode", "", 1, 0, 0.3},
                                 {"engines of 2 thread(s): decode", "", 1, 0, 0.3},
                                 {"engines of 1 thread(s): update", "", 1, 0, 0}};
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   EXPECT_GT(t.error, 0);
   EXPECT_LT(t.error, 0.3);
   const double fastest = *t.tried[t.fastest].row.objective;

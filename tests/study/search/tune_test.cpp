@@ -43,12 +43,12 @@ class Tune : public ::testing::Test {
     EXPECT_TRUE(write_file_atomically(file, text));
     return file;
   }
-  Tuned tuned() {
+  TuneResult tuned() {
     auto result = tune(options_);
     EXPECT_TRUE(result) << result.error().context;
     return *std::move(result);
   }
-  static std::string csv(const Tuned& t) {
+  static std::string csv(const TuneResult& t) {
     const std::vector<TuneRow> rows = tune_rows(t);
     return to_csv(std::span<const TuneRow>(rows));
   }
@@ -63,7 +63,7 @@ class Tune : public ::testing::Test {
 };
 
 TEST_F(Tune, TheAnswerIsNoWorseThanTheGivenConfiguration) {
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   EXPECT_GE(*t.tried[t.fastest].row.tokens_per_s, *t.tried[t.given].row.tokens_per_s);
   EXPECT_GE(*t.tried[t.best].row.tokens_per_s,
             (1 - t.error) * *t.tried[t.fastest].row.tokens_per_s);
@@ -74,7 +74,7 @@ TEST_F(Tune, TheAnswerIsNoWorseThanTheGivenConfiguration) {
 }
 
 TEST_F(Tune, ARunOfTheAnswerReproducesItsFigures) {
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   const Candidate& best = t.tried[t.best];
   PipelineConfig again = read_yaml<PipelineConfig>("tuned.yaml", to_yaml(best.config), {}).value;
   again.steps = steps_for(options_.final_updates, static_cast<std::int32_t>(again.staleness.bound));
@@ -83,9 +83,9 @@ TEST_F(Tune, ARunOfTheAnswerReproducesItsFigures) {
 }
 
 TEST_F(Tune, TheNumberOfThreadsDoesNotChangeTheAnswer) {
-  const Tuned one = tuned();
+  const TuneResult one = tuned();
   options_.threads = 3;
-  const Tuned three = tuned();
+  const TuneResult three = tuned();
   EXPECT_EQ(csv(one), csv(three));
 }
 
@@ -98,7 +98,7 @@ TEST_F(Tune, IsWithinOnePercentOfExhaustiveSearch) {
   options_.modes = {PlacementMode::Separate};
   options_.etas = {1};
   options_.runs = 40;
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   auto screen = Screen::create({like, PlacementMode::Separate, {1}, {}, "", {}}).value();
   const auto all =
       screen.run([](double tokens, double, double) { return std::optional(tokens); }, 1'000'000);
@@ -119,7 +119,7 @@ TEST_F(Tune, RunsEveryPointIfTheRunsSuffice) {
   options_.etas = {1};
   options_.only = {{"tp", {2}}, {"slots", {16, 32}}, {"reference_cards", {1}}};
   options_.runs = 1000;
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   EXPECT_LE(t.runs, t.fitting);  // many points are equivalent
   for (const Candidate& c : t.tried)
     EXPECT_TRUE(c.row.found_by == "screen" || c.row.found_by == "as given") << c.row.found_by;
@@ -146,7 +146,7 @@ TEST_F(Tune, UnknownAxesAndValuesAreRefused) {
 
 TEST_F(Tune, TotalTimeIsAnObjective) {
   options_.objective = TuneObjective::Steps;
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   const TuneRow& best = t.tried[t.best].row;
   EXPECT_NEAR(*best.objective, 8 * *best.seconds_per_update, 1e-6);
   for (const Candidate& c : t.tried) {
@@ -160,13 +160,13 @@ TEST_F(Tune, CostlyStalenessFavorsFresherBatches) {
   // Staleness 1 needs ten times the updates, which no throughput outweighs.
   options_.objective = TuneObjective::Reward;
   options_.curve = RewardCurve{{{0, 100}, {1, 1000}}};
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   EXPECT_EQ(t.tried[t.best].row.eta, 0);
 }
 
 TEST_F(Tune, ReportsTheCostOfStaleness) {
   options_.curve = RewardCurve{{{0, 100}, {1, 150}}, "addition.csv"};
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   const TuneRow& best = t.tried[t.best].row;
   // Mean staleness s takes 100 + 50 s updates.
   const double updates = 100 + 50 * *best.staleness;
@@ -178,9 +178,9 @@ TEST_F(Tune, ReportsTheCostOfStaleness) {
 }
 
 /// Chooses among plans with these tokens/s and mean staleness; the first is the given one.
-Tuned chosen(const std::vector<std::pair<double, double>>& plans, double error) {
+TuneResult chosen(const std::vector<std::pair<double, double>>& plans, double error) {
   const TuneOptions options;
-  Tuned t;
+  TuneResult t;
   t.error = error;
   for (const auto& [rate, age] : plans) {
     Candidate c;
@@ -196,7 +196,7 @@ Tuned chosen(const std::vector<std::pair<double, double>>& plans, double error) 
 }
 
 TEST(TuneTies, TheLeastStaleTieIsAdvised) {
-  const Tuned t = chosen({{68.8, 2}, {69.0, 4}, {68.5, 1}, {60, 0}}, 0.02);
+  const TuneResult t = chosen({{68.8, 2}, {69.0, 4}, {68.5, 1}, {60, 0}}, 0.02);
   EXPECT_EQ(*t.tried[t.fastest].row.tokens_per_s, 69.0);
   EXPECT_EQ(*t.tried[t.best].row.tokens_per_s, 68.5);  // 0.7 % behind; the one at 0 is 13 % behind
   EXPECT_EQ(t.ties.size(), 3U);
@@ -207,19 +207,19 @@ TEST(TuneTies, TheLeastStaleTieIsAdvised) {
 }
 
 TEST(TuneTies, APlanFasterByMoreThanTheErrorIsTheBest) {
-  const Tuned t = chosen({{68.8, 2}, {72.0, 4}, {68.5, 1}}, 0.02);
+  const TuneResult t = chosen({{68.8, 2}, {72.0, 4}, {68.5, 1}}, 0.02);
   EXPECT_EQ(*t.tried[t.best].row.tokens_per_s, 72.0);
   EXPECT_EQ(t.best, t.fastest);
   EXPECT_EQ(tune_text(t).find("a tie"), std::string::npos);
 }
 
 TEST(TuneTies, OfEquallyStalePlansTheFastestIsAdvised) {
-  const Tuned t = chosen({{68.8, 1.99}, {69.0, 2}, {68.5, 2.01}}, 0.02);
+  const TuneResult t = chosen({{68.8, 1.99}, {69.0, 2}, {68.5, 2.01}}, 0.02);
   EXPECT_EQ(t.best, t.fastest);
 }
 
 TEST_F(Tune, TheErrorComesFromAnotherDrawOfLengths) {
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   EXPECT_GT(t.error, 0);
   EXPECT_LT(t.error, 0.5);
   // All responses have equal lengths, so nothing differs between draws.
@@ -265,7 +265,7 @@ TEST_F(Tune, AnImpossibleMemoryLimitNamesTheNearestPlan) {
 
 TEST_F(Tune, AMemoryLimitIsRespected) {
   options_.constraints.max_memory = Bytes(30'000'000'000);
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   const PipelineConfig& best = t.tried[t.best].config;
   const auto phases = actors::memory_phases(simulated_placement(resolve(best).value()));
   ASSERT_TRUE(phases);
@@ -275,7 +275,7 @@ TEST_F(Tune, AMemoryLimitIsRespected) {
 
 TEST_F(Tune, VariedKeysAreSearched) {
   options_.vary = {*parse_axis("--vary", "algorithm.groups_per_update=8,16")};
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   std::set<std::string> varied;
   for (const Candidate& c : t.tried)
     varied.insert(c.row.vary);
@@ -286,7 +286,7 @@ TEST_F(Tune, VariedKeysAreSearched) {
 TEST_F(Tune, StoppingEarlyDecidesOnTheBestSoFar) {
   int asked = 0;
   options_.stop = [&] { return ++asked > 1; };
-  const Tuned t = tuned();
+  const TuneResult t = tuned();
   EXPECT_TRUE(t.stopped);
   EXPECT_TRUE(t.tried[t.best].row.tokens_per_s);
   EXPECT_NE(tune_text(t).find("stopped early"), std::string::npos);

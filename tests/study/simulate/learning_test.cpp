@@ -15,25 +15,25 @@ std::vector<RewardPoint> run(std::size_t updates, double (*reward)(std::size_t))
 
 TEST(Learning, TheFinalRewardIsTheMeanOverTheLastTenth) {
   const auto late = run(30, [](std::size_t i) { return i == 30 ? 0.3 : i >= 28 ? 0.6 : 0.0; });
-  EXPECT_DOUBLE_EQ(learned(late, 1).final_reward, 0.5);  // (0.6 + 0.6 + 0.3) / 3
+  EXPECT_DOUBLE_EQ(learning_figures(late, 1).final_reward, 0.5);  // (0.6 + 0.6 + 0.3) / 3
   const auto few = run(4, [](std::size_t i) { return static_cast<double>(i); });
-  EXPECT_DOUBLE_EQ(learned(few, 9).final_reward, 4);  // of one at least
+  EXPECT_DOUBLE_EQ(learning_figures(few, 9).final_reward, 4);  // of one at least
 }
 
 TEST(Learning, ATargetIsReachedByTheMeanOfTenUpdates) {
   // 0.8 up to update 20, then 1: after 20 + k updates the mean is 0.8 + 0.02 k.
   const auto step = run(40, [](std::size_t i) { return i <= 20 ? 0.8 : 1.0; });
-  const Learned at = learned(step, 0.89);
+  const LearningFigures at = learning_figures(step, 0.89);
   EXPECT_EQ(at.steps_to_target, 25U);
   EXPECT_EQ(at.seconds_to_target, 50);
-  EXPECT_EQ(learned(step, 1.01).steps_to_target, std::nullopt);
-  EXPECT_EQ(learned(step, 1.01).seconds_to_target, std::nullopt);
+  EXPECT_EQ(learning_figures(step, 1.01).steps_to_target, std::nullopt);
+  EXPECT_EQ(learning_figures(step, 1.01).seconds_to_target, std::nullopt);
 }
 
 TEST(Learning, ATargetIsNotReachedBeforeTenUpdates) {
   const auto good = run(12, [](std::size_t) { return 1.0; });
-  EXPECT_EQ(learned(good, 0.9).steps_to_target, 10U);
-  EXPECT_EQ(learned(std::span(good).first(9), 0.9).steps_to_target, std::nullopt);
+  EXPECT_EQ(learning_figures(good, 0.9).steps_to_target, 10U);
+  EXPECT_EQ(learning_figures(std::span(good).first(9), 0.9).steps_to_target, std::nullopt);
 }
 
 TEST(Learning, SmoothedRewardsUseTheAvailableUpdates) {
