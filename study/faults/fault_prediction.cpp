@@ -104,10 +104,11 @@ Result<FaultPrediction> predict_faults(const std::filesystem::path& run) {
   out.first_s = seconds(first.time_since_epoch());
   TEMPER_TRY(const MeasuredRun measured, measure(run / "events.log", first));
   if (measured.times.update == 0) {
-    return invalid_input(
-        fmt::format("{}: no update completed before the first failure, at {:.1f} s, so nothing is known to "
-                    "predict from; plan the first failure later",
-                    run.string(),
+    return invalid_input(fmt::format(
+        "{}: no update completed before the first failure, at {:.1f} s, so nothing is known to "
+        "predict from; plan the first failure later",
+        run.string(),
+        out.first_s));
   }
   out.measured = measured.time;
   while (plan->next() && plan->next()->time_since_epoch() <= out.measured.wall) {
