@@ -47,8 +47,8 @@ using namespace std::chrono_literals;
 
 struct Outcome {
   double trained_per_s = 0;
-  double cpu_s = 0;   ///< Of all processes of the run.
-  double head_s = 0;  ///< Of the orchestrator alone, which does not depend on random engine work.
+  double cpu_s = 0;   ///< For all processes of the run.
+  double head_s = 0;  ///< For the orchestrator alone, which does not depend on random engine work.
   std::size_t taken = 0, scrapes = 0;
 };
 

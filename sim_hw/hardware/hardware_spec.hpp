@@ -79,7 +79,7 @@ struct LinkLevel {
   std::int64_t devices = 0;     ///< Devices that one unit of this level joins; 0: all.
   BytesPerSecond bandwidth{};   ///< Injection of one device into this level, per direction.
   Duration latency{};           ///< One way, empty message, across this level.
-  double oversubscription = 1;  ///< Of the uplinks to this level.
+  double oversubscription = 1;  ///< For the uplinks to this level.
   bool shared_port = false;     ///< Devices reach this level through their port of the level below.
 };
 template <class V>

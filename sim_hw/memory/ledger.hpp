@@ -1,23 +1,23 @@
 // Memory of a device by purpose, for each role and state.
 //
 // Equations (per device, on a stage with L/p layers, s tokens per sequence, b sequences):
-//   weights    = parameters * bytes, / dp with ZeRO "weights"; gradients and optimizer alike
+//   weights    = parameters * bytes, / dp with ZeRO "weights"; gradients and optimizer likewise
 //   activations = bytes per token and layer * s b / cp * layers in flight; a stage i of p holds
 //     min(p - i, m) micro-batches, or with v chunks min(2 (p - i - 1) + (v - 1) p + 1, m v) chunks
 //     of L / (p v) layers: on stage 0 that is L (1 + (p - 1) / (p v)) layers (2205.05198,
 //     section 4.2.3)
-//     beside another's backward a forward needs one chunk more (AdaptivePipe); DualPipe keeps p + 1
-//     micro-batches of L/p layers, half of its stage i and half of stage p - 1 - i, and the weights
-//     and gradients of both, whose replicas are twice as many
-//   selective recompute and swap keep what the plan keeps, and one layer of what it drops, of
-//     swapped tensors two
+//     with AdaptivePipe a forward pass that overlaps a backward pass needs one chunk more; DualPipe
+//     keeps p + 1 micro-batches of L/p layers, half of its stage i and half of stage p - 1 - i, and
+//     the weights and gradients of both, with twice as many replicas
+//   selective recompute and swap keep the tensors that the plan keeps, plus one layer of recomputed
+//     tensors and two layers of swapped ones
 //   full recompute keeps 2 h per token and checkpoint, and the working set of one checkpoint
 //   head       = FP32 logits and their 16-bit gradient on the last stage, 6 s b V / t
 //   KV cache   = layers * tokens * 2 (K and V) kv_heads / tp * head_dim * 2 bytes; latent attention
 //     keeps (rank + rope) * 2 bytes, whole on every tensor-parallel device
-// Constants: reserve, 1 GiB for context, libraries and allocator rounding (assumed).
-// Range: steady state of a step; no fragmentation beyond the reserve. Doubles are bytes.
-// Values only; nothing allocates.
+// Constants: a reserve of 1 GiB for context, libraries and allocator rounding (assumed).
+// Range: steady state of a step; no fragmentation beyond the reserve. Doubles are bytes. Values
+// only; nothing allocates.
 #pragma once
 
 #include "sim_hw/layout/layout.hpp"
@@ -38,7 +38,7 @@ struct Ledger {
   double gradients = 0;
   double optimizer = 0;
   double activations = 0;            ///< Kept from the forward to the backward pass.
-  double recompute_working_set = 0;  ///< Of the checkpoint being recomputed.
+  double recompute_working_set = 0;  ///< For the checkpoint being recomputed.
   double head = 0;                   ///< Logits and their gradient.
   double kv_cache = 0;
   double communication = 0;  ///< Gathered inputs, dispatched tokens, stage boundaries.

@@ -38,7 +38,7 @@ struct TorchTrainingMemory {
   double activations = 0;   ///< Saved by the layers and around them.
   double transient = 0;     ///< At the peak of the backward pass.
   double rounding = 0;      ///< Added by the allocator's block sizes.
-  double workspace = 0;     ///< Of cuBLAS.
+  double workspace = 0;     ///< For cuBLAS.
   std::string_view moment;  ///< The moment of the peak: "head", "layer" or "embedding".
 
   std::array<std::pair<std::string_view, double>, 7> entries() const;

@@ -75,8 +75,8 @@ struct ModelSpec {
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;  ///< Of queries and keys; with latent attention nope + rope.
-  std::optional<std::int64_t> v_head_dim;      ///< Of values, if it differs from head_dim.
+  std::int64_t head_dim = 0;  ///< For queries and keys; with latent attention nope + rope.
+  std::optional<std::int64_t> v_head_dim;      ///< For values, if it differs from head_dim.
   std::int64_t ffn = 0;                        ///< Intermediate size of the dense MLP.
   Activation activation = Activation::SwiGlu;  ///< SwiGlu has three matrices, Gelu two.
   std::int64_t vocabulary = 0;  ///< 0: a model without embeddings, as some papers count.

@@ -51,7 +51,7 @@ struct OperationCost {
 struct Fabric {
   struct Level {
     double devices = 1;           ///< Devices that one unit of this level joins.
-    double seconds_per_byte = 0;  ///< Of one device's port, including oversubscription.
+    double seconds_per_byte = 0;  ///< For one device's port, including oversubscription.
     double latency = 0;
     bool shared_port = false;  ///< Shares the port of the level below.
   };

@@ -25,7 +25,7 @@ namespace temper::sim_hw {
 struct HostPublication {
   double bytes = 0;           ///< Size of the image.
   std::int64_t hosts = 1;     ///< Receiving hosts.
-  double bandwidth = 1;       ///< Of a host's link in each direction, bytes per second.
+  double bandwidth = 1;       ///< For a host's link in each direction, bytes per second.
   double chunk = 1 << 20;     ///< Bytes that are forwarded at once.
   FanOut how = FanOut::Tree;  ///< Direct: broadcast; Tree: relay.
 };

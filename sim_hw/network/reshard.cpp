@@ -47,7 +47,7 @@ SharedBytes common_layers(const WeightVolume& weights,
 struct StageSplit {
   std::int64_t parts = 1;
   std::int64_t stage_devices = 1;
-  std::int64_t first_device = 0;  ///< Of the stage.
+  std::int64_t first_device = 0;  ///< First device of the stage.
 
   std::int64_t replicas() const { return stage_devices / parts; }
   bool holds(std::int64_t device, std::int64_t part) const {

@@ -77,8 +77,8 @@ inline double gemm_backward_seconds(const Device& d, Heat heat, double m, double
 struct AttentionShape {
   double heads = 0;
   double kv_heads = 0;
-  double key_dim = 0;    ///< Of a query or key head.
-  double value_dim = 0;  ///< Of a value head.
+  double key_dim = 0;    ///< For a query or key head.
+  double value_dim = 0;  ///< For a value head.
 };
 
 /// Causal self-attention over `seq` tokens of each of `batch` sequences.

@@ -72,7 +72,7 @@ AttentionShape attention_shape(const StepInputs& in);
 struct TensorExchange {
   Group group;
   double regions = 0;  ///< Attention, and the MLP if it is split too.
-  double bytes = 0;    ///< Of a rank's part with sequence parallelism; otherwise of the whole.
+  double bytes = 0;    ///< Per rank with sequence parallelism; otherwise the whole tensor.
 };
 TensorExchange tensor_exchange(const StepInputs& in, double regions);
 /// Intermediate size of the MLP that tensor parallelism splits: the dense one, or the shared

@@ -36,7 +36,7 @@
 namespace temper::sim_hw {
 
 struct TrainTime {
-  StageTime stage;        ///< Of the slowest stage, all micro-batches.
+  StageTime stage;        ///< For the slowest stage, all micro-batches.
   double all_stages = 0;  ///< One micro-batch, summed over stages.
   double bubble = 0;
   double data_parallel = 0;

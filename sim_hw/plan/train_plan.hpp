@@ -44,7 +44,7 @@ struct TrainPlan {
   TrainScenario scenario;
   TrainTime time;
   double host_transfer = 0;
-  PlacedLedger memory;  ///< Of the fullest device.
+  PlacedLedger memory;  ///< For the fullest device.
 
   double total() const { return time.total() + host_transfer; }
   double tokens_per_second() const;

@@ -51,7 +51,7 @@ struct OpTerm {
   Op op = Op::Other;
   Pass pass = Pass::Forward;
   double count = 1;
-  double seconds = 0;  ///< Of one run.
+  double seconds = 0;  ///< Per occurrence.
   OpSizes sizes;
 };
 

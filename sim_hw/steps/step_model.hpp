@@ -20,8 +20,8 @@ struct StepModel {
   double nope = 0;
   bool qk_norm = false;
   double mlp_matrices = 3;  ///< Matrices before the down projection: two (gated) or one.
-  double ffn = 0;           ///< Of this device.
-  double vocabulary = 0;    ///< Of this device.
+  double ffn = 0;           ///< Share of this device.
+  double vocabulary = 0;    ///< Share of this device.
   double experts = 0;       ///< Routed experts of this device.
   double all_experts = 0;
   double top_k = 0;
@@ -29,7 +29,7 @@ struct StepModel {
   double shared_ffn = 0;  ///< All shared experts together.
   double tp = 1;
   double ep = 1;
-  double parameters = 0;  ///< Of the whole model.
+  double parameters = 0;  ///< Whole model.
 
   double qkv_width() const {
     return attention.heads * attention.key_dim +

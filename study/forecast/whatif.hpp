@@ -30,10 +30,10 @@ struct Whatif {
   RunFigures recorded;
   RunFigures unchanged;       ///< Rescheduled with unchanged settings.
   RunFigures counterfactual;  ///< Rescheduled with the other settings.
-  double error = 0;     ///< Of trained tokens/s with unchanged settings, relative to the record.
-  RunFigures expected;  ///< Tokens/s and seconds; other fields equal the counterfactual.
-  double regret_per_s = 0;  ///< Trained tokens/s.
-  double regret_s = 0;      ///< Seconds that the run would have been shorter.
+  double error = 0;           ///< Relative error of trained tokens/s with unchanged settings.
+  RunFigures expected;        ///< Tokens/s and seconds; other fields equal the counterfactual.
+  double regret_per_s = 0;    ///< Trained tokens/s.
+  double regret_s = 0;        ///< Seconds that the run would have been shorter.
   enum class Verdict { Wins, Loses, Same } verdict = Verdict::Same;
   std::int64_t recorded_lengths = 0;  ///< Responses whose recorded length is used.
 };

@@ -19,9 +19,9 @@ namespace temper::study {
 
 /// Totals since the machine started, in seconds.
 struct CoreAccounts {
-  double busy = 0;  ///< Of these cores, by any program.
-  double all = 0;   ///< Of these cores, busy or idle.
-  double own = 0;   ///< Of this process and its children.
+  double busy = 0;  ///< Busy time of these cores.
+  double all = 0;   ///< Total time of these cores.
+  double own = 0;   ///< CPU time of this process and its children.
 };
 
 /// `busy` and `all` of these cores from the text of /proc/stat; none: a core is missing there.

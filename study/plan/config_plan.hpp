@@ -35,7 +35,7 @@ struct TrainerChoice {
   trainer::UpdateCost cost;
   actors::ActorMemory memory;  ///< Peak.
 
-  double tokens_per_second = 0;  ///< Of the batch.
+  double tokens_per_second = 0;  ///< For the batch.
 
   /// Summands of the update, by name.
   std::vector<std::pair<std::string_view, double>> entries() const;
@@ -44,7 +44,7 @@ struct TrainerChoice {
 struct EngineChoice {
   actors::RolloutEngineConfig layout;
   EngineRate rate;               ///< Rate of one engine.
-  double tokens_per_second = 0;  ///< Of all engines.
+  double tokens_per_second = 0;  ///< For all engines.
   actors::ActorMemory memory;
 };
 
@@ -54,9 +54,9 @@ struct ConfigPlan {
   std::int64_t engines = 0;
   std::int64_t engine_cards = 0;
   sim_hw::HardwareSpec trainer_hardware, engine_hardware;
-  double device_memory = 0;             ///< Of the trainer's devices.
+  double device_memory = 0;             ///< For the trainer's devices.
   double host_memory = 0;               ///< A device's share.
-  sim_hw::RolloutLengths lengths;       ///< Of the first batch.
+  sim_hw::RolloutLengths lengths;       ///< For the first batch.
   std::vector<TrainerChoice> trainers;  ///< Fastest first; the first one is chosen.
   std::vector<EngineChoice> rollouts;   ///< Most tokens/s first, with the chosen trainer.
   std::optional<TrainerChoice> configured_trainer;  ///< None: it does not divide the cards.

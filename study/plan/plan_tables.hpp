@@ -81,8 +81,8 @@ std::vector<ScatterPoint> scatter_points(
 struct PlanColumn {
   std::string name;     ///< "1", "2", ..., "yours"
   PlanEntries seconds;  ///< Summands of its time; the same names in every column.
-  PlanEntries bytes;    ///< Of its fullest device.
-  std::string misfit;   ///< What it exceeds; empty if it fits.
+  PlanEntries bytes;    ///< For its fullest device.
+  std::string misfit;   ///< The limit that it exceeds; empty if it fits.
 };
 
 /// A column for a plan of this problem; its time is the sum of `seconds`.

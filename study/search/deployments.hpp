@@ -58,7 +58,7 @@ const std::vector<LengthSpread>& default_spreads();
 /// The fastest configuration found by a search.
 struct TunedDeployment {
   orchestrator::PipelineConfig config;
-  Figures figures;  ///< Of a whole run.
+  Figures figures;  ///< For a whole run.
   std::size_t runs = 0;
 };
 

@@ -46,7 +46,7 @@ namespace temper::study {
 enum class TuneObjective { Throughput, Steps, Reward };
 
 struct TuneConstraints {
-  std::optional<double> max_staleness;  ///< Of the bound, and of the trained groups of a run.
+  std::optional<double> max_staleness;  ///< Limits the bound and the staleness of trained groups.
   std::optional<double> min_tokens_per_s;
   std::optional<Bytes> max_memory;  ///< Limit below a device's own memory.
 };
@@ -112,7 +112,7 @@ struct TuneRow {
 struct Candidate {
   TuneRow row;
   orchestrator::PipelineConfig config;
-  std::optional<Figures> figures;  ///< Of the full run.
+  std::optional<Figures> figures;  ///< For the full run.
 };
 
 struct TuneResult {

@@ -47,7 +47,7 @@ double in_unit(const TuneOptions& options,
   return score;
 }
 
-/// Of the device and phase that need the most.
+/// Memory of the device and phase that need the most.
 std::optional<double> most_memory(const orchestrator::PipelineConfig& config) {
   const auto pipeline = orchestrator::resolve(config);
   if (!pipeline)

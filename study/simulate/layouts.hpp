@@ -75,8 +75,8 @@ class LayoutChooser {
   Fit fit(const actors::SimulatedPlacement& placement, double kept) const;
 
   actors::SimulatedRun run_;
-  actors::Packings packings_;       ///< Of one update's batch, prompts and responses together.
-  sim_hw::RolloutLengths lengths_;  ///< Of the same batch.
+  actors::Packings packings_;       ///< For one update's batch, prompts and responses together.
+  sim_hw::RolloutLengths lengths_;  ///< For the same batch.
   /// Limit on the bytes of a device.
   double most_ = std::numeric_limits<double>::infinity();
   std::map<std::int64_t, std::vector<actors::TrainerEngineConfig>> trainers_;

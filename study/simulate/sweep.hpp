@@ -26,11 +26,11 @@ struct SweepOptions {
 
 struct SweepPoint {
   std::vector<std::size_t> over;  ///< Index into the values of each axis.
-  std::vector<std::size_t> any;   ///< Of the best values; empty: nothing could run.
+  std::vector<std::size_t> any;   ///< Indices of the best values; empty: nothing could run.
   std::optional<orchestrator::PipelineConfig> config;
   std::optional<Figures> figures;
   std::size_t tried = 0, refused = 0;
-  std::string reason;  ///< Of the first configuration that was refused.
+  std::string reason;  ///< Reason of the first refusal.
 };
 
 struct Sweep {

@@ -25,7 +25,7 @@ namespace temper::study {
 struct RankedTrainer {
   actors::TrainerEngineConfig layout;
   double seconds = 0;       ///< Per update.
-  double device_bytes = 0;  ///< Of the fullest device.
+  double device_bytes = 0;  ///< For the fullest device.
   double host_bytes = 0;    ///< In a device's share of its host.
 };
 

@@ -71,7 +71,7 @@ struct Trainer {
   std::int64_t global_batch = 0;  ///< 0: unknown.
   std::int64_t seq = 0;
   std::int64_t micro_batch = 0;         ///< Sequences; 0: packed.
-  std::int64_t micro_batch_tokens = 0;  ///< Of packed micro-batches.
+  std::int64_t micro_batch_tokens = 0;  ///< For packed micro-batches.
 
   bool uneven() const {
     return std::set<std::int64_t>(stage_layers.begin(), stage_layers.end()).size() > 1;
