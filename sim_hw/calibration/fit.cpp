@@ -222,10 +222,10 @@ Result<Fit> fit_operators(Catalog& catalog,
       functor.start[found - fit.fitted.begin()] = std::log(*constant.value);
   }
   Eigen::VectorXd x = functor.start;
-  Eigen::LevenbergMarquardt<Functor> optimiser(functor);
-  optimiser.parameters.maxfev = 200;
-  optimiser.parameters.ftol = optimiser.parameters.xtol = 1e-6;
-  optimiser.minimize(x);
+  Eigen::LevenbergMarquardt<Functor> optimizer(functor);
+  optimizer.parameters.maxfev = 200;
+  optimizer.parameters.ftol = optimizer.parameters.xtol = 1e-6;
+  optimizer.minimize(x);
   fit.constants = with(functor.base, fit.fitted, x);
   fit.rows = problem.rows_with(fit.constants);
   fit.evaluations = problem.evaluations();

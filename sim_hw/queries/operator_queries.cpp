@@ -19,7 +19,7 @@ Result<Cost> cost_of_gemm(const CostContext& context, const Request& r) {
   TEMPER_TRY(const double k, positive(r.params, "k"));
   const std::string dtype = r.params.text("dtype", "bf16");
   if (dtype != "bf16" && dtype != "fp16")
-    return invalid_input(fmt::format("dtype={}: only bf16 and fp16 are modelled", dtype));
+    return invalid_input(fmt::format("dtype={}: expected bf16 or fp16", dtype));
   const Device d = make_device(*hardware);
   const double seconds = gemm_seconds(d, Heat::Isolated, m, n, k);
   Cost out;

@@ -179,9 +179,9 @@ Status check_training_options(const Params& p) {
   const std::string optimizer = p.text("optimizer", "adamw");
   const std::string states = p.text("states", "bf16");
   if (optimizer != "adamw")
-    return invalid_input(fmt::format("optimizer={}: only adamw is modelled", optimizer));
+    return invalid_input(fmt::format("optimizer={}: expected adamw", optimizer));
   if (states != "bf16")
-    return invalid_input(fmt::format("states={}: on one device only bf16 is modelled", states));
+    return invalid_input(fmt::format("states={}: expected bf16 on one device", states));
   return {};
 }
 

@@ -115,7 +115,7 @@ std::string published_text(const DeploymentComparison& comparison) {
     return "";
   return fmt::format(
       "\npublished for {} on {} cards, trained tokens/s (lengths, batch and split are "
-      "not published)\n{}  claimed: RL Fusion doubles utilisation; StaleSync adds up "
+      "not published)\n{}  claimed: RL Fusion doubles utilization; StaleSync adds up "
       "to 50 %\n",
       comparison.model,
       comparison.cards,

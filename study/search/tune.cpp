@@ -223,7 +223,7 @@ class Tuner {
       best->expanded = true;
       const std::size_t begin = found_.size();
       const std::size_t screen = best->screen;
-      for (ScreenPoint& next : screens_[screen].neighbours(best->point, judge_.score()))
+      for (ScreenPoint& next : screens_[screen].neighbors(best->point, judge_.score()))
         add(screen, std::move(next), "neighbour");  // Invalidates `best`.
       found_.resize(std::min(found_.size(), begin + static_cast<std::size_t>(left)));
       left -= std::ssize(found_) - static_cast<std::ptrdiff_t>(begin);

@@ -81,7 +81,7 @@ std::vector<ScreenPoint> Screen::run(const Score& score, std::size_t keep) {
   return all;
 }
 
-std::vector<ScreenPoint> Screen::neighbours(const ScreenPoint& of, const Score& score) {
+std::vector<ScreenPoint> Screen::neighbors(const ScreenPoint& of, const Score& score) {
   std::vector<ScreenPoint> out;
   const auto& axes = spaces_[of.space].axes();
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {

@@ -46,7 +46,7 @@ class Screen {
   /// The best `keep` points of each eta, best first.
   std::vector<ScreenPoint> run(const Score& score, std::size_t keep);
   /// Points one step along one axis away that fit.
-  std::vector<ScreenPoint> neighbours(const ScreenPoint& of, const Score& score);
+  std::vector<ScreenPoint> neighbors(const ScreenPoint& of, const Score& score);
 
   /// Whether any point fits; stops at the first.
   bool any_fits();

@@ -124,7 +124,7 @@ std::vector<Row> rows_to_fit(const std::vector<Row>& rows) {
 
 TEST(Limits, StepsOfAModelThatTheFitHasNotSeenKeepTheSameLimits) {
 #ifndef __OPTIMIZE__
-  GTEST_SKIP() << "a fit per model: seconds when optimised, a minute when not";
+  GTEST_SKIP() << "a fit per model: seconds in release builds, a minute in debug builds";
 #endif
   Catalog catalog = Catalog::shipped();
   const std::vector<Row> rows = rows_to_fit(rows_in(catalog, "h200.csv"));
