@@ -2,6 +2,7 @@
 
 #include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/parallel/layout_check.hpp"
+#include "sim_hw/request/choice.hpp"
 
 #include <fmt/format.h>
 
@@ -61,9 +62,9 @@ Result<std::int64_t> count_of_either(const Params& params,
 
 /// The index of `text` in `names`.
 template <std::size_t N>
-Result<std::size_t> choice(std::string_view key,
-                           std::string_view text,
-                           const std::array<std::string_view, N>& names) {
+Result<std::size_t> index_of(std::string_view key,
+                             std::string_view text,
+                             const std::array<std::string_view, N>& names) {
   const auto found = std::ranges::find(names, text);
   if (found == names.end()) {
     return invalid_input(fmt::format("{}={}: expected {}", key, text, fmt::join(names, ", ")));
@@ -71,27 +72,15 @@ Result<std::size_t> choice(std::string_view key,
   return static_cast<std::size_t>(found - names.begin());
 }
 
-/// A switch by name; `otherwise` if absent.
-template <NamedEnum E>
-Result<E> named(const Params& params, std::string_view key, E otherwise) {
-  const std::string text = params.text(key, std::string(name_of(otherwise)));
-  if (const std::optional<E> found = from_name<E>(text))
-    return *found;
-  std::string expected;
-  for (const auto& [value, name] : EnumNames<E>::value)
-    expected += fmt::format("{}{}", expected.empty() ? "" : ", ", name);
-  return invalid_input(fmt::format("{}={}: expected {}", key, text, expected));
-}
-
 Result<Mechanisms> mechanisms_of(const Params& params) {
   Mechanisms m;
-  TEMPER_TRY(m.expert_path, named(params, "expert_path", m.expert_path));
-  TEMPER_TRY(m.token_copies, named(params, "token_copies", m.token_copies));
-  TEMPER_TRY(m.schedule, named(params, "schedule", m.schedule));
-  TEMPER_TRY(m.operators, named(params, "operators", m.operators));
-  TEMPER_TRY(m.host_dispatch, named(params, "host_dispatch", m.host_dispatch));
-  TEMPER_TRY(m.split_counts, named(params, "split_counts", m.split_counts));
-  TEMPER_TRY(m.balance_loss, named(params, "balance_loss", m.balance_loss));
+  TEMPER_TRY(m.expert_path, choice(params, "expert_path", m.expert_path));
+  TEMPER_TRY(m.token_copies, choice(params, "token_copies", m.token_copies));
+  TEMPER_TRY(m.schedule, choice(params, "schedule", m.schedule));
+  TEMPER_TRY(m.operators, choice(params, "operators", m.operators));
+  TEMPER_TRY(m.host_dispatch, choice(params, "host_dispatch", m.host_dispatch));
+  TEMPER_TRY(m.split_counts, choice(params, "split_counts", m.split_counts));
+  TEMPER_TRY(m.balance_loss, choice(params, "balance_loss", m.balance_loss));
   return m;
 }
 
@@ -105,7 +94,7 @@ Result<TrainShape> train_shape(const Params& params, const ModelSpec& model) {
              count_of_either(params, {"batch", "global_batch"}, kMostSequences, shape.micro_batch));
   TEMPER_TRY_STATUS(params.integer("seq"));  // Required: has no default.
   TEMPER_TRY(shape.seq, count_of(params, "seq", kMostSequences, 1));
-  TEMPER_TRY(shape.recompute, named(params, "recompute", Recompute::None));
+  TEMPER_TRY(shape.recompute, choice(params, "recompute", Recompute::None));
   TEMPER_TRY(shape.recompute_every, params.integer("recompute_every", 1));
   TEMPER_TRY(shape.expert_imbalance, params.number("expert_imbalance", 1));
   TEMPER_TRY(shape.attention_imbalance, params.number("attention_imbalance", 1));
@@ -119,25 +108,25 @@ Result<TrainShape> train_shape(const Params& params, const ModelSpec& model) {
   TEMPER_TRY(shape.mechanisms, mechanisms_of(params));
   const bool fused = shape.attention == AttentionKernel::Fused;
   TEMPER_TRY(const std::size_t attention,
-             choice("attention",
-                    params.text("attention", fused ? "fused" : "unfused"),
-                    std::array<std::string_view, 2>{"fused", "unfused"}));
+             index_of("attention",
+                      params.text("attention", fused ? "fused" : "unfused"),
+                      std::array<std::string_view, 2>{"fused", "unfused"}));
   shape.attention = attention == 0 ? AttentionKernel::Fused : AttentionKernel::Unfused;
   TEMPER_TRY(const std::size_t overlap,
-             choice("expert_overlap",
-                    params.text("expert_overlap", "off"),
-                    std::array<std::string_view, 2>{"off", "on"}));
+             index_of("expert_overlap",
+                      params.text("expert_overlap", "off"),
+                      std::array<std::string_view, 2>{"off", "on"}));
   shape.expert_overlap = overlap == 1 ? ExpertOverlap::On : ExpertOverlap::Off;
   const bool bf16 = shape.format == NumberFormat::Bf16;
   TEMPER_TRY(const std::size_t format,
-             choice("dtype",
-                    params.text("dtype", bf16 ? "bf16" : "fp16"),
-                    std::array<std::string_view, 2>{"bf16", "fp16"}));
+             index_of("dtype",
+                      params.text("dtype", bf16 ? "bf16" : "fp16"),
+                      std::array<std::string_view, 2>{"bf16", "fp16"}));
   shape.format = format == 0 ? NumberFormat::Bf16 : NumberFormat::Fp16;
   TEMPER_TRY(const std::size_t states,
-             choice("states",
-                    params.text("states", "mixed"),
-                    std::array<std::string_view, 2>{"mixed", "bf16"}));
+             index_of("states",
+                      params.text("states", "mixed"),
+                      std::array<std::string_view, 2>{"mixed", "bf16"}));
   shape.states = states == 0 ? StateBytes::mixed() : StateBytes::bf16();
   return shape;
 }
@@ -158,18 +147,18 @@ Result<Layout> layout_of(const Params& params,
   const std::int64_t others = layout.tp * layout.pp * layout.cp;
   TEMPER_TRY(layout.dp,
              count_of(params, "dp", 20 * kMostRanks, std::max<std::int64_t>(1, devices / others)));
-  const auto zero =
-      choice("zero", params.text("zero", "0"), std::array<std::string_view, 4>{"0", "1", "2", "3"});
+  const auto zero = index_of(
+      "zero", params.text("zero", "0"), std::array<std::string_view, 4>{"0", "1", "2", "3"});
   TEMPER_TRY(const std::size_t level, zero);
   layout.zero = static_cast<Zero>(level);
   const bool on =
       layout.tp > 1 && (recompute == Recompute::Selective || (model.moe && layout.expert_tp == 1));
   TEMPER_TRY(const std::size_t sequence,
-             choice("sequence_parallel",
-                    params.text("sequence_parallel", on ? "on" : "off"),
-                    std::array<std::string_view, 4>{"off", "on", "0", "1"}));
+             index_of("sequence_parallel",
+                      params.text("sequence_parallel", on ? "on" : "off"),
+                      std::array<std::string_view, 4>{"off", "on", "0", "1"}));
   layout.sequence_parallel = sequence % 2 == 1 ? SequenceParallel::On : SequenceParallel::Off;
-  TEMPER_TRY(layout.layer_balance, named(params, "layer_balance", layout.layer_balance));
+  TEMPER_TRY(layout.layer_balance, choice(params, "layer_balance", layout.layer_balance));
   return layout;
 }
 

@@ -3,9 +3,9 @@
 #include "sim_hw/network/collectives.hpp"
 #include "sim_hw/network/hosts.hpp"
 #include "sim_hw/network/reshard.hpp"
-#include "sim_hw/queries/choice.hpp"
 #include "sim_hw/queries/explain.hpp"
 #include "sim_hw/queries/queries.hpp"
+#include "sim_hw/request/choice.hpp"
 
 #include <fmt/format.h>
 

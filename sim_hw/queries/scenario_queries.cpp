@@ -1,9 +1,9 @@
 // Request kinds computed as fluid flows over a described switch rather than over a hardware's
 // links: the scenarios that SimGrid ran.
 #include "sim_hw/network/scenarios.hpp"
-#include "sim_hw/queries/choice.hpp"
 #include "sim_hw/queries/explain.hpp"
 #include "sim_hw/queries/queries.hpp"
+#include "sim_hw/request/choice.hpp"
 
 #include <fmt/format.h>
 

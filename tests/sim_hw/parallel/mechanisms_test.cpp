@@ -370,7 +370,7 @@ TEST(MechanismQuestions, SetEverySwitchByItsName) {
   EXPECT_FALSE(ask("activations=chosen"));  // Full recompute leaves nothing to choose.
   const Result<Cost> wrong = ask("schedule=zigzag");
   ASSERT_FALSE(wrong);
-  EXPECT_NE(wrong.error().context.find("schedule=zigzag: expected 1f1b, dualpipe, adaptive"),
+  EXPECT_NE(wrong.error().context.find("schedule=zigzag: expected one of 1f1b, dualpipe, adaptive"),
             std::string::npos);
 }
 

@@ -282,7 +282,7 @@ TEST_F(TrainIteration, DerivesDataParallelismFromTheCards) {
       << wrong.error().context;
   const Result<Cost> typo = ask(128, "train_iteration", gpt + ";recompute=selectiv");
   ASSERT_FALSE(typo);
-  EXPECT_NE(typo.error().context.find("expected none, selective, full"), std::string::npos);
+  EXPECT_NE(typo.error().context.find("expected one of none, selective, full"), std::string::npos);
 }
 
 TEST_F(TrainIteration, RefusesAnOverflowUnlessAskedToReportIt) {
