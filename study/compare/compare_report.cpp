@@ -1,5 +1,6 @@
 #include "study/compare/compare_report.hpp"
 
+#include "core/text/numbers.hpp"
 #include "core/text/svg_plot.hpp"
 #include "core/text/table.hpp"
 
@@ -152,18 +153,17 @@ void add_figures(std::vector<std::string>& line, const Cell& cell) {
   for (const CompareRow* row : cell.ran)
     oldest = std::max(oldest, row->staleness_max);
   const double begun = mean(cell, [](const auto& r) { return r.begun_length; });
-  line.insert(
-      line.end(),
-      {shown(times, cell.ran.size(), time_decimals(times)),
-       fmt::format("{:.1f}k", mean(cell, [](const auto& r) { return r.trained_per_s; }) / 1e3),
-       fmt::format("{:.1f} %", 100 * mean(cell, [](const auto& r) { return r.busy; })),
-       fmt::format("{}", oldest),
-       fmt::format("{:.2f}", mean(cell, [](const auto& r) { return r.staleness_mean; })),
-       fmt::format("{:.1f} %", 100 * mean(cell, [](const auto& r) { return r.wasted; })),
-       fmt::format("{:.0f}", mean(cell, [](const auto& r) { return r.groups_evicted; })),
-       fmt::format("{:.0f}", mean(cell, [](const auto& r) { return r.trained_length; })),
-       begun > 0 ? fmt::format("{:.0f}", begun) : "-",
-       fmt::format("{:.3f}", mean(cell, [](const auto& r) { return r.bias; }))});
+  line.insert(line.end(),
+              {shown(times, cell.ran.size(), time_decimals(times)),
+               thousands_text(mean(cell, [](const auto& r) { return r.trained_per_s; }), 1),
+               fmt::format("{:.1f} %", 100 * mean(cell, [](const auto& r) { return r.busy; })),
+               fmt::format("{}", oldest),
+               fmt::format("{:.2f}", mean(cell, [](const auto& r) { return r.staleness_mean; })),
+               fmt::format("{:.1f} %", 100 * mean(cell, [](const auto& r) { return r.wasted; })),
+               fmt::format("{:.0f}", mean(cell, [](const auto& r) { return r.groups_evicted; })),
+               fmt::format("{:.0f}", mean(cell, [](const auto& r) { return r.trained_length; })),
+               begun > 0 ? fmt::format("{:.0f}", begun) : "-",
+               fmt::format("{:.3f}", mean(cell, [](const auto& r) { return r.bias; }))});
 }
 
 void add_learned(std::vector<std::string>& line, const Cell& cell) {

@@ -1,6 +1,7 @@
 #include "study/plan/config_plan_report.hpp"
 
 #include "core/json.hpp"
+#include "core/text/numbers.hpp"
 #include "core/text/table.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/request/readable.hpp"
@@ -70,10 +71,6 @@ std::string hardware_text(const ConfigPlan& plan) {
       "{} (trainer) and {} (engines)", plan.trainer_hardware.name, plan.engine_hardware.name);
 }
 
-std::string thousands(double rate) {
-  return fmt::format("{:.4g}k", rate / 1e3);
-}
-
 std::string trainer_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spread) {
   std::vector<std::vector<std::string>> rows{
       {"trainer", "layout", "micro-batch tokens", "optimizer", "update", "tokens/s", "memory"}};
@@ -86,7 +83,7 @@ std::string trainer_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spre
          std::to_string(l.micro_batch_tokens),
          l.optimizer_on_host ? "host" : "device",
          sim_hw::readable(c.cost.total(), "s"),
-         thousands(c.tokens_per_second),
+         significant_thousands(c.tokens_per_second),
          sim_hw::readable(c.memory.device.total(), "B")});
     const auto bytes = c.memory.device.entries();
     columns.push_back({std::move(name),
@@ -127,7 +124,7 @@ std::string rollout_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spre
                     std::to_string(c.rate.running),
                     sim_hw::readable(c.rate.token_seconds(), "s"),
                     sim_hw::readable(c.rate.prefill, "s"),
-                    thousands(c.tokens_per_second),
+                    significant_thousands(c.tokens_per_second),
                     sim_hw::readable(c.memory.device.total(), "B")});
   };
   for (std::size_t i = 0; i < plan.rollouts.size(); ++i)

@@ -1,6 +1,7 @@
 #include "study/plan/rollout_plan_report.hpp"
 
 #include "core/json.hpp"
+#include "core/text/numbers.hpp"
 #include "core/text/scatter.hpp"
 #include "core/text/table.hpp"
 #include "sim_hw/plan/plan_words.hpp"
@@ -112,7 +113,7 @@ std::string plans_table(const RolloutPlanReport& report) {
          std::to_string(s.slots * s.replicas()),
          fmt::format("{:.2f}", plan->kv_share),
          sim_hw::readable(plan->token_seconds(), "s"),
-         fmt::format("{:.4g}k", plan->tokens_per_second() / 1e3),
+         significant_thousands(plan->tokens_per_second()),
          fmt::format("{:.4g}", plan->tokens_per_second() / static_cast<double>(report.cards)),
          sim_hw::readable(plan->memory.device.total(), "B")});
   }

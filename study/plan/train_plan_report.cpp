@@ -159,7 +159,7 @@ std::string plans_table(const TrainPlanReport& report) {
                     place_text(s.state),
                     std::to_string(s.layout.devices()),
                     sim_hw::readable(plan->total(), "s"),
-                    fmt::format("{:.4g}k", plan->tokens_per_second() / 1e3),
+                    significant_thousands(plan->tokens_per_second()),
                     percent_text(sim_hw::plan_mfu(report.problem, *plan), 1),
                     sim_hw::readable(plan->memory.device.total(), "B")});
   }

@@ -1,6 +1,7 @@
 #include "study/search/deployments_report.hpp"
 
 #include "core/statistics.hpp"
+#include "core/text/numbers.hpp"
 #include "core/text/table.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 
@@ -173,12 +174,11 @@ std::string deployments_text(const DeploymentComparison& comparison) {
       "trained tokens/s, sustained\n",
       comparison.cards,
       comparison.runs);
-  out += over_lengths(comparison, rows, [](const DeploymentRow& r) {
-    return fmt::format("{:.1f}k", r.tokens_per_s / 1e3);
-  });
+  out += over_lengths(
+      comparison, rows, [](const DeploymentRow& r) { return thousands_text(r.tokens_per_s, 1); });
   out += "\ntuned with gradients during generation, and time-shared cards that switch one by one\n";
   out += over_lengths(comparison, rows, [](const DeploymentRow& r) {
-    return r.mechanisms_per_s > 0 ? fmt::format("{:.1f}k", r.mechanisms_per_s / 1e3) : "-";
+    return r.mechanisms_per_s > 0 ? thousands_text(r.mechanisms_per_s, 1) : "-";
   });
   out += fmt::format("\nrelative to `{}`\n", comparison.deployments.front().text);
   out += over_lengths(comparison, rows, [](const DeploymentRow& r) {

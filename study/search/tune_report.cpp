@@ -1,5 +1,6 @@
 #include "study/search/tune_report.hpp"
 
+#include "core/text/numbers.hpp"
 #include "core/text/svg_plot.hpp"
 #include "core/text/table.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 constexpr std::size_t kShown = 5;
 
 std::string thousands(const std::optional<double>& tokens_per_s) {
-  return tokens_per_s ? fmt::format("{:.1f}k", *tokens_per_s / 1e3) : "-";
+  return tokens_per_s ? thousands_text(*tokens_per_s, 1) : "-";
 }
 
 std::string cell(const std::optional<double>& value, const char* format) {

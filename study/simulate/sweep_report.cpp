@@ -72,7 +72,7 @@ std::string sweep_text(const Sweep& sweep) {
     }
     const Rates& r = point.figures->steady;
     row.insert(row.end(),
-               {fmt::format("{:.1f}k", r.sustained_per_s / 1e3),
+               {thousands_text(r.sustained_per_s, 1),
                 fmt::format("{:.0f} %", 100 * r.busy),
                 fmt::format("{:.2f}", r.staleness_mean),
                 fmt::format("{:.0f}", r.seconds_per_update),
