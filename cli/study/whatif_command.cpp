@@ -52,8 +52,7 @@ Handler whatif_command(Flags& flags) {
   flags.text("--calibration",
              options->calibration,
              "Local runs: the shape of engine times, and other numbers of threads");
-  flags.flag(
-      "--keep", options->keep, "Keep the answer in the run's folder: its page shows it");
+  flags.flag("--keep", options->keep, "Keep the answer in the run's folder: its page shows it");
   flags.json(options->json);
   return [options] { return run_whatif(*options, std::cout, std::cerr); };
 }

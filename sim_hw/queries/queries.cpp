@@ -74,10 +74,10 @@ Result<Cost> cost_of(const CostContext& context,
   for (const Kind& kind : known)
     names.emplace_back(kind.name);
   const auto nearest = nearest_name(request.kind, names);
-  return Error{ErrorCode::NotFound,
-               nearest
-                   ? fmt::format("unknown kind `{}`; did you mean `{}`?", request.kind, *nearest)
-                   : fmt::format("unknown kind `{}`; `temper cost --list` lists them", request.kind)};
+  return Error{
+      ErrorCode::NotFound,
+      nearest ? fmt::format("unknown kind `{}`; did you mean `{}`?", request.kind, *nearest)
+              : fmt::format("unknown kind `{}`; `temper cost --list` lists them", request.kind)};
 }
 
 }  // namespace temper::sim_hw
