@@ -40,7 +40,7 @@ def test_what_a_card_is_measured_at_calibrates_its_own_description(temper, tmp_p
         "decode_step", "prefill", "logprob_pass", "train_step"}
     assert all(float(row["value"]) > 0 for row in measured)
     again = subprocess.run(script, check=True, cwd=tmp_path, timeout=60, capture_output=True, text=True)
-    assert again.stderr.strip() == f"{len(measured)} rows in {rows}; 0 left out", "what is there is not measured again"
+    assert again.stderr.strip() == f"{len(measured)} rows in {rows}; 0 skipped", "what is there is not measured again"
 
     fitted = subprocess.run([temper, "calibrate", str(rows), "--hardware-file", str(hardware)], cwd=tmp_path, capture_output=True, text=True)
     assert fitted.returncode == 0, fitted.stderr
