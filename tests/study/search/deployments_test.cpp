@@ -271,7 +271,7 @@ TEST(LadderCommand, RefusesWrongFlagsByName) {
             "temper: --effort must be at least 1, found 0\n");
   EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.steps = 0; }),
             "temper: --steps must be at least 1, found 0\n");
-  EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.deployments = {"fusion-eta9"}; }),
+  EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.rungs = {"fusion-eta9"}; }),
             "temper: --deployment fusion-eta9: did you mean `fusion-eta1`?\n");
   EXPECT_NE(
       ladder_error([](cli::LadderOptions& c) { c.lengths = {"8000"}; }).find("lengths `8000`"),
