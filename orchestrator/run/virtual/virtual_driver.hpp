@@ -1,43 +1,27 @@
-// The driver of virtual time: actors on simulated hardware, wherever their host keeps them. It asks
-// each actor when it acts next, advances the earliest, turns what they say into events of the
-// scheduler and its commands into messages, all stamped with the virtual time. It decides nothing
-// about the run.
+// The driver of simulated runs, in virtual time. It asks each actor when it acts next and lets the
+// earliest act; their messages become events and the scheduler's commands become messages, all at
+// the virtual time. It decides nothing about the run.
 //
-// Order. Time stands still while anyone has something to take: actors that were given messages take
-// them, in the order of their ids, before any clock moves. Then the earliest next event comes;
-// actors with the same one act in the order of their ids, before a deadline of that time. So equal
-// configurations give equal logs, whatever the host.
+// Order. Time stands still while an actor has mail: these actors take it, in the order of their
+// ids, before any clock moves. Then the earliest next event happens; actors with the same one act
+// in the order of their ids, before a deadline of that time. A hardware failure comes before what
+// actors do at its time. So equal configurations give equal logs, whatever the host.
 //
-// Ends. As every run with a Finish of the scheduler. Besides: an actor that fails by itself ends
-// the run (to start it again would only repeat it), and so does a state in which nobody will act
-// any more.
+// Ends. A run ends with a Finish of the scheduler, as every run does. It also ends when an actor
+// fails by itself (starting it again would only repeat the failure), and when no actor will act any
+// more.
 //
-// Failures. Where simulation.faults has any, hardware fails by its plan (fault_plan.hpp): the
-// actors on the cards that stop are lost, as a driver on the wall clock loses processes, and what
-// the scheduler launches again starts once all of its cards can be used. A lost trainer returns the
-// run to its last checkpoint. Who stands still (and, where processes are modelled, who is cut off)
-// is lost after transport.heartbeat_timeout. What fails at a time comes before what actors do at
-// that time.
-//
-// Lengths come from the scheduler's own queue: there is no payload. A checkpoint is the trainer's
-// word that it saved one and the state of the scheduler; it is kept, and with a run folder written.
-//
-// Content. With a content source (content.hpp) the same commands go to it too; when an actor says
-// that it has judged or trained, the source says what came of it: rewards, and the metrics of the
-// update but for its tokens and passes, which are the simulated ones. Times, lengths and order are
-// as without it. It is asked for nothing that a command has not ordered before.
+// A checkpoint consists of the trainer's word that it saved one and the scheduler's state: there
+// are no payloads. It is kept in memory, or in the run folder if there is one.
 #pragma once
 
 #include "core/log.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
-#include "orchestrator/run/checkpoints.hpp"
-#include "orchestrator/run/fault_plan.hpp"
-#include "orchestrator/run/run_outcome.hpp"
-#include "orchestrator/run/virtual/actor_host.hpp"
-#include "orchestrator/run/virtual/content.hpp"
-#include "sim_hw/events/event_queue.hpp"
+#include "orchestrator/run/core/run_core.hpp"
+#include "orchestrator/run/virtual/counted_work.hpp"
+#include "orchestrator/run/virtual/simulated_fleet.hpp"
+#include "orchestrator/run/virtual/simulated_hardware.hpp"
 
-#include <deque>
 #include <filesystem>
 #include <memory>
 
@@ -45,19 +29,19 @@ namespace temper::orchestrator {
 
 struct VirtualOptions {
   ResolvedPipeline pipeline;
-  std::filesystem::path log;  ///< events.log; empty: none is kept, and the hash of the run is 0.
+  std::filesystem::path log;  ///< events.log; empty: no log is written, and the run's hash is 0.
   /// The folder of checkpoints; empty: only the last one is kept, in memory.
   std::filesystem::path checkpoints;
-  bool resume = false;  ///< Goes on with that log. Requires: prepare_resume() (run/resume.hpp).
-  std::vector<SettingChange> changes{};  ///< Of the settings, where it is resumed.
-  /// How many times the user has asked to stop; asked now and then. May be empty.
+  bool resume = false;  ///< Continues that log. Requires: prepare_resume() (run/resume.hpp).
+  std::vector<SettingChange> changes{};  ///< Of the settings, on resume.
+  /// How many times the user has asked to stop; called now and then. May be empty.
   std::function<int()> stops;
 };
 
-class VirtualDriver {
+class VirtualDriver final : private RunCore::Driver {
  public:
-  /// `content`: null where work is only counted. Errors: the log cannot be made; hardware is to
-  /// fail whose host, or content, cannot lose actors; what fails cannot be read.
+  /// `content`: null where work is only counted. Errors: the log cannot be created; the hardware
+  /// fails by plan and the host, or the content, cannot lose actors; the plan cannot be read.
   static Result<std::unique_ptr<VirtualDriver>> create(
       VirtualOptions options,
       std::unique_ptr<ActorHost> host,
@@ -69,108 +53,37 @@ class VirtualDriver {
   RunOutcome run();
 
  private:
-  VirtualDriver(VirtualOptions options,
-                std::unique_ptr<ActorHost> host,
-                RunObserver observer,
-                const Log& log);
-
+  struct Parts {
+    std::unique_ptr<ActorHost> host;
+    std::unique_ptr<ContentSource> content;
+    std::optional<FaultPlan> plan;
+    RunCoreOptions core;
+  };
+  VirtualDriver(VirtualOptions options, Parts parts, RunObserver observer, const Log& log);
   Status open();
-  Status open_resumed();
+
+  Time now() const override { return now_; }
+  void execute(const Command& command) override { execute_with(command, hardware_, work_); }
+  void end_actors() override { hardware_.end_actors(now_); }
+  void restore(Checkpoint checkpoint) override;
+
   void turn();
   void look_up();
   void move_time();
-  void let_act();
-  void address(ActorId actor);
-
-  // virtual_faults.cpp
-  Status plan_faults();
-  std::optional<Time> next_change() const;
-  void change_hardware();
-  void fail(const Fault& fault);
-  void hinder(const Fault& fault);
-  void give_up_silent();
-  void lose_to(const std::vector<ActorId>& lost, const std::string& why);
-  void lose(ActorId actor);
-  Status start_actor(ActorId actor);
-  void keep_checkpoint(const Record& record, PolicyVersion version);
-  Status write_checkpoint();
-  void go_back();
-  void say_goodbye();
-  std::string who_waits() const;
-
-  void post(Event event);
-  void deliver(Event event);
+  bool is_stuck();
+  void take_all(const SimulatedFleet::Acted& acted);
   Status take(const ActorHost::Arrival& arrival);
-  Result<std::optional<Event>> to_event(ActorId actor, const actors::IncomingMessage& message);
-  Result<std::optional<Event>> to_judged(ActorId actor, actors::Judged message);
-  Result<std::optional<Event>> to_trained(ActorId actor, actors::Trained message);
-  /// The run ends if the content source reports an error.
-  void follow(const Status& status);
-
-  template <class M>
-  void send(ActorId actor, M message);
-  void execute(const command::Launch& c);
-  void execute(const command::Discard& c);
-  void execute(const command::Dispatch& c);
-  void execute(const command::Cancel& c);
-  void execute(const command::Withdraw& c);
-  void execute(const command::ScoreReference& c);
-  void execute(const command::Judge& c);
-  void execute(const command::Train& c);
-  void execute(const command::Prepare& c);
-  actors::CountedTrain::Item item_of(ResponseId r) const;
-  void execute(const command::StageWeights& c);
-  void execute(const command::CommitWeights& c);
-  void execute(const command::Switch& c);
-  void execute(const command::SaveCheckpoint& c);
-  void execute(const command::Release& c);
-  void execute(const command::Evaluated&) {}
-  void execute(const command::Retire&) {}  // nobody asks a simulated run for other actors
-  void execute(const command::Waiting&) {}
-  void execute(const command::Rollback& c);
-  void execute(const command::Finish& c);
-
-  struct Hardware {
-    FaultPlan plan;
-    HostPool hosts;
-  };
-
-  Tokens length_of(ResponseId r) const;
-  void give_up(ActorId actor, const std::optional<Reason>& reason);
-  /// A reason in words.
-  std::string text(const std::optional<Reason>& reason) const {
-    return sentence(reason, scheduler_config_.actors);
-  }
-  void abort(std::string reason);
+  void finish_actors();
 
   const VirtualOptions options_;
-  const RunObserver observer_;
-  const Log log_;
-  const SchedulerConfig scheduler_config_;
-
-  std::unique_ptr<ActorHost> host_;
-  std::unique_ptr<ContentSource> content_;  ///< May be null.
-  EventLog events_;
-  Scheduler scheduler_;
+  RunCore core_;
+  SimulatedFleet fleet_;
+  SimulatedHardware hardware_;
+  CountedWork work_;
   Time now_{};
   std::uint64_t turns_ = 0;
   std::uint64_t turns_at_now_ = 0;  ///< Turns since time last moved.
-  int stops_ = 0;                   ///< Answered so far.
-  std::deque<Event> queue_;         ///< Events that commands made.
-  bool delivering_ = false;
-  sim_hw::EventQueue next_events_;  ///< Of the actors, by id.
-  std::vector<ActorId> addressed_;  ///< Actors that have something to take; has_mail_ of each.
-  std::vector<bool> has_mail_;
-  std::vector<ActorId> acting_;
-  std::vector<bool> launched_;
-  std::map<PolicyVersion, actors::WeightsHandle> weights_;  ///< The last few.
-  std::optional<Hardware> hardware_;                        ///< None: nothing fails.
-  std::map<ActorId, Time> waits_for_cards_;                 ///< Launched, from then on.
-  std::map<ActorId, Time> silent_from_;                     ///< Given up when it is that long.
-  event::Resumed resumed_;      ///< What a run that is resumed begins with.
-  CheckpointState checkpoint_;  ///< Where the run would go back to.
-  std::int32_t rollbacks_ = 0;  ///< In a row.
-  std::optional<RunOutcome> outcome_;
+  int stops_ = 0;                   ///< Requests to stop that were passed on.
 };
 
 }  // namespace temper::orchestrator

@@ -1,0 +1,67 @@
+// The work of a simulated run, in both directions: commands of the scheduler become messages that
+// count tokens instead of carrying them, and the actors' answers become events.
+//
+// With a content source (content.hpp) the same commands go to it too. When an actor says that it
+// has judged or trained, the source supplies the result: rewards, and the metrics of the step
+// except its tokens and passes, which are the simulated ones. Times, lengths and order are as
+// without it.
+#pragma once
+
+#include "orchestrator/run/core/run_core.hpp"
+#include "orchestrator/run/virtual/content.hpp"
+#include "orchestrator/run/virtual/simulated_fleet.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+
+namespace temper::orchestrator {
+
+class CountedWork {
+ public:
+  /// `content`: null where work is only counted. The references outlive this.
+  CountedWork(RunCore& core,
+              SimulatedFleet& fleet,
+              std::unique_ptr<ContentSource> content,
+              const Log& log);
+
+  void execute(const command::Dispatch& c);
+  void execute(const command::Cancel& c);
+  void execute(const command::Withdraw& c);
+  void execute(const command::ScoreReference& c);
+  void execute(const command::Judge& c);
+  void execute(const command::Train& c);
+  void execute(const command::Prepare& c);
+  void execute(const command::StageWeights& c);
+  void execute(const command::CommitWeights& c);
+  void execute(const command::Switch& c);
+  void execute(const command::SaveCheckpoint& c);
+  void execute(const command::Release& c);
+
+  /// The event of an actor's message. None: the content source failed, which ends the run. Error: a
+  /// protocol violation.
+  Result<std::optional<Event>> to_event(ActorId actor, const actors::IncomingMessage& message);
+
+  /// Lets the content source be heard. To be called now and then.
+  void serve();
+  /// The run is over: ends the content source.
+  void end_content() { content_.reset(); }
+  /// Published weights are void: the run rolls back.
+  void forget_weights() { weights_.clear(); }
+
+ private:
+  Result<std::optional<Event>> to_judged(ActorId actor, actors::Judged message);
+  Result<std::optional<Event>> to_trained(ActorId actor, actors::Trained message);
+  Tokens length_of(ResponseId r) const;
+  actors::CountedTrain::Item item_of(ResponseId r) const;
+  /// The run ends if the content source reports an error.
+  void follow(const Status& status);
+
+  RunCore& core_;
+  SimulatedFleet& fleet_;
+  std::unique_ptr<ContentSource> content_;  ///< May be null.
+  const Log log_;
+  std::map<PolicyVersion, actors::WeightsHandle> weights_;  ///< The last few.
+};
+
+}  // namespace temper::orchestrator
