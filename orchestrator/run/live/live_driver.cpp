@@ -1,14 +1,10 @@
 #include "orchestrator/run/live/live_driver.hpp"
 
-#include "core/msgpack.hpp"
-#include "orchestrator/pipeline/model_section.hpp"
-#include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/run/live/loop.hpp"
-#include "orchestrator/run/processes/launch.hpp"
-
-#include <fmt/format.h>
+#include "orchestrator/run/run_dir.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace temper::orchestrator {
 namespace {
@@ -16,55 +12,54 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kTick = 100ms;
-constexpr Duration kLogsEvery = 1s;
-/// Between the end of a launched worker's connection and the end of its process.
-constexpr auto kProcessEnd = std::chrono::seconds(1);
+constexpr Duration kStopGrace = 2s;
 
-/// Native engines keep to them, and synthetic ones need not.
-actors::ResponseLimits response_limits(const PipelineConfig& config) {
-  if (config.rollout.engine.kind == actors::EngineKind::Native)
-    return {};
-  return {static_cast<std::size_t>(config.sampling.max_new_tokens.count()),
-          config.model.vocabulary.value_or(actors::Tokenizer::for_task(config.task).vocabulary())};
-}
-
-std::vector<std::string> names_of(const SchedulerConfig& config) {
-  std::vector<std::string> names;
-  for (const ActorSpec& spec : config.actors)
-    names.push_back(spec.name);
-  return names;
+RunCoreOptions core_options(const LiveOptions& options) {
+  const RunDir run_dir(options.run_dir);
+  const PipelineConfig& config = options.pipeline.config;
+  RunCoreOptions core{
+      .config = scheduler_config(options.pipeline),
+      .checkpoints = CheckpointKeeper::in_folder(run_dir.checkpoints(), config.checkpoint.keep),
+      .log = run_dir.file("events.log"),
+      .resume = options.resume,
+      .changes = options.changes};
+  if (core.config.evaluation.every > 0 && core.config.evaluation.checkpoint)
+    core.checkpoints.keep_best(options.run_dir);
+  return core;
 }
 
 }  // namespace
 
 LiveDriver::LiveDriver(LiveOptions options,
-                       Observer observer,
-                       Handout handout,
-                       std::optional<KeyRing> ring,
+                       RunObserver observer,
+                       Handout credentials,
                        const Log& log)
     : options_(std::move(options)),
-      observer_(std::move(observer)),
       log_(log),
-      config_(options_.pipeline.config),
-      scheduler_config_(scheduler_config(options_.pipeline)),
-      run_dir_(options_.run_dir),
-      handout_(std::move(handout)),
-      tokenizer_(actors::Tokenizer::for_task(options_.pipeline.config.task)),
-      limits_(response_limits(options_.pipeline.config)),
       loop_(std::make_unique<Loop>()),
-      connections_(names_of(scheduler_config_), handout_.secret()),
-      ring_(std::move(ring)),
-      payloads_(scheduler_config_.responses_per_group),
-      evaluated_(scheduler_config_.evaluation.samples),
-      best_(options_.run_dir),
-      card_memory_(options_.pipeline.config.placement.card_memory),
-      start_{options_.base, {}, PolicyVersion(0)},
-      clocks_(scheduler_config_.actors.size()) {}
+      core_(core_options(options_), *this, std::move(observer), log),
+      links_(core_, faults_, std::move(credentials)),
+      work_(core_, links_, options_.pipeline.config, log),
+      weights_(core_,
+               links_,
+               options_.pipeline.config.transport.weights,
+               RunDir(options_.run_dir).weights(),
+               log),
+      clocks_(core_, links_, clock_),
+      admission_(options_, core_, links_, weights_, clocks_, clock_, log),
+      workers_(options_, loop_->io, core_, links_, faults_, weights_, log),
+      messages_(core_,
+                work_,
+                weights_,
+                clocks_,
+                workers_,
+                options_.pipeline.config.placement.card_memory),
+      scaling_(options_, core_, workers_, clocks_, log) {}
 
 LiveDriver::~LiveDriver() = default;
 
 Result<std::unique_ptr<LiveDriver>> LiveDriver::create(LiveOptions options,
-                                                       Observer observer,
+                                                       RunObserver observer,
                                                        const Log& log) {
   std::optional<KeyRing> ring;
   std::optional<HeadIdentity> head;
@@ -72,73 +67,48 @@ Result<std::unique_ptr<LiveDriver>> LiveDriver::create(LiveOptions options,
     TEMPER_TRY(ring, KeyRing::open(options.run_dir, KeyRing::Make::Missing));
     head = ring->head();
   }
-  TEMPER_TRY(Handout handout, Handout::create(options.pipeline.config.transport, head));
-  std::unique_ptr<LiveDriver> driver(new LiveDriver(
-      std::move(options), std::move(observer), std::move(handout), std::move(ring), log));
-  TEMPER_TRY_STATUS(driver->open());
+  TEMPER_TRY(Handout credentials, Handout::create(options.pipeline.config.transport, head));
+  std::unique_ptr<LiveDriver> driver(
+      new LiveDriver(std::move(options), std::move(observer), std::move(credentials), log));
+  TEMPER_TRY_STATUS(driver->open(std::move(ring)));
   return driver;
 }
 
-Status LiveDriver::open() {
-  TEMPER_TRY(
-      prompts_,
-      actors::make_prompt_source(options_.pipeline.config.task, options_.pipeline.config.seed));
-  if (scheduler_config_.evaluation.every > 0) {
-    TEMPER_TRY(problems_, make_evaluation_source(options_.pipeline.config));
-  }
-  TEMPER_TRY(tokenizer_, tokenizer_of(options_.pipeline.config, options_.base));
+Status LiveDriver::open(std::optional<KeyRing> ring) {
+  TEMPER_TRY_STATUS(work_.open(options_.base));
   TEMPER_TRY_STATUS(bind_socket());
   TEMPER_TRY_STATUS(plan_faults());
-  if (options_.resume) {
-    TEMPER_TRY_STATUS(open_resumed());
-    return find_workers();
-  }
-  // With a log the folder holds a run.
-  TEMPER_TRY(EventLog log, EventLog::create(run_dir_.file("events.log")));
-  events_ = std::make_unique<EventLog>(std::move(log));
-  clock_ = std::make_unique<RealClock>();
-  return find_workers();
-}
-
-/// The run's clock goes on where the log ends; the time in between does not count. What the log and
-/// the checkpoints must be was seen to before (run/resume.hpp).
-Status LiveDriver::open_resumed() {
-  const auto path = run_dir_.file("events.log");
-  HistoryReader reader(run_dir_.checkpoints());
-  TEMPER_TRY(const LogSummary summary,
-             scan_event_log(path, [&](const Record& record, const LogPosition& behind) {
-               reader.feed(record, behind);
-               if (observer_.on_record)
-                 observer_.on_record(record);
-               return Status();
-             }));
-  history_ = reader.history();
-  resumed_ = reader.resumed(0, scheduler_config_, options_.changes);
-  TEMPER_TRY(EventLog log, EventLog::reopen(path, summary));
-  events_ = std::make_unique<EventLog>(std::move(log));
-  last_sequence_ = events_->next_sequence() - 1;
-  clock_ = std::make_unique<RealClock>(RealClock().epoch_monotonic_ns() -
-                                       events_->last_time().time_since_epoch().count());
-  return return_to_checkpoint();
+  TEMPER_TRY_STATUS(core_.open());
+  // The run's clock continues where the log ends; the time in between does not count.
+  clock_ =
+      RealClock(RealClock().epoch_monotonic_ns() - core_.last_time().time_since_epoch().count());
+  return workers_.open(std::move(ring), admission_);
 }
 
 Status LiveDriver::bind_socket() {
-  const TransportSection& t = options_.pipeline.config.transport;
-  TEMPER_TRY(auto socket,
-             actors::RouterSocket::bind(socket_address(t), t.limits, log_, handout_.key()));
-  actors::AsioRouter::Events events;
-  events.on_message = [this](const auto& peer, const auto& m) { on_message(peer, m); };
-  events.on_broken = [this](const auto& peer, const auto& why) { on_broken(peer, why); };
-  events.on_hello = [this](const auto& peer, const auto& user, const auto& m) {
-    on_hello(peer, user, m);
+  ActorLinks::Events events;
+  events.on_message = [this](ActorId actor, const auto& m) {
+    messages_.receive(actor, m);
+    core_.process();
   };
-  TEMPER_TRY(router_,
-             actors::AsioRouter::create(loop_->io,
-                                        std::move(socket),
-                                        {t.heartbeat, t.limits.max_message},
-                                        std::move(events),
-                                        log_));
-  return {};
+  events.on_hello = [this](const auto& peer, const auto& user, const auto& m) {
+    admission_.on_hello(peer, user, m);
+  };
+  events.on_broken = [this](ActorId actor, const auto& peer, const auto& why) {
+    workers_.on_broken(actor, peer, why);
+  };
+  return links_.bind(loop_->io, options_.pipeline.config.transport, std::move(events), log_);
+}
+
+Status LiveDriver::plan_faults() {
+  FaultInjection::Effects effects;
+  effects.signal = [this](ActorId actor, int number) { workers_.signal(actor, number); };
+  effects.start = [this](ActorId actor) { workers_.start_put_off(actor); };
+  effects.mend = [this](ActorId actor, FaultInjection::HeldMessages held) {
+    links_.deliver_held(actor, std::move(held));
+  };
+  effects.now = [this] { return clock_.now(); };
+  return faults_.plan(loop_->io, options_.pipeline, std::move(effects), log_);
 }
 
 RunOutcome LiveDriver::run() {
@@ -147,116 +117,59 @@ RunOutcome LiveDriver::run() {
       on_signal(number);
   });
   on_tick();
-  if (faults_)
-    faults_->begin();
-  if (options_.resume) {
-    resumed_.sequence = checkpoint_sequence_;
-    post(resumed_);
-  } else {
-    post(event::Started{scheduler_config_});
-  }
+  faults_.begin();
+  core_.begin();
   loop_->io.run();
-  run_dir_.bound_logs();
-  router_.reset();
-  if (options_.pipeline.config.placement.card_memory > Bytes(0))
-    log_.info("most memory that the processes of a card held", {{"by_card", card_memory_.peaks()}});
-  outcome_->log_hash = events_->hash();
-  outcome_->out_of_time = out_of_time_;
-  return *outcome_;
-}
-
-// --- Events
-
-void LiveDriver::post(Event event) {
-  queue_.push_back(std::move(event));
-  process_events();
-}
-
-/// Carrying out a command can make the next event; they queue here instead of nesting.
-void LiveDriver::process_events() {
-  if (processing_)
-    return;
-  processing_ = true;
-  while (!queue_.empty()) {
-    const Event event = std::move(queue_.front());
-    queue_.pop_front();
-    deliver(event);
+  RunDir(options_.run_dir).bound_logs();
+  links_.close();
+  if (options_.pipeline.config.placement.card_memory > Bytes(0)) {
+    log_.info("most memory that the processes of a card held",
+              {{"by_card", messages_.card_memory_peaks()}});
   }
-  processing_ = false;
-  send_images();
+  RunOutcome outcome = core_.close();
+  outcome.out_of_time = out_of_time_;
+  return outcome;
+}
+
+// --- For RunCore
+
+void LiveDriver::restore(Checkpoint checkpoint) {
+  admission_.start_from(std::move(checkpoint.folder), checkpoint.state.version);
+  work_.restore(std::move(checkpoint.state.payloads));
+  weights_.forget();
+}
+
+void LiveDriver::on_settled() {
+  weights_.send_images();
   arm_deadline();
 }
 
-void LiveDriver::deliver(const Event& event) {
-  // After the end only the actors' last spans are still of interest.
-  if (outcome_ && !std::holds_alternative<event::Activity>(event))
-    return;
-  const Time now = std::max(clock_->now(), events_->last_time());
-  Record record{events_->next_sequence(), now, event, scheduler_.on(event, now)};
-  Status status = events_->append(record);
-  // What is made from the log follows it: a resume takes back lines of certificates.jsonl.
-  if (status && std::holds_alternative<event::Resumed>(event))
-    status = events_->sync();
-  if (!status) {
-    return abort_unrecorded(std::move(record), status.error().context);
-  }
-  last_sequence_ = record.sequence;
-  if (const auto* saved = std::get_if<event::CheckpointSaved>(&event);
-      saved && saved->error.empty()) {
-    complete_checkpoint(saved->version);
-  }
-  if (observer_.on_record)
-    observer_.on_record(record);
-  for (const Command& command : record.commands) {
-    std::visit([this](const auto& c) { execute(c); }, command);
-  }
+void LiveDriver::on_finish() {
+  loop_->deadline.cancel();
+  faults_.end();
+  workers_.begin_end(core_.outcome().finish.ok,
+                     core_.stop_requests() > 1 ? Duration(0) : kStopGrace);
 }
 
+// --- Timers and signals
+
 void LiveDriver::arm_deadline() {
-  const auto deadline = scheduler_.next_deadline();
-  if (!deadline || outcome_) {
+  const auto deadline = core_.scheduler().next_deadline();
+  if (!deadline || core_.finished()) {
     loop_->deadline.cancel();
     return;
   }
-  const Duration left = std::max(Duration(0), *deadline - clock_->now());
-  loop_->deadline.expires_after(left);
+  loop_->deadline.expires_after(std::max(Duration(0), *deadline - clock_.now()));
   loop_->deadline.async_wait([this](auto error) {
     if (!error)
-      post(event::DeadlineReached{});
+      core_.post(event::DeadlineReached{});
   });
 }
 
 void LiveDriver::on_tick() {
-  router_->turns();
-  if (!outcome_) {
-    const TransportSection& t = options_.pipeline.config.transport;
-    const Time now = clock_->now();
-    for (const auto& [peer, actor] : connections_.peers()) {
-      if (!is_cut(actor))
-        connections_.heard(actor, now - router_->silence_of(peer));
-    }
-    for (const ActorId actor : connections_.silent_since(clock_->now() - t.heartbeat_timeout)) {
-      if (!may_be_silent(actor))
-        lose(actor, {fmt::format("silent for {}", to_text(t.heartbeat_timeout))});
-    }
-    if (Status named = events_->check_named(); !named)
-      fail(named.error().context);
-    if (attached_ && !outcome_) {
-      if (Status alone = attached_->look_again(now); !alone)
-        fail(alone.error().context);
-      read_clocks();
-    }
-    if (!outcome_)
-      end_overdue(now);
-    if (!outcome_)
-      look_for_requests(now);
-    if (now >= bound_logs_at_) {
-      bound_logs_at_ = now + kLogsEvery;
-      run_dir_.bound_logs();
-    }
-    if (observer_.on_tick)
-      observer_.on_tick(scheduler_, clock_->now());
-  }
+  links_.router().turns();
+  if (!core_.finished())
+    watch();
   loop_->tick.expires_after(std::min(kTick, options_.pipeline.config.transport.heartbeat));
   loop_->tick.async_wait([this](auto error) {
     if (!error)
@@ -264,71 +177,37 @@ void LiveDriver::on_tick() {
   });
 }
 
+/// Looks for what no message tells: silence, files that are gone, new keys, requests to scale.
+void LiveDriver::watch() {
+  const Time now = clock_.now();
+  workers_.lose_silent(options_.pipeline.config.transport.heartbeat_timeout, now);
+  if (Status named = core_.check_log(); !named)
+    core_.fail(named.error().context);
+  if (workers_.may_attach() && !core_.finished()) {
+    if (Status alone = workers_.follow_keys(now); !alone)
+      core_.fail(alone.error().context);
+    clocks_.read();
+  }
+  if (!core_.finished())
+    workers_.end_overdue(now);
+  if (!core_.finished())
+    scaling_.look(now);
+  if (now >= loop_->bound_logs_at) {
+    loop_->bound_logs_at = now + 1s;
+    RunDir(options_.run_dir).bound_logs();
+  }
+  core_.tick();
+}
+
 void LiveDriver::on_signal(int number) {
   loop_->signals.async_wait([this](auto error, int next) {
     if (!error)
       on_signal(next);
   });
-  if ((number == SIGHUP || number == SIGUSR1) && signals_ > 0)
-    return;  // a terminal that closes may say so twice, and so may who says that time is up
+  if ((number == SIGHUP || number == SIGUSR1) && core_.stop_requests() > 0)
+    return;  // a closing terminal, or a launcher at its time limit, may send its signal twice
   out_of_time_ = number == SIGUSR1;
-  if (++signals_ == 1) {
-    log_.info("stopping: the update under way ends, then a checkpoint; again to stop at once");
-    return post(event::StopRequested{});
-  }
-  fail("stopped at once, on request; --resume goes on from the last checkpoint");
-}
-
-// --- Messages
-
-void LiveDriver::on_message(const actors::PeerId& peer, const actors::IncomingMessage& message) {
-  const auto actor = connections_.actor_of(peer);
-  if (!actor)
-    return router_->drop(peer, "not registered");
-  if (is_cut(*actor)) {
-    cut_off(*actor, peer).from.push_back(message);
-    return;
-  }
-  if (Status status = on_actor_message(*actor, message); !status)
-    on_lie(*actor, message, status.error().context);
-  process_events();
-}
-
-void LiveDriver::on_broken(const actors::PeerId& peer, const std::string& why) {
-  const auto actor = connections_.actor_of(peer);
-  if (!actor)
-    return;
-  if (is_attached(*actor))
-    return lose(*actor, {why});
-  // How its process ends says more than that its connection did, and is known in a moment.
-  const auto wait = std::make_shared<boost::asio::steady_timer>(loop_->io, kProcessEnd);
-  wait->async_wait([this, wait, peer, why](auto) {
-    const auto still = connections_.actor_of(peer);
-    if (still && !ending_.contains(*still))  // one that was told to end is awaited by end_overdue()
-      lose(*still, {why});
-  });
-}
-
-void LiveDriver::send_message(ActorId actor, actors::OutgoingMessage message) {
-  const actors::PeerId* peer = connections_.peer_of(actor);
-  if (peer != nullptr && is_cut(actor)) {
-    cut_off(actor, *peer).to.push_back(std::move(message));
-    return;
-  }
-  if (peer != nullptr)  // else its loss is on its way as an event
-    router_->send(*peer, std::move(message));
-}
-
-/// Nothing of the message counts, nor does anything else of its sender.
-void LiveDriver::on_lie(ActorId actor,
-                        const actors::IncomingMessage& message,
-                        const std::string& what) {
-  const std::string violation =
-      fmt::format("{}: {}", actors::message_name(message.envelope().tag), what);
-  source_of(actor).forget(actor, "protocol violation: " + violation);
-  if (outcome_)
-    return;
-  queue_.push_back(event::ActorDown{actor, violation, true});
+  core_.request_stop();
 }
 
 }  // namespace temper::orchestrator

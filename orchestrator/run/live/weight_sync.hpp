@@ -1,0 +1,58 @@
+// Weights on their way from the trainer to the engines: through shared memory, as chunks over the
+// sockets, as files, or from worker to worker (relay_order.hpp).
+#pragma once
+
+#include "orchestrator/run/live/actor_links.hpp"
+#include "orchestrator/run/relay_order.hpp"
+#include "orchestrator/run/weight_store.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace temper::orchestrator {
+
+class WeightSync {
+ public:
+  /// `folder`: for weights that engines read as files. The references outlive this.
+  WeightSync(
+      RunCore& core, ActorLinks& links, WeightsBy by, std::filesystem::path folder, const Log& log);
+
+  void execute(const command::StageWeights& c);
+  void execute(const command::CommitWeights& c);
+  /// Sends the images of engines that were told to stage them. They follow all other messages of
+  /// their commands, so that an engine learns whom to feed before an image fills its connection.
+  void send_images();
+
+  /// The trainer publishes weights. `announcement` is posted once they are here. Error: a protocol
+  /// violation.
+  Status announce(const actors::WeightsHandle& handle, Event announcement);
+  Status add(const actors::WeightsChunk& chunk);
+  /// An engine asks for the rest of what it stages, because no other engine sends it.
+  Status fetch(ActorId actor, const actors::FetchWeights& request);
+
+  /// A worker that can pass weights on, if it has an address, is this actor now.
+  void join_relays(ActorId actor, const actors::RelayAddress& address) {
+    relays_.join(actor, address);
+  }
+  /// The actor feeds no other, and no other feeds it.
+  void leave_relays(ActorId actor) { tell_feeders(relays_.leave(actor)); }
+  /// Published weights are void: the run rolls back.
+  void forget();
+
+ private:
+  std::optional<actors::StageWeights> stage_message(const command::StageWeights& c,
+                                                    const actors::WeightsHandle& handle);
+  void tell_feeders(const std::vector<RelayOrder::Feed>& feeds);
+
+  RunCore& core_;
+  ActorLinks& links_;
+  const WeightsBy by_;
+  const std::filesystem::path folder_;
+  const Log log_;
+  WeightStore weights_;
+  RelayOrder relays_;
+  std::vector<command::StageWeights> images_;  ///< To be sent.
+};
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,175 @@
+#include "orchestrator/run/live/work_exchange.hpp"
+
+#include "actors/protocol/catalog.hpp"
+#include "orchestrator/pipeline/model_section.hpp"
+#include "orchestrator/run/evaluation_source.hpp"
+#include "orchestrator/scheduler/queue/evaluation_ids.hpp"
+
+#include <utility>
+
+namespace temper::orchestrator {
+namespace {
+
+/// Native engines keep these limits by themselves; synthetic ones need not.
+actors::ResponseLimits response_limits(const PipelineConfig& config) {
+  if (config.rollout.engine.kind == actors::EngineKind::Native)
+    return {};
+  return {static_cast<std::size_t>(config.sampling.max_new_tokens.count()),
+          config.model.vocabulary.value_or(actors::Tokenizer::for_task(config.task).vocabulary())};
+}
+
+/// The approximate size of a message with these items.
+std::size_t bytes_of(const std::vector<actors::Train::Item>& items) {
+  std::size_t bytes = 0;
+  for (const auto& item : items) {
+    bytes += 4 * (item.prompt.size() + item.response.size() + item.logprobs.size() +
+                  item.reference.size() + item.rewards.size()) +
+             item.mask.size() + 24 * item.segments.size() + 64;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+WorkExchange::WorkExchange(RunCore& core,
+                           ActorLinks& links,
+                           const PipelineConfig& config,
+                           const Log& log)
+    : core_(core),
+      links_(links),
+      config_(config),
+      log_(log),
+      limits_(response_limits(config)),
+      tokenizer_(actors::Tokenizer::for_task(config.task)),
+      payloads_(core.config().responses_per_group),
+      evaluated_(core.config().evaluation.samples) {}
+
+Status WorkExchange::open(const std::filesystem::path& base) {
+  TEMPER_TRY(prompts_, actors::make_prompt_source(config_.task, config_.seed));
+  if (core_.config().evaluation.every > 0) {
+    TEMPER_TRY(problems_, make_evaluation_source(config_));
+  }
+  TEMPER_TRY(tokenizer_, tokenizer_of(config_, base));
+  return {};
+}
+
+// --- Commands
+
+void WorkExchange::execute(const command::Dispatch& c) {
+  if (is_evaluation(c.lease)) {
+    if (Status begun = start_problem(c); !begun)
+      return core_.fail(begun.error().context);
+    actors::Generate work = evaluated_.generate(c.lease, c.group, c.responses);
+    work.greedy = config_.evaluation.greedy;
+    return links_.send(c.actor, work);
+  }
+  if (!payloads_.has(c.group)) {
+    const Status added = payloads_.add(c.group, prompts_->train(c.group.value()), tokenizer_);
+    if (!added)
+      return core_.fail(added.error().context);
+  }
+  links_.send(c.actor, payloads_.generate(c.lease, c.group, c.responses));
+}
+
+/// Forgets what a response has of an earlier evaluation.
+Status WorkExchange::start_problem(const command::Dispatch& c) {
+  if (!evaluated_.has(c.group)) {
+    TEMPER_TRY_STATUS(
+        evaluated_.add(c.group, problems_->held_out(problem_of(c.group)), tokenizer_));
+  }
+  for (const ResponseId r : c.responses) {
+    if (core_.scheduler().table_of(c.lease).row(r)->tokens == Tokens(0))
+      evaluated_.response(r) = {};
+  }
+  return {};
+}
+
+void WorkExchange::execute(const command::ScoreReference& c) {
+  links_.send(c.actor, payloads_.score(c.lease, c.responses));
+}
+
+void WorkExchange::execute(const command::Judge& c) {
+  const PayloadStore& payloads = is_evaluation(c.lease) ? evaluated_ : payloads_;
+  links_.send(c.actor, payloads.judge(c.lease, c.responses));
+}
+
+void WorkExchange::execute(const command::Prepare& c) {
+  const actors::Prepare groups{c.lease, c.step, payloads_.samples(c.responses)};
+  links_.send_message(c.actor, actors::outgoing_large(groups, bytes_of(groups.items)));
+}
+
+void WorkExchange::execute(const command::Train& c) {
+  const actors::Train batch{c.lease, c.certificate, payloads_.samples(c.responses)};
+  const std::size_t bytes = 32 * c.certificate.groups.size() + bytes_of(batch.items);
+  links_.send_message(c.actor, actors::outgoing_large(batch, bytes));
+}
+
+void WorkExchange::execute(const command::Release& c) {
+  if (c.outcome != Outcome::Trained)
+    log_.warning("group given up", {{"group", c.group}, {"why", core_.text(c.reason)}});
+  const RunObserver& observer = core_.observer();
+  if (observer.on_release && payloads_.has(c.group))
+    observer.on_release({c, payloads_.group(c.group), tokenizer_});
+  payloads_.remove(c.group);
+}
+
+// --- Answers
+
+Status WorkExchange::receive(ActorId actor, actors::Generated message) {
+  return answer(actor, std::move(message));
+}
+
+Status WorkExchange::receive(ActorId actor, actors::ReferenceScored message) {
+  return answer(actor, std::move(message));
+}
+
+Status WorkExchange::receive(ActorId actor, actors::Judged message) {
+  return answer(actor, std::move(message));
+}
+
+template <class M>
+Status WorkExchange::answer(ActorId actor, M message) {
+  const Scheduler& scheduler = core_.scheduler();
+  const AnswerContext evaluation{scheduler.evaluation().table(), evaluated_, limits_, nullptr};
+  const Sender sender{actor, scheduler.fleet().spec(actor).name};
+  auto told = to_event(sender, message, {scheduler.queue(), payloads_, limits_, &evaluation});
+  if constexpr (requires { told.error(); }) {
+    if (!told)
+      return std::move(told).error();
+    return accept(sender, std::move(message), *std::move(told));
+  } else {
+    screen(sender, message, told);
+    return accept(sender, std::move(message), std::move(told));
+  }
+}
+
+/// Fails single responses whose claims do not hold, where that suffices.
+void WorkExchange::screen(const Sender& sender,
+                          actors::Generated& message,
+                          CheckedAnswer<event::Generated>& told) const {
+  for (std::size_t i = 0; i < message.items.size(); ++i) {
+    const auto violation = core_.scheduler().find_lie(sender.id, told.event.items[i]);
+    if (violation && actors::costs_the_response(violation->claim))
+      fail_response(sender, message, i, violation->what, told);
+  }
+}
+
+template <class M, class E>
+Status WorkExchange::accept(const Sender& sender, M message, CheckedAnswer<E> told) {
+  Event said = std::move(told.event);
+  TEMPER_TRY_STATUS(core_.validate(said));
+  for (const FailedResponse& f : told.failed)
+    log_.warning("response failed", {{"actor", sender.name}, {"why", f.why}});
+  const DistQueue& queue = core_.scheduler().queue();
+  const DistQueue& table = core_.scheduler().evaluation().table();
+  if (core_.scheduler().evaluation().under_way()) {  // each table holds its own
+    keep(told.failed, table, evaluated_);
+    keep(message, table, evaluated_);
+  }
+  keep(told.failed, queue, payloads_);
+  keep(std::move(message), queue, payloads_);
+  core_.post(std::move(said));
+  return {};
+}
+
+}  // namespace temper::orchestrator
