@@ -1,10 +1,7 @@
 #include "core/replace.hpp"
 
-#include "core/file_descriptor.hpp"
-
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>

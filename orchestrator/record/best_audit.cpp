@@ -14,14 +14,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Runs on simulated hardware have no weights to keep. Relies on the form in which Temper writes
-/// the file.
+/// Runs on simulated hardware have no weights to keep. The file is as the program writes it.
 bool is_simulated(const fs::path& run_dir) {
   const auto config = read_file(run_dir / "config.yaml");
   return config && ("\n" + *config).find("\nhardware: simulated") != std::string::npos;
 }
 
-/// Whether a repair has moved a best/ aside.
+/// A repair has kept a best/ under another name.
 bool is_set_aside(const fs::path& run_dir) {
   std::error_code ignored;
   return fs::exists(run_dir / "best.damaged-1", ignored) ||
@@ -33,9 +32,9 @@ bool is_set_aside(const fs::path& run_dir) {
 BestInLog::BestInLog(fs::path run_dir) : run_dir_(std::move(run_dir)) {
   const auto seek = [&](const fs::path& folder) {
     if (const auto mark = mark_in(folder))
-      checkpoint_records_.insert(mark->sequence);
+      sought_.insert(mark->sequence);
   };
-  for (const std::string_view folder : {kBestFolder, kBestCandidate, kBestReplaced})
+  for (const std::string_view folder : {kBestFolder, kBestCandidate, kBestReplaced, kBestRepaired})
     seek(run_dir_ / folder);
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(run_dir_ / "checkpoints", error))
@@ -43,36 +42,55 @@ BestInLog::BestInLog(fs::path run_dir) : run_dir_(std::move(run_dir)) {
 }
 
 void BestInLog::feed(const Record& record, const LogPosition& behind) {
-  if (checkpoint_records_.contains(record.sequence))
-    positions_[record.sequence] = behind;
-  // The request of the previous record was carried out, unless the process was killed or gave up.
+  if (sought_.contains(record.sequence))
+    told_[record.sequence] = behind;
+  // What the record before this one asked for was done, unless the process was killed or gave up.
   if (due_ && saved_.contains(*due_) && !std::holds_alternative<event::Aborted>(record.event) &&
-      !std::holds_alternative<event::Resumed>(record.event))
+      !std::holds_alternative<event::Resumed>(record.event)) {
     made_ = std::exchange(due_, std::nullopt);
-  if (const SchedulerConfig* config = config_in(record.event))
+    owed_.reset();
+  }
+  if (const SchedulerConfig* config = config_in(record.event)) {
+    evaluates_ = config->evaluation.every > 0;
     keeps_ = config->evaluation.checkpoint && !is_simulated(run_dir_);
-  if (std::holds_alternative<event::Resumed>(record.event)) {
+  }
+  if (const auto* resumed = std::get_if<event::Resumed>(&record.event)) {
     saved_.clear();
     due_.reset();
+    if (owed_ && owed_->sequence > resumed->sequence)
+      owed_.reset();  // void; the version is trained and evaluated again
   } else if (const auto* saved = std::get_if<event::CheckpointSaved>(&record.event);
              saved != nullptr && saved->error.empty()) {
     saved_ = {saved->version};
+    if (due_ == saved->version)
+      owed_ = CheckpointMark{saved->version, record.sequence, behind};
   }
+  take_commands(record);
+}
+
+void BestInLog::take_commands(const Record& record) {
   for (const Command& command : record.commands) {
     const auto* result = std::get_if<command::Evaluated>(&command);
     if (result == nullptr || !result->best)
       continue;
     evaluations_.emplace(result->version, *result);
     if (result->version == PolicyVersion(0))
-      continue;  // The base has no checkpoint.
+      continue;  // the base has no checkpoint
+    called_[result->version] = record.sequence;
     last_ = result->version;
     due_ = keeps_ ? last_ : std::nullopt;
+    owed_.reset();
   }
 }
 
+std::optional<std::uint64_t> BestInLog::called_best_at(PolicyVersion version) const {
+  const auto it = called_.find(version);
+  return it == called_.end() ? std::nullopt : std::optional(it->second);
+}
+
 bool BestInLog::tells_of(const CheckpointMark& mark) const {
-  const auto told = positions_.find(mark.sequence);
-  return told != positions_.end() && told->second == mark.log;
+  const auto told = told_.find(mark.sequence);
+  return told != told_.end() && told->second == mark.log;
 }
 
 const command::Evaluated* BestInLog::evaluation_of(PolicyVersion version) const {
@@ -80,8 +98,7 @@ const command::Evaluated* BestInLog::evaluation_of(PolicyVersion version) const 
   return first == end ? nullptr : &std::prev(end)->second;
 }
 
-/// From the manifest; if an earlier program wrote the run, the manifest lacks it and the log has
-/// it.
+/// By the manifest; of a run of an earlier program, whose manifest does not have it, by the log.
 bool BestInLog::evaluation_is_proved(const fs::path& folder,
                                      const Manifest& manifest,
                                      PolicyVersion version) const {
@@ -110,17 +127,17 @@ BestVerdict BestInLog::verify(const fs::path& folder) const {
     return damaged(*mark, whole.error().context);
   if (!evaluation_is_proved(folder, *manifest, mark->version)) {
     return damaged(*mark,
-                   fmt::format("{} differs from the evaluation of version {} in events.log",
+                   fmt::format("{} is not what events.log has of the evaluation of version {}",
                                (folder / kBestFile).string(),
                                mark->version));
   }
-  // A checkpoint that did not exist when reading the log began belongs to a run in progress.
-  if (checkpoint_records_.contains(mark->sequence) && !tells_of(*mark)) {
-    return {
-        BestState::Void,
-        *mark,
-        fmt::format(
-            "{}: not in events.log; it was saved at record {}", folder.string(), mark->sequence)};
+  // One that was not there when the log began to be read is of a run that goes on.
+  if (sought_.contains(mark->sequence) && !tells_of(*mark)) {
+    return {BestState::Void,
+            *mark,
+            fmt::format("{}: events.log does not tell of it: it was saved at record {}",
+                        folder.string(),
+                        mark->sequence)};
   }
   return {BestState::Whole, *mark, {}};
 }
@@ -132,11 +149,27 @@ bool BestInLog::candidate_is_complete() const {
          verify(folder).state == BestState::Whole;
 }
 
+bool BestInLog::could_be_best(std::string_view name) const {
+  std::error_code ignored;
+  return fs::exists(run_dir_ / name / kBestFile, ignored) &&
+         verify(run_dir_ / name).state == BestState::Whole;
+}
+
+BestAbsence BestInLog::absence() const {
+  if (!keeps_)
+    return BestAbsence::NotKept;
+  if (is_set_aside(run_dir_))
+    return BestAbsence::SetAside;
+  if (last_)
+    return BestAbsence::NotInPlace;
+  return evaluates_ ? BestAbsence::NoneBetter : BestAbsence::NotEvaluated;
+}
+
 BestVerdict BestInLog::verify() const {
   const fs::path best = run_dir_ / kBestFolder;
   std::error_code ignored;
   if (fs::exists(fs::symlink_status(best, ignored))) {
-    // A run in progress may have replaced it meanwhile.
+    // A run that goes on may have put the next one in its place meanwhile.
     for (int tries = 0;; ++tries) {
       const auto before = mark_in(best);
       BestVerdict verdict = verify(best);
@@ -146,19 +179,20 @@ BestVerdict BestInLog::verify() const {
   }
   const auto cut_off = [&](std::string_view name) {
     return missing(fmt::format(
-        "{} is missing; the process ended before {} was renamed to it", best.string(), name));
+        "{} is missing; the process ended while {} was to take its name", best.string(), name));
   };
-  // If there was none before, nothing is lost: a resume or a repair finishes the rename.
+  // Where there was none before, nothing is lost: a resume or a repair ends the promotion.
   if (made_ && candidate_is_complete())
     return cut_off(kBestCandidate);
-  if (const fs::path replaced = run_dir_ / kBestReplaced;
-      fs::exists(replaced / kBestFile, ignored) && !verify(replaced).is_wrong())
-    return cut_off(kBestReplaced);
-  if (made_ && !is_set_aside(run_dir_)) {
-    return missing(
-        fmt::format("{} is missing; by events.log it has version {}", best.string(), *made_));
+  for (const std::string_view name : {kBestRepaired, kBestReplaced}) {
+    if (could_be_best(name))
+      return cut_off(name);
   }
-  return {};
+  if (made_ && !is_set_aside(run_dir_)) {
+    return missing(fmt::format(
+        "{} is missing; events.log says that version {} was kept there", best.string(), *made_));
+  }
+  return {BestState::None, {}, {}, absence()};
 }
 
 Result<BestVerdict> verify_best(const fs::path& run_dir) {
@@ -173,19 +207,42 @@ Result<BestVerdict> verify_best(const fs::path& run_dir) {
   return best.verify();
 }
 
+namespace {
+
+std::string sentence(BestAbsence absence) {
+  switch (absence) {
+    case BestAbsence::NotKept:
+      return "the run does not keep its best version (evaluation.keep_best; a simulated run has no "
+             "weights to keep)";
+    case BestAbsence::NotEvaluated:
+      return "the run evaluates no version (evaluation.every; see docs/evaluation.md)";
+    case BestAbsence::NoneBetter:
+      return "no version was evaluated that is better than the base (see docs/evaluation.md)";
+    case BestAbsence::NotInPlace:
+      return "a version is better than the base, but its checkpoint is not saved yet, or the "
+             "process ended before it became best/; `temper run --resume` puts it there or "
+             "evaluates it again";
+    case BestAbsence::SetAside:
+      return "a repair kept it as best.damaged-1 or best.void-1 and found nothing to make it of; "
+             "the next version that is evaluated better than all before becomes best/";
+  }
+  return {};
+}
+
+}  // namespace
+
 Error best_error(const fs::path& run_dir, const BestVerdict& verdict) {
   if (!verdict.is_wrong()) {
-    return Error{
-        ErrorCode::NotFound,
-        fmt::format("{} does not exist, because no evaluated version is better than the base "
-                    "(see docs/evaluation.md)",
-                    (run_dir / kBestFolder).string())};
+    return Error{ErrorCode::NotFound,
+                 fmt::format("{} is not there: {}",
+                             (run_dir / kBestFolder).string(),
+                             sentence(verdict.absence.value_or(BestAbsence::NoneBetter)))};
   }
-  return corrupt(fmt::format(
-      "{}; run `temper fsck {} --repair` to restore it from a checkpoint if possible and "
-      "quarantine damaged files",
-      verdict.what,
-      run_dir.string()));
+  return corrupt(
+      fmt::format("{}; `temper fsck {} --repair` restores it from a checkpoint where it can, and "
+                  "keeps what is damaged",
+                  verdict.what,
+                  run_dir.string()));
 }
 
 }  // namespace temper::orchestrator

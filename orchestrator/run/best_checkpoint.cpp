@@ -39,8 +39,8 @@ Status copy_to_candidate(const fs::path& run_dir, const fs::path& checkpoint) {
   return write_manifest(to / kFolderManifest, manifest);
 }
 
-/// The candidate becomes best/, unless it is damaged.
-Status promote(const fs::path& run_dir, const command::Evaluated& result) {
+/// The candidate has all that best/ is to have, unless it is damaged.
+Status complete_candidate(const fs::path& run_dir, const command::Evaluated& result) {
   const fs::path candidate = candidate_of(run_dir);
   TEMPER_TRY_STATUS(
       write_file_atomically(candidate / kBestFile, to_json(result, JsonStyle::Pretty) + "\n"));
@@ -50,33 +50,115 @@ Status promote(const fs::path& run_dir, const command::Evaluated& result) {
   manifest.files.push_back(added.front());
   std::ranges::sort(manifest.files, {}, &FileSum::name);
   TEMPER_TRY_STATUS(write_manifest(candidate / kFolderManifest, manifest));
-  TEMPER_TRY_STATUS(check_files(candidate, manifest));
-  return put_folder_in_place(candidate, run_dir / kBestFolder);
+  return check_files(candidate, manifest);
 }
 
-/// Makes best/ of what is left, the best of it. None: nothing is.
-Result<std::optional<std::string>> make_anew(const fs::path& run_dir, const BestInLog& log) {
-  const fs::path best = run_dir / kBestFolder, candidate = candidate_of(run_dir);
-  if (log.candidate_is_complete()) {
-    TEMPER_TRY_STATUS(put_folder_in_place(candidate, best));
-    return std::optional<std::string>("best.candidate, which was complete, is best/ now");
+Status promote(const fs::path& run_dir, const command::Evaluated& result) {
+  TEMPER_TRY_STATUS(complete_candidate(run_dir, result));
+  return put_folder_in_place(candidate_of(run_dir), run_dir / kBestFolder);
+}
+
+/// What best/ can be made of.
+struct Source {
+  std::string name;  ///< Relative to the run's folder.
+  CheckpointMark mark;
+  std::uint64_t rank = 0;  ///< The record that called its version the best.
+  bool complete = false;   ///< It has evaluation.json; else it is a checkpoint.
+};
+
+/// All that is left, the version that was called the best last first; of one version that which is
+/// complete. Their files are not read here.
+std::vector<Source> find_sources(const fs::path& run_dir, const BestInLog& log) {
+  std::vector<Source> sources;
+  const auto add = [&](std::string name, const std::optional<CheckpointMark>& mark, bool complete) {
+    const auto rank = mark ? log.called_best_at(mark->version) : std::nullopt;
+    if (rank)
+      sources.push_back({std::move(name), *mark, *rank, complete});
+  };
+  for (const std::string_view name : {kBestRepaired, kBestCandidate, kBestReplaced}) {
+    std::error_code ignored;
+    if (fs::exists(run_dir / name / kBestFile, ignored))
+      add(std::string(name), mark_in(run_dir / name), true);
   }
-  const Checkpoints checkpoints(run_dir / "checkpoints");
-  for (const FoundCheckpoint& found : checkpoints.find()) {
-    if (!log.last() || !found.mark || found.mark->version != *log.last() ||
-        !log.tells_of(*found.mark) || !check_folder(found.folder))
-      continue;
-    TEMPER_TRY_STATUS(copy_to_candidate(run_dir, found.folder));
-    TEMPER_TRY_STATUS(promote(run_dir, *log.evaluation_of(*log.last())));
-    return std::optional(
-        fmt::format("best/ is made anew from checkpoint {}", found.folder.filename().string()));
+  for (const FoundCheckpoint& found : Checkpoints(run_dir / "checkpoints").find())
+    add(found.folder.lexically_relative(run_dir).string(), found.mark, false);
+  std::ranges::stable_sort(sources, std::ranges::greater(), &Source::rank);
+  return sources;
+}
+
+bool is_whole(const fs::path& run_dir, const BestInLog& log, const Source& source) {
+  if (!source.complete)
+    return log.tells_of(source.mark) && check_folder(run_dir / source.name);
+  return source.name == kBestCandidate ? log.candidate_is_complete()
+                                       : log.could_be_best(source.name);
+}
+
+std::optional<Source> find_source(const fs::path& run_dir, const BestInLog& log) {
+  for (Source& source : find_sources(run_dir, log)) {
+    if (is_whole(run_dir, log, source))
+      return std::move(source);
   }
-  const fs::path replaced = run_dir / kBestReplaced;
-  if (log.verify(replaced).state == BestState::Whole) {
-    TEMPER_TRY_STATUS(rename_durably(replaced, best));
-    return std::optional<std::string>("best/ is the one before again: best.replaced");
+  return std::nullopt;
+}
+
+/// The source takes the name `to`, which nothing has; a checkpoint is copied, so that it stays.
+Status move_source(const fs::path& run_dir,
+                   const BestInLog& log,
+                   const Source& source,
+                   const fs::path& to) {
+  if (source.complete)
+    return rename_durably(run_dir / source.name, to);
+  TEMPER_TRY_STATUS(copy_to_candidate(run_dir, run_dir / source.name));
+  TEMPER_TRY_STATUS(complete_candidate(run_dir, *log.evaluation_of(source.mark.version)));
+  return rename_durably(candidate_of(run_dir), to);
+}
+
+/// A best/ that is damaged or void keeps its name until the new one is complete, and then gets the
+/// name `aside`.
+Status replace_wrong(const fs::path& run_dir,
+                     const BestInLog& log,
+                     const Source& source,
+                     const fs::path& aside) {
+  const fs::path best = run_dir / kBestFolder, repaired = run_dir / kBestRepaired;
+  if (source.name != kBestRepaired) {
+    TEMPER_TRY_STATUS(remove_folder(repaired));
+    TEMPER_TRY_STATUS(move_source(run_dir, log, source, repaired));
   }
-  return std::optional<std::string>();
+  TEMPER_TRY(const bool exchanged, exchange_durably(repaired, best));
+  if (exchanged)
+    return rename_durably(repaired, aside);
+  TEMPER_TRY_STATUS(rename_durably(best, aside));
+  return rename_durably(repaired, best);
+}
+
+/// Ends a promotion. A best/ that is there is that of a version before.
+Status finish_promotion(const fs::path& run_dir, const BestInLog& log, const Source& source) {
+  if (source.complete)
+    return put_folder_in_place(run_dir / source.name, run_dir / kBestFolder);
+  TEMPER_TRY_STATUS(copy_to_candidate(run_dir, run_dir / source.name));
+  return promote(run_dir, *log.evaluation_of(source.mark.version));
+}
+
+std::string made_of(const Source& source) {
+  return source.complete ? fmt::format("{}, which was complete, is best/ now", source.name)
+                         : fmt::format("best/ is made anew from {}", source.name);
+}
+
+/// Where the wrong best/ is kept.
+fs::path name_aside(const fs::path& run_dir, BestState state) {
+  return free_name(run_dir / (state == BestState::Void ? "best.void" : "best.damaged"));
+}
+
+/// Of a repair that was cut off: what it exchanged is set aside; what it made is of no use where
+/// best/ is whole.
+Status settle_repaired(const fs::path& run_dir, const BestInLog& log, const BestVerdict& best) {
+  const fs::path repaired = run_dir / kBestRepaired;
+  if (std::error_code ignored; !fs::exists(repaired, ignored))
+    return {};
+  const BestVerdict verdict = log.verify(repaired);
+  if (verdict.is_wrong())
+    return rename_durably(repaired, name_aside(run_dir, verdict.state));
+  return best.state == BestState::Whole ? remove_folder(repaired) : Status();
 }
 
 }  // namespace
@@ -117,19 +199,28 @@ void BestCheckpoint::went_back(std::uint64_t sequence) {
 Result<std::vector<std::string>> restore_best(const fs::path& run_dir, const BestInLog& log) {
   std::vector<std::string> done;
   const BestVerdict verdict = log.verify();
+  TEMPER_TRY_STATUS(settle_repaired(run_dir, log, verdict));
+  const bool owed =
+      log.owed() && !verdict.is_wrong() && (!verdict.mark || *verdict.mark != *log.owed());
   const bool cut_off = verdict.state == BestState::None && log.candidate_is_complete();
-  if (!verdict.is_wrong() && !cut_off)
+  if (!verdict.is_wrong() && !owed && !cut_off)
     return done;
-  if (verdict.state == BestState::Damaged || verdict.state == BestState::Void) {
-    const fs::path aside =
-        free_name(run_dir / (verdict.state == BestState::Void ? "best.void" : "best.damaged"));
+  const auto source = find_source(run_dir, log);
+  if (owed && !cut_off && (!source || source->mark != *log.owed()))
+    return done;  // its checkpoint is lost, the best/ before it is not
+  const bool is_there = verdict.state == BestState::Damaged || verdict.state == BestState::Void;
+  const fs::path aside = name_aside(run_dir, verdict.state);
+  if (is_there && source)
+    TEMPER_TRY_STATUS(replace_wrong(run_dir, log, *source, aside));
+  else if (is_there)
     TEMPER_TRY_STATUS(rename_durably(run_dir / kBestFolder, aside));
+  else if (source)
+    TEMPER_TRY_STATUS(finish_promotion(run_dir, log, *source));
+  if (is_there)
     done.push_back(fmt::format("best/ is kept as {}: {}", aside.filename().string(), verdict.what));
-  }
-  TEMPER_TRY(auto made, make_anew(run_dir, log));
-  done.push_back(made ? *std::move(made)
-                      : "nothing is left to make best/ of; the next version that is evaluated "
-                        "better than all before becomes best/");
+  done.push_back(source ? made_of(*source)
+                        : "nothing is left to make best/ of; the next version that is evaluated "
+                          "better than all before becomes best/");
   return done;
 }
 

@@ -35,10 +35,11 @@ class BestCheckpoint {
   std::optional<command::Evaluated> awaited_;  ///< The best, whose checkpoint is not there yet.
 };
 
-/// Requires: the run folder is locked; `log` has followed the whole log. Sets a best/ that is
-/// damaged or void aside, and puts what was to be there in its place: the candidate whose promotion
-/// was cut off (the first one's, too, which is not missed), the checkpoint of that version, or else
-/// the best one before. The result: what was done, a line each.
+/// Requires: the run folder is locked; `log` has followed the whole log. Makes best/ of what is
+/// left where it is damaged, void, missing, or where a promotion was cut off that no resume
+/// repeats: of the version that was called the best last, be it best.candidate, a checkpoint or
+/// best.replaced. A best/ that is damaged or void is set aside once its replacement is complete.
+/// The result: what was done, a line each.
 Result<std::vector<std::string>> restore_best(const std::filesystem::path& run_dir,
                                               const BestInLog& log);
 
