@@ -1,12 +1,16 @@
-// What the roles of a run and its verifiers say, of any bytes.
+// What the roles of a run, its verifiers, its agents and `temper scale` say, of any bytes.
 #include "actors/border/values.hpp"
 #include "actors/task/internal/command_slot.hpp"
 #include "core/check.hpp"
 #include "core/msgpack.hpp"
+#include "core/yaml.hpp"
 #include "orchestrator/run/live/payload_events.hpp"
+#include "orchestrator/run/scale_request.hpp"
+#include "rollout/gateway/gateway_api.hpp"
 #include "tests/fuzz/targets.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace temper::fuzz {
 namespace {
@@ -122,6 +126,46 @@ void verdict(std::string_view bytes) {
   const auto reward = actors::parse_reply(bytes);
   if (reward)
     TEMPER_CHECK(actors::check_reward(*reward), "a reward that is read is possible");
+}
+
+void agent_request(std::string_view bytes) {
+  using rollout::GatewayRoute;
+  static const actors::Tokenizer tokenizer = actors::Tokenizer::for_task({});
+  if (bytes.empty())
+    return;
+  const auto choice = static_cast<unsigned char>(bytes.front());
+  bytes.remove_prefix(1);
+  if (choice % 4 == 3) {
+    const auto target = rollout::parse_target(bytes);
+    TEMPER_CHECK(!target || target->session.find_first_of("/?") == std::string::npos,
+                 "a session is one part of a path");
+    return;
+  }
+  constexpr std::array kTurns{
+      GatewayRoute::Completions, GatewayRoute::Chat, GatewayRoute::Generate};
+  const auto turn = rollout::parse_turn(kTurns[choice % 4], bytes, {}, tokenizer);
+  if (!turn)
+    return;
+  const auto possible = [&](std::int32_t token) {
+    return token >= 0 && token < tokenizer.vocabulary();
+  };
+  TEMPER_CHECK(!turn->tokens || std::ranges::all_of(*turn->tokens, possible),
+               "token ids of a context are of the vocabulary");
+  TEMPER_CHECK(std::ranges::all_of(turn->stops, possible), "so is what ends a turn");
+  TEMPER_CHECK(turn->most.value_or(Tokens(1)) >= Tokens(1), "a turn has a token at least");
+}
+
+void scale_request(std::string_view bytes) {
+  const auto request = parse_request(bytes);
+  if (!request)
+    return;
+  TEMPER_CHECK(request->rollout.value_or(1) >= 1 && request->reference.value_or(0) >= 0 &&
+                   request->reward.value_or(1) >= 1,
+               "numbers of actors that are read are possible");
+  for (const auto& number : {request->rollout, request->reference, request->reward})
+    TEMPER_CHECK(number.value_or(0) <= 4096, "and bounded");
+  const auto again = parse_request(to_yaml(*request));
+  TEMPER_CHECK(again && *again == *request, "a request is read as it was written");
 }
 
 }  // namespace temper::fuzz

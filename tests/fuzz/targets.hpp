@@ -40,6 +40,10 @@ void message(std::string_view bytes);
 void answers(std::string_view bytes);
 /// A line that a verifier writes.
 void verdict(std::string_view bytes);
+/// What an agent asks of its endpoint: the first byte chooses the route, or the path.
+void agent_request(std::string_view bytes);
+/// scale.request
+void scale_request(std::string_view bytes);
 
 // model_targets.cpp
 void safetensors(std::string_view bytes);
@@ -52,7 +56,8 @@ void model_config(std::string_view bytes);
 /// what it answers.
 void replies(std::string_view bytes);
 
-inline constexpr Target kTargets[] = {{"answers", answers, 1024},
+inline constexpr Target kTargets[] = {{"agent_request", agent_request, 1024},
+                                      {"answers", answers, 1024},
                                       {"certificates", certificates, 2048},
                                       {"csv", csv, 1024},
                                       {"json", json, 1024},
@@ -64,6 +69,7 @@ inline constexpr Target kTargets[] = {{"answers", answers, 1024},
                                       {"record", record, 1024},
                                       {"replies", replies, 1024},
                                       {"safetensors", safetensors, 1024},
+                                      {"scale_request", scale_request, 512},
                                       {"snapshot", snapshot, 4096},
                                       {"summary", summary, 2048},
                                       {"tokenizer", tokenizer, 4096},
