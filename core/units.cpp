@@ -55,8 +55,7 @@ Result<double> parse(std::string_view text, std::span<const Unit> units) {
     if (rest == unit.name)
       return number * unit.factor;
   }
-  return invalid_input(
-      fmt::format("unknown unit \"{}\" (one of {})", rest, unit_names(units)));
+  return invalid_input(fmt::format("unknown unit \"{}\" (one of {})", rest, unit_names(units)));
 }
 
 Result<std::int64_t> to_integer(double value) {

@@ -83,7 +83,7 @@ std::vector<std::string> covered_folders(const Sandbox& sandbox) {
   return covered;
 }
 
-/// Error InvalidInput: a part of the command lies in a folder that the sandbox hides.
+/// Error InvalidInput: a part of the command is in a folder that the sandbox hides.
 Status check_visible(const std::vector<std::string>& command,
                      const std::vector<std::string>& covered) {
   namespace fs = std::filesystem;
@@ -97,7 +97,7 @@ Status check_visible(const std::vector<std::string>& command,
       const auto [end, ignored] = std::mismatch(real.begin(), real.end(), path.begin(), path.end());
       if (end == real.end()) {
         return invalid_input(fmt::format(
-            "{} lies below {}, which is empty in the sandbox; move it elsewhere", word, folder));
+            "{} is below {}, which is empty in the sandbox; move it elsewhere", word, folder));
       }
     }
   }
@@ -119,7 +119,7 @@ bool counts_tasks_by_namespace() {
 /// Owns the data that a ConfinePlan points to.
 class Confinement {
  public:
-  /// Error InvalidInput: a part of the command lies in a folder that the sandbox hides.
+  /// Error InvalidInput: a part of the command is in a folder that the sandbox hides.
   static Result<Confinement> prepare(const std::string& executable,
                                      std::vector<std::string> command,
                                      const Sandbox& sandbox) {

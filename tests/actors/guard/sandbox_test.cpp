@@ -329,7 +329,7 @@ TEST_F(InNamespaces, NamesACommandInAHiddenFolder) {
   std::ofstream(script) << "echo here";
   const auto process = GuardedProcess::start({"sh", script}, sandbox_);
   ASSERT_FALSE(process);
-  EXPECT_NE(process.error().context.find(script + " lies below /tmp"), std::string::npos)
+  EXPECT_NE(process.error().context.find(script + " is below /tmp"), std::string::npos)
       << process.error().context;
   std::filesystem::remove(script);
 }

@@ -158,12 +158,12 @@ TEST_F(RelayTest, FetchesTheRestFromTheNextSourceIfTheSourceIsLost) {
 
 TEST_F(RelayTest, SendsNothingToAWorkerWithoutPermission) {
   Worker first;
-  Worker stranger(1s);
+  Worker unadmitted(1s);
   first.take(StageWeights{handle_});
   send(first, 0, chunks_.size());
   expect_image(first);
-  stranger.take(StageWeights{handle_, {first.relay->address()}});
-  const auto asked = stranger.orchestrator.next();
+  unadmitted.take(StageWeights{handle_, {first.relay->address()}});
+  const auto asked = unadmitted.orchestrator.next();
   ASSERT_TRUE(asked && asked->is<FetchWeights>());
   EXPECT_EQ(asked->decode<FetchWeights>()->offset, 0U);
 }

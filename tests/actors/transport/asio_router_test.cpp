@@ -225,10 +225,10 @@ TEST_P(AsioRouterTest, IgnoresMessagesOfPeersThatAreNotAdmitted) {
   int handled = 0;
   open(GetParam(), [&](const PeerId&, const IncomingMessage&) { ++handled; });
   run([&](Peer&) {
-    Peer stranger(router_->endpoint());
+    Peer unknown_peer(router_->endpoint());
     for (int i = 0; i < 10; ++i)
-      stranger.send(question(1));
-    stranger.send(large(2 << 20));  // sent in two pieces
+      unknown_peer.send(question(1));
+    unknown_peer.send(large(2 << 20));  // sent in two pieces
     const RealClock clock;
     while (router_->stats().dropped < 13 && clock.now() < Time(test::kPatience))
       std::this_thread::yield();

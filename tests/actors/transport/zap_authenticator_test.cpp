@@ -101,15 +101,15 @@ TEST_F(ZapAuthenticatorTest, AdmitsAWorkerWithAnIssuedKeyUnderItsName) {
 }
 
 TEST_F(ZapAuthenticatorTest, RefusesAClientWithoutAKey) {
-  DealerSocket stranger = DealerSocket::connect(router_.endpoint(), kDefaults, kNoLog).value();
-  send(stranger, "hello");
+  DealerSocket unknown_peer = DealerSocket::connect(router_.endpoint(), kDefaults, kNoLog).value();
+  send(unknown_peer, "hello");
   expect_refused();
   expect_still_serving();
 }
 
 TEST_F(ZapAuthenticatorTest, RefusesAnUnknownKey) {
-  DealerSocket stranger = connect(credentials());
-  send(stranger, "hello");
+  DealerSocket unknown_peer = connect(credentials());
+  send(unknown_peer, "hello");
   expect_refused();
   expect_still_serving();
 }
@@ -118,8 +118,8 @@ TEST_F(ZapAuthenticatorTest, RefusesAClientThatExpectsAnotherOrchestrator) {
   Credentials mixed = credentials();
   router_.let_in(mixed.own.open, "worker");
   mixed.orchestrator_key = KeyPair::create().open;
-  DealerSocket stranger = connect(mixed);
-  send(stranger, "hello");
+  DealerSocket unknown_peer = connect(mixed);
+  send(unknown_peer, "hello");
   expect_refused();
 }
 
@@ -210,14 +210,14 @@ TEST_F(ZapAuthenticatorTest, RefusesAReplayedConversation) {
 }
 
 TEST_F(ZapAuthenticatorTest, ClosesTheOldestOfManySilentConnections) {
-  std::vector<FileDescriptor> strangers;
+  std::vector<FileDescriptor> silent_peers;
   constexpr std::size_t kMany = 1000;
   for (std::size_t i = 0; i < kMany; ++i)
-    strangers.push_back(connect_raw(router_.endpoint()));
-  EXPECT_TRUE(eventually(router_, [&] { return is_closed(strangers.front()); }));
+    silent_peers.push_back(connect_raw(router_.endpoint()));
+  EXPECT_TRUE(eventually(router_, [&] { return is_closed(silent_peers.front()); }));
   expect_still_serving();
   EXPECT_TRUE(eventually(router_, [&] {
-    return std::count_if(strangers.begin(), strangers.end(), is_closed) >= 900;
+    return std::count_if(silent_peers.begin(), silent_peers.end(), is_closed) >= 900;
   }));
   EXPECT_GE(router_.stats().refused, 900U);
 }
@@ -247,10 +247,10 @@ TEST_F(ZapAuthenticatorTest, KeepsAuthenticatedConnectionsUnderAFlood) {
   DealerSocket worker = connect(good);
   send(worker, "first");
   const PeerId peer = receive(router_).value().peer;
-  std::vector<FileDescriptor> strangers;
+  std::vector<FileDescriptor> silent_peers;
   for (int i = 0; i < 300; ++i)
-    strangers.push_back(connect_raw(router_.endpoint()));
-  EXPECT_TRUE(eventually(router_, [&] { return is_closed(strangers.front()); }));
+    silent_peers.push_back(connect_raw(router_.endpoint()));
+  EXPECT_TRUE(eventually(router_, [&] { return is_closed(silent_peers.front()); }));
   send(worker, "second");
   const auto message = receive(router_);
   ASSERT_TRUE(message);
@@ -258,7 +258,7 @@ TEST_F(ZapAuthenticatorTest, KeepsAuthenticatedConnectionsUnderAFlood) {
 }
 
 TEST_F(ZapAuthenticatorTest, DisconnectsAnEndlessMessageBeforeTheHandshake) {
-  const FileDescriptor stranger = connect_raw(router_.endpoint());
+  const FileDescriptor unknown_peer = connect_raw(router_.endpoint());
   // A greeting of ZMTP 3.1 that asks for CURVE, then frames with more to follow.
   std::string bytes = "\xff";
   bytes += std::string(8, '\0') + "\x7f\x03";
@@ -267,11 +267,11 @@ TEST_F(ZapAuthenticatorTest, DisconnectsAnEndlessMessageBeforeTheHandshake) {
   std::string frame = "\x03";
   frame += std::string("\x00\x00\x00\x00\x00\x10\x00\x00", 8) + std::string(1 << 20, 'x');
   std::size_t sent = 0;
-  ASSERT_GT(::send(stranger.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+  ASSERT_GT(::send(unknown_peer.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
   timeval patience{20, 0};
-  ::setsockopt(stranger.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+  ::setsockopt(unknown_peer.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
   for (;;) {
-    const ssize_t n = ::send(stranger.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
+    const ssize_t n = ::send(unknown_peer.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
     if (n <= 0)
       break;
     sent += static_cast<std::size_t>(n);

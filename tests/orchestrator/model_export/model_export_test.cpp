@@ -1,4 +1,4 @@
-// Exported model folders: which checkpoint, which files are copied, and refusals.
+// Model folders of a run: which checkpoint, what is carried along, what is refused.
 #include "orchestrator/model_export/model_export.hpp"
 
 #include "actors/model_folder/model_folder.hpp"
@@ -40,12 +40,12 @@ class ModelExportTest : public ::testing::Test {
   RunDir run() const { return RunDir(folder_ / "run"); }
   fs::path to() const { return folder_ / "exported"; }
 
-  /// Weights that all equal `value`.
+  /// Weights that are all `value`.
   std::vector<actors::TensorToWrite> tensors(float value) {
     flat_.assign(static_cast<std::size_t>(layout_->size()), value);
     return actors::tensors_to_write(*layout_, flat_);
   }
-  /// A checkpoint of these weights, in a file with the name that export expects, or another.
+  /// A checkpoint of these weights, under a name that export knows or another.
   void save(std::uint64_t version,
             const std::string& name = "model.safetensors",
             std::optional<float> value = {}) {
@@ -64,7 +64,7 @@ class ModelExportTest : public ::testing::Test {
     what.type = type;
     return export_model(what);
   }
-  /// The value of all exported weights.
+  /// The one value of the weights that were exported.
   float value() {
     const auto folder = actors::ModelFolder::open(to()).value();
     std::vector<float> flat(static_cast<std::size_t>(layout_->size()));
@@ -82,7 +82,7 @@ class ModelExportTest : public ::testing::Test {
   std::vector<float> flat_;
 };
 
-TEST_F(ModelExportTest, ExportsTheNewestCheckpointByDefault) {
+TEST_F(ModelExportTest, TheNewestCheckpointUnlessAStepIsNamed) {
   save(20);
   save(40);
   EXPECT_EQ(exported("")->version, PolicyVersion(40));
@@ -96,7 +96,7 @@ TEST_F(ModelExportTest, ExportsTheNewestCheckpointByDefault) {
   EXPECT_EQ(value(), 0);
 }
 
-TEST_F(ModelExportTest, KeepsTheTypeOfTheBaseByDefault) {
+TEST_F(ModelExportTest, IsStoredAsTheBaseUnlessATypeIsNamed) {
   save(3);
   EXPECT_EQ(exported("", StoredType::Bfloat16)->type, StoredType::Bfloat16);
   EXPECT_EQ(actors::ModelFolder::open(to())->type(), StoredType::Bfloat16);
@@ -107,8 +107,8 @@ TEST_F(ModelExportTest, KeepsTheTypeOfTheBaseByDefault) {
   EXPECT_GT(fs::file_size(to() / "model.safetensors"), half * 3 / 2);
 }
 
-/// Between 1 and 2, bfloat16 has steps of 1/128; half a step is rounded away.
-TEST_F(ModelExportTest, CountsWeightsThatRoundingLeavesUnchanged) {
+/// Between 1 and 2 bfloat16 has steps of 1/128, and half of one is rounded away.
+TEST_F(ModelExportTest, TellsHowManyWeightsRoundingLeavesAsTheBaseHasThem) {
   actors::ModelFolderToWrite what;
   what.config_json = actors::write_config_json(config_);
   fs::remove_all(run().base());
@@ -136,7 +136,7 @@ TEST_F(ModelExportTest, CountsWeightsThatRoundingLeavesUnchanged) {
   }
 }
 
-TEST_F(ModelExportTest, SkipsDamagedCheckpointsAndRefusesThemOnRequest) {
+TEST_F(ModelExportTest, ADamagedCheckpointIsPassedOverAndRefusedWhereItIsNamed) {
   save(20);
   save(40);
   const fs::path file = run().root() / "checkpoints/step-000040/model.safetensors";
@@ -148,10 +148,10 @@ TEST_F(ModelExportTest, SkipsDamagedCheckpointsAndRefusesThemOnRequest) {
   EXPECT_EQ(exported("")->version, PolicyVersion(20));
 }
 
-TEST_F(ModelExportTest, ListsExistingCheckpointsIfOneIsMissing) {
-  EXPECT_NE(refusal("").find("no intact checkpoint; found: none"), std::string::npos);
+TEST_F(ModelExportTest, WhatIsNotThereIsSaidWithWhatIs) {
+  EXPECT_NE(refusal("").find("no whole checkpoint; there are: none"), std::string::npos);
   save(20);
-  EXPECT_NE(refusal("@21").find("of version 21; found: 20"), std::string::npos);
+  EXPECT_NE(refusal("@21").find("of version 21; there are: 20"), std::string::npos);
   EXPECT_FALSE(find_export_source(parse_export_source(run().root().string() + "@21").value()));
   EXPECT_TRUE(find_export_source(parse_export_source(run().root().string() + "@20").value()));
   EXPECT_NE(refusal("@x").find("expected RUN, RUN@best or RUN@STEP"), std::string::npos);
@@ -161,27 +161,28 @@ TEST_F(ModelExportTest, ListsExistingCheckpointsIfOneIsMissing) {
   EXPECT_NE(refusal("@20").find("it has no base/"), std::string::npos);
 }
 
-TEST_F(ModelExportTest, NeverOverwritesAFolder) {
+TEST_F(ModelExportTest, NothingIsWrittenOverWhatIsThere) {
   save(20);
   fs::create_directory(to());
   EXPECT_EQ(refusal(""), "") << "an empty folder is no loss";
-  EXPECT_NE(refusal("").find("already exists and is not empty"), std::string::npos);
+  EXPECT_NE(refusal("").find("is there already, and not empty"), std::string::npos);
 }
 
-TEST_F(ModelExportTest, NamesTheTensorOfAnotherModel) {
+TEST_F(ModelExportTest, ACheckpointOfAnotherModelNamesTheTensor) {
   const actors::Layout own = *layout_;
   config_.model.ffn = 24;
   layout_ = actors::Layout::make(config_.model, 14).value();
   save(20);
   layout_ = own;
-  EXPECT_NE(refusal("").find("mlp.gate_proj.weight': shape"), std::string::npos) << refusal("");
+  EXPECT_NE(refusal("").find("mlp.gate_proj.weight': found shape"), std::string::npos)
+      << refusal("");
 }
 
-TEST_F(ModelExportTest, WritesAFolderThatThePlannerReads) {
+TEST_F(ModelExportTest, ThePlannerReadsItsDescription) {
   const auto description = describe_model(run().base());
   ASSERT_TRUE(description) << description.error().context;
   EXPECT_EQ(description->parameters, layout_->parameters());
-  EXPECT_NE(description->tokenizer.find("unreadable"), std::string::npos) << "{} is no tokenizer";
+  EXPECT_NE(description->tokenizer.find("not read"), std::string::npos) << "{} is no tokenizer";
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   const auto model = catalog.model((run().base() / "config.json").string());
   ASSERT_TRUE(model) << model.error().context;

@@ -1,5 +1,5 @@
-// Engines for servers that load new weights only at their start, which Temper starts:
-// OpenAI-compatible ones, in each way of returning token ids and log-probs, and llama.cpp's.
+// The engine over servers that take new weights only when they start: OpenAI-compatible ones, in
+// each way in which these give token ids and log-probs, and llama.cpp's. We start them.
 #include "tests/rollout/server/server_world.hpp"
 
 namespace temper::test {
@@ -17,7 +17,7 @@ actors::EngineConfig started(const Kind& kind, const std::string& more = {}) {
   return config;
 }
 
-/// The error of the engine for a server that has this fault from the beginning.
+/// What the engine says against a server that has this fault from the beginning.
 std::string refusal(const Kind& kind, const std::string& fault) {
   const RealClock clock;
   const Log log = Log::discard();
@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Servers,
                            return std::string(name_of(each.param.kind)) + "_" + each.param.style;
                          });
 
-TEST_P(RestartedServer, IsRestartedForEachVersion) {
+TEST_P(RestartedServer, IsStartedAnewForEachVersionAndGeneratesUnderIt) {
   ServerWorld world(started(GetParam()));
   pid_t last = world.started_server();
   for (const std::uint64_t version : {1, 2}) {
@@ -69,14 +69,14 @@ TEST_P(RestartedServer, IsRestartedForEachVersion) {
   EXPECT_EQ(world.engine().waste().sampled_again, 0U);
 }
 
-TEST_P(RestartedServer, IsNotRestartedForTheSameWeights) {
+TEST_P(RestartedServer, IsNotStartedAgainWithTheWeightsThatItHas) {
   ServerWorld world(started(GetParam()));
   const pid_t first = world.started_server();
   ASSERT_TRUE(world.publish(0));
   EXPECT_EQ(world.started_server(), first);
 }
 
-TEST_P(RestartedServer, ResamplesUnfinishedResponsesAfterACommit) {
+TEST_P(RestartedServer, HasWhatItDidNotFinishAtACommitSampledAgainUnderTheNextVersion) {
   ServerWorld world(started(GetParam(), "--token-seconds 0.1"));
   ASSERT_TRUE(world.publish(1));
   world.add_all(10);
@@ -86,8 +86,8 @@ TEST_P(RestartedServer, ResamplesUnfinishedResponsesAfterACommit) {
   EXPECT_GT(world.engine().waste().sampled_again, 0U);
 }
 
-/// Unless 5 is one of the server's own end tokens, it continues after it.
-TEST_P(RestartedServer, ResponsesEndAtAnEndTokenUnknownToIt) {
+/// Without 5 among the server's own ends it goes on after it.
+TEST_P(RestartedServer, HasItsResponsesCutAtAnEndTokenThatItDoesNotKnow) {
   ServerWorld world(started(GetParam(), "--fault strict"), 1'000'000, {1, 5});
   ASSERT_TRUE(world.publish(1));
   world.add_all(50);
@@ -98,14 +98,14 @@ TEST_P(RestartedServer, ResponsesEndAtAnEndTokenUnknownToIt) {
   EXPECT_EQ(world.engine().waste().sampled_again, 0U);
 }
 
-TEST_P(RestartedServer, AcceptsWeightsWithoutACanary) {
+TEST_P(RestartedServer, TakesWeightsWithoutACanary) {
   ServerWorld world(started(GetParam()));
   ASSERT_TRUE(world.publish(1, /*with_canary=*/false));
   world.add_all(5);
   world.expect_whole(world.finish(), 5);
 }
 
-TEST_P(RestartedServer, IsRejectedIfItsLogProbsDifferFromThoseSampled) {
+TEST_P(RestartedServer, IsNotBelievedWhoseLogProbsAreNotThoseSampled) {
   ServerWorld world(started(GetParam(), "--fault wrong_logprobs"));
   const Status refused = world.publish(1);
   ASSERT_FALSE(refused);
@@ -113,8 +113,8 @@ TEST_P(RestartedServer, IsRejectedIfItsLogProbsDifferFromThoseSampled) {
       << refused.error().context;
 }
 
-/// Like a server whose command names another folder than {model}.
-TEST_P(RestartedServer, IsRejectedIfItStartedWithOtherWeights) {
+/// As one would whose command names another folder than {model}.
+TEST_P(RestartedServer, IsNotBelievedThatWasStartedWithOtherWeights) {
   const TemporaryFolder folder;
   actors::FolderModel model = table_model();
   model.gguf = GetParam().kind == EngineKind::Llamacpp;
@@ -128,11 +128,11 @@ TEST_P(RestartedServer, IsRejectedIfItStartedWithOtherWeights) {
   ServerWorld world(config);
   const Status refused = world.publish(1);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().context.find("not the weights that were trained"), std::string::npos)
+  EXPECT_NE(refused.error().context.find("not the trained weights"), std::string::npos)
       << refused.error().context;
 }
 
-TEST_P(RestartedServer, SurvivesTenKillsWithoutLossOrMislabeling) {
+TEST_P(RestartedServer, KilledTenTimesAtAnyMomentLosesNothingAndMislabelsNothing) {
   ServerWorld world(started(GetParam(), "--token-seconds 0.001"));
   std::vector<Generation> all = world.generate_through_kills(10);
   std::ranges::move(world.finish(), std::back_inserter(all));
@@ -141,31 +141,30 @@ TEST_P(RestartedServer, SurvivesTenKillsWithoutLossOrMislabeling) {
 }
 
 TEST(OpenaiServer, IsRefusedWithoutTokenIds) {
-  expect_refusal({}, "no_token_ids", "no token ids in the answer");
+  expect_refusal({}, "no_token_ids", "the response has no token ids");
 }
 
 TEST(OpenaiServer, IsRefusedWithoutLogProbs) {
-  expect_refusal({}, "no_logprobs", "1 token ids and 0 log-probs");
+  expect_refusal({}, "no_logprobs", "found 1 and 0");
 }
 
 TEST(OpenaiServer, IsRefusedIfItPutsATokenBeforeThePrompt) {
-  expect_refusal({}, "adds_bos", "read 4 tokens of a prompt of 3");
+  expect_refusal({}, "adds_bos", "counted 4 tokens for a prompt of 3");
 }
 
-TEST(OpenaiServer, IsRefusedIfItsWeightsCannotBeVerified) {
-  expect_refusal({}, "no_scores", "in none of three ways");
+TEST(OpenaiServer, IsRefusedIfItsWeightsCanBeComparedInNoWay) {
+  expect_refusal({}, "no_scores", "none of three ways");
 }
 
-TEST(OpenaiServer, IsRefusedIfItsLogProbsIncludeABias) {
-  expect_refusal({EngineKind::Openai, "logit_bias"}, "biased_logprobs", "those after logit_bias");
+TEST(OpenaiServer, IsRefusedIfItsLogProbsAreThoseAfterABiasAndThereIsNoOtherWay) {
+  expect_refusal({EngineKind::Openai, "logit_bias"}, "biased_logprobs", "include logit_bias");
 }
 
 TEST(LlamacppServer, IsRefusedWithoutTokenIds) {
-  expect_refusal(
-      {EngineKind::Llamacpp, "logit_bias"}, "no_token_ids", "needs a newer llama-server");
+  expect_refusal({EngineKind::Llamacpp, "logit_bias"}, "no_token_ids", "use a newer llama-server");
 }
 
-TEST(LlamacppServer, ResamplesAnAnswerThatLacksALogProb) {
+TEST(LlamacppServer, HasAnAnswerThatLacksALogProbSampledAgain) {
   ServerWorld world(started({EngineKind::Llamacpp, "logit_bias"}));
   ASSERT_TRUE(world.publish(1));
   world.tell_started(R"({"faults": {"loses_logprob": 3}})");

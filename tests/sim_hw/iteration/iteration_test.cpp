@@ -191,8 +191,9 @@ TEST_F(LengthsFile, ErrorsNameTheFileAndEntry) {
   for (const char* text : {"", "[1, 2", "{\"a\": 1}", "[]", "3"}) {
     const auto lengths = read_lengths(holding(text));
     ASSERT_FALSE(lengths) << text;
-    EXPECT_NE(lengths.error().context.find("lengths.json: expected a non-empty JSON array of lengths"),
-              std::string::npos)
+    EXPECT_NE(
+        lengths.error().context.find("lengths.json: expected a non-empty JSON array of lengths"),
+        std::string::npos)
         << lengths.error().context;
   }
   for (const char* bad : {"0", "-4", "1.5", "\"7\"", "null", "1e30", "18446744073709551615"}) {
