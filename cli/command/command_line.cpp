@@ -28,28 +28,26 @@ namespace temper::cli {
 namespace {
 
 constexpr std::array<Command, 13> kStudyCommands{{
-    {"cost",
-     "Cost of one operation, step or phase: kind=... hardware=... key=value...",
-     nullptr,
-     "estimate"},
-    {"plan", "The best layouts: of a pipeline, or task=train|rollout model=... hardware=..."},
-    {"tune", "The best placement, layouts, engines and staleness bound of a pipeline"},
-    {"sweep", "A grid of simulated configurations: table, CSV, plot"},
-    {"ladder", "Every way to place and pace the roles on the same simulated cards, each tuned"},
-    {"compare", "Staleness policies beside each other on one run"},
-    {"faults", "What failures of simulated hardware cost, by checkpoint interval and spare hosts"},
-    {"measure", "Measure this machine with the engines of a pipeline, for `forecast` and `tune`"},
+    {"cost", "Estimate the cost of one operation, training step or phase", nullptr, "estimate"},
+    {"plan", "Find the best parallel layouts for a pipeline or a model"},
+    {"tune", "Find the best placement, layouts, engines and staleness bound"},
+    {"sweep", "Simulate a grid of configurations: table, CSV, plot"},
+    {"ladder", "Compare deployments on the same simulated cards, each one tuned"},
+    {"compare", "Compare staleness rules on one pipeline"},
+    {"faults", "Estimate the loss to hardware failures by checkpoint interval and spare hosts"},
+    {"measure", "Measure this machine with a pipeline's engines, for `forecast` and `tune`"},
     {"forecast",
-     "What runs on this machine would do, from its measurements; --check runs them",
+     "Predict runs on this machine from its measurements; --check also runs them",
      nullptr,
      "predict"},
-    {"whatif", "A recorded run, decided again under other settings"},
-    {"validate", "Predicted beside measured: error per row and per kind of the given CSV files"},
-    {"calibrate", "Fit the constants of a hardware to measurements and store them"},
-    {"ablation", "Each mechanism of MoE training off and on, beside its published gain"},
+    {"whatif", "Predict a recorded run under other settings"},
+    {"validate", "Compare predictions with measured CSV files: error per row and per kind"},
+    {"calibrate", "Fit the constants of a hardware description to measurements"},
+    {"ablation", "Predict the gain of each MoE training mechanism beside its published gain"},
 }};
 
-/// A file opened in the place of a closed stdout would get what is meant for the terminal.
+/// Opens /dev/null on closed standard descriptors. Otherwise the next file that is opened would
+/// take the number of stdout and receive the text for the terminal.
 void open_standard_descriptors() {
   int fd = 0;
   do {
@@ -68,13 +66,13 @@ int refuse(const std::string& what) {
   return kBadInput;
 }
 
-/// "; did you mean `run`?", or nothing where none is near.
+/// "; did you mean `run`?"; empty if no known name is similar.
 std::string meant(std::string_view word, const std::vector<std::string>& known) {
   const auto near = nearest_name(word, known);
   return near ? fmt::format("; did you mean `{}`?", *near) : std::string();
 }
 
-/// The first word after the command that looks like a flag and is none of its flags.
+/// The first word after the command that looks like a flag but is not one of its flags.
 std::optional<std::string> unknown_flag(const CLI::App& command, int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     const std::string word(argv[i]);
@@ -96,7 +94,7 @@ std::vector<std::string> flags_of(const CLI::App& command) {
   return flags;
 }
 
-/// What is wrong with the command line, in our words.
+/// Prints what is wrong with the command line and which command lists the valid words.
 int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-')
     return refuse(fmt::format("{}; `temper --help` lists the commands", error.what()));
@@ -109,11 +107,11 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
     for (const CLI::App* one : commands)
       known.push_back(one->get_name());
     return refuse(fmt::format(
-        "no command `{}`{}; `temper --help` lists them", argv[1], meant(argv[1], known)));
+        "no command `{}`{}; `temper --help` lists all commands", argv[1], meant(argv[1], known)));
   }
   const CLI::App* command = *found;
   if (const auto flag = unknown_flag(*command, argc, argv)) {
-    return refuse(fmt::format("`temper {}` has no flag {}{}; `temper {} --help` lists them",
+    return refuse(fmt::format("`temper {}` has no flag {}{}; `temper {} --help` lists its flags",
                               command->get_name(),
                               *flag,
                               meant(*flag, flags_of(*command)),
@@ -122,7 +120,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   return refuse(fmt::format("{}; see `temper {} --help`", error.what(), command->get_name()));
 }
 
-/// The exit code where that is the end: of --help, and of what cannot be parsed.
+/// The exit code if the program ends here: after --help or --version, or on a parse error.
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
@@ -135,7 +133,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
 }
 
 int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
-  CLI::App app("RL post-training from one YAML file.", "temper");
+  CLI::App app("Reinforcement learning (RL) post-training from one YAML file.", "temper");
   set_help(app);
   app.require_subcommand(1);
   app.fallthrough(false);
@@ -161,7 +159,7 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
     if (command->parsed())
       return handler();
   }
-  return 0;  // completion: it has said all
+  return 0;  // completion: the parser printed it
 }
 
 }  // namespace
@@ -176,7 +174,7 @@ int become_study(char** argv) {
   const std::string program = (self.parent_path() / "temper-study").string();
   ::execv(program.c_str(), argv);
   fmt::print(stderr,
-             "temper: `{}` is a command of {}, which cannot be started: {}; build it with `./x "
+             "temper: `{}` needs the program {}, which cannot be started: {}; build it with `./x "
              "build`\n",
              argv[1],
              program,

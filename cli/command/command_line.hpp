@@ -1,6 +1,6 @@
-// A program as a list of its commands. `temper` is two programs: what a run needs (`temper`), and
-// what asks before and after one (`temper-study`, which links all of study/). A command of the
-// second is given to the first like any other, which hands it over.
+// A program as a list of commands. There are two programs: `temper` has the commands that a run
+// needs, `temper-study` those that predict and search, and links all of study/. Users call only
+// `temper`, which starts the other one for its commands.
 #pragma once
 
 #include "cli/command/flags.hpp"
@@ -11,24 +11,25 @@
 
 namespace temper::cli {
 
-/// Does what was asked, once the flags are read. The value is the exit code.
+/// Runs the command after its flags were parsed. Returns the exit code.
 using Handler = std::function<int()>;
 
 struct Command {
   const char* name;
   const char* help;
-  Handler (*declare)(Flags& flags) = nullptr;  ///< Null: a command of the other program.
+  Handler (*declare)(Flags& flags) = nullptr;  ///< Null: `temper-study` has the command.
   const char* alias = nullptr;                 ///< An earlier name.
 };
 
 /// The commands of `temper-study`, in the order of --help; without their handlers.
 std::span<const Command> study_commands();
 
-/// Parses and runs; the exit code. An exception of a library ends as a message.
+/// Parses the command line, runs the command and returns the exit code. An exception of a library
+/// is printed as an error message.
 int run_command_line(int argc, char** argv, std::span<const Command> commands);
 
-/// Becomes `temper-study`, which lies beside this program, with the same words. Returns only if
-/// that cannot be: the exit code, after saying why.
+/// Replaces this process by `temper-study`, which lies in the same folder, with the same arguments.
+/// Returns only if that fails: the exit code, after an error message.
 int become_study(char** argv);
 
 }  // namespace temper::cli

@@ -25,7 +25,7 @@ void Flags::pipeline(std::string& config, std::vector<std::string>& sets, Need n
       [&sets](const std::vector<std::string>& given) {
         sets.insert(sets.end(), given.begin(), given.end());
       },
-      "key=value; overrides the files, may be repeated");
+      "Override a key of the files: key=value (repeatable)");
   repeats(
       "-f,--file",
       [&sets](const std::vector<std::string>& given) {
@@ -35,7 +35,7 @@ void Flags::pipeline(std::string& config, std::vector<std::string>& sets, Need n
           files.push_back("@" + file);
         sets.insert(sets.begin(), files.begin(), files.end());
       },
-      "Another YAML, laid over the first; may be repeated");
+      "Another YAML that overrides keys of CONFIG (repeatable)");
 }
 
 void Flags::sets(std::vector<std::string>& to, const char* help) {

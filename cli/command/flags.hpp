@@ -1,5 +1,5 @@
-// The flags of one command. The library that parses them is behind flags.cpp, so that a command is
-// compiled without it.
+// Declares the flags of one command. Only flags.cpp includes CLI11, which keeps compile times of
+// the commands short.
 #pragma once
 
 #include <cstdint>
@@ -16,38 +16,39 @@ namespace temper::cli {
 
 enum class Need { Optional, Required };
 
-/// Where a command says which words and flags it takes, and where their values go. What is named
-/// must outlive the parsing. A default that is not empty, or not 0, is shown by --help.
+/// Declares the arguments and flags of a command and the variables that receive their values. The
+/// variables must outlive the parsing. --help shows a default unless it is empty or 0.
 class Flags {
  public:
   explicit Flags(CLI::App& command) : command_(command) {}
 
-  /// A word without a flag.
+  /// A positional argument.
   void argument(const char* name, std::string& to, const char* help, Need need = Need::Required);
   void arguments(const char* name,
                  std::vector<std::string>& to,
                  const char* help,
                  Need need = Need::Required);
-  /// The pipeline's YAML and --set.
+  /// CONFIG (the pipeline's YAML), --set and --file.
   void pipeline(std::string& config, std::vector<std::string>& sets, Need need = Need::Required);
-  void sets(std::vector<std::string>& to, const char* help = "key=value; may be repeated");
+  void sets(std::vector<std::string>& to,
+            const char* help = "Override a key: key=value (repeatable)");
 
   void flag(const char* name, bool& to, const char* help);
-  void json(bool& to, const char* help = "As one JSON object") { flag("--json", to, help); }
+  void json(bool& to, const char* help = "Print one JSON object") { flag("--json", to, help); }
   void text(const char* name, std::string& to, const char* help);
-  /// A flag that may have a value behind it.
+  /// A flag with an optional value. Given without one, `to` is the empty string.
   void flag_or_text(const char* name, std::optional<std::string>& to, const char* help);
-  /// One value each time that it is given.
+  /// A repeatable flag; each use adds one value.
   void repeated(const char* name, std::vector<std::string>& to, const char* help);
-  /// Values separated by commas.
+  /// Comma-separated values.
   void list(const char* name, std::vector<std::string>& to, const char* help);
   void number(const char* name, int& to, const char* help);
   void number(const char* name, std::uint64_t& to, const char* help);
   void number(const char* name, double& to, const char* help);
-  /// Not negative; none unless given.
+  /// A number >= 0; nullopt unless given.
   void number(const char* name, std::optional<double>& to, const char* help);
   void number(const char* name, std::optional<std::uint64_t>& to, const char* help);
-  /// One of these names; `chosen` gets its index.
+  /// One of `names`; `chosen` receives its index.
   void choice(const char* name,
               const std::vector<std::string>& names,
               std::function<void(std::size_t)> chosen,

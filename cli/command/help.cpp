@@ -12,7 +12,7 @@
 namespace temper::cli {
 namespace {
 
-/// What `temper COMMAND --help` ends with.
+/// The examples at the end of `temper COMMAND --help`.
 constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"run", "configs/quickstart.yaml --dashboard"},
     {"run", "configs/quickstart.yaml --set staleness.bound=0"},
@@ -35,7 +35,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"eval", "runs/first@best"},
     {"eval", "runs/first@200 --task data/test.jsonl --samples 8"},
     {"fsck", "runs/first --repair"},
-    {"worker", "--connect /shared/run/endpoint --key /shared/run/keys/worker.key --role rollout"},
+    {"worker", "--connect /run/endpoint --key /run/keys/worker.key --role rollout"},
     {"keys", "make /shared/run --for rollout --count 8"},
     {"keys", "revoke /shared/run worker"},
     {"launch", "slurm configs/quickstart.yaml --nodes 4 --run-dir /shared/run"},
@@ -62,16 +62,15 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"ablation", "--markdown"},
 };
 
-/// Under which heading of `temper --help` a command stands; in the order of the headings.
+/// The headings of `temper --help`, in order, and the commands below each.
 constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
-    {"Before a run", " init doctor check model "},
+    {"Set up", " init doctor check model "},
     {"Run", " run scale worker launch keys "},
-    {"Look at a run", " watch report runs diff samples serve "},
-    {"Weights of a run", " eval export "},
-    {"Prove a run", " audit replay fsck events protocol "},
-    {"Ask before a run, or about another one",
-     " cost plan tune sweep ladder compare faults measure forecast whatif "},
-    {"The hardware model", " validate calibrate ablation "},
+    {"Inspect a run", " watch report runs diff samples serve "},
+    {"Use the weights", " eval export "},
+    {"Verify a run", " audit replay fsck events protocol "},
+    {"Predict and compare", " cost plan tune sweep ladder compare faults measure forecast whatif "},
+    {"Hardware model", " validate calibrate ablation "},
     {"Shell", " completion man "},
 };
 
@@ -79,20 +78,21 @@ struct Meaning {
   std::string_view what, text;
 };
 constexpr Meaning kExitCodes[] = {
-    {"0", "done"},
-    {"1", "begun, and failed"},
-    {"2", "the words or the configuration cannot be; nothing was done"},
-    {"3", "a check found something"},
-    {"4", "fsck: the run cannot go on as it is"},
+    {"0", "success"},
+    {"1", "started, then failed"},
+    {"2", "invalid command line or configuration; nothing was changed"},
+    {"3", "a check found a problem"},
+    {"4", "fsck: the run cannot be resumed"},
     {"130", "stopped on request"},
 };
 constexpr Meaning kVariables[] = {
-    {"TEMPER_CONFIGS", "folder of the shipped configurations, hardware and models"},
-    {"TEMPER_CACHE", "folder of base checkpoints; else XDG_CACHE_HOME/temper or ~/.cache/temper"},
-    {"TEMPER_PYTHON", "the Python of roles and rewards; else python3"},
-    {"TEMPER_SERVER_KEY", "key that inference servers ask for"},
-    {"TMPDIR", "temporary files; else /tmp"},
-    {"NO_COLOR", "set: no colours"},
+    {"TEMPER_CONFIGS", "folder with the shipped configurations, hardware and models"},
+    {"TEMPER_CACHE",
+     "folder of base checkpoints (default: XDG_CACHE_HOME/temper, or ~/.cache/temper)"},
+    {"TEMPER_PYTHON", "Python interpreter of roles and rewards (default: python3)"},
+    {"TEMPER_SERVER_KEY", "API key of the inference servers"},
+    {"TMPDIR", "folder for temporary files (default: /tmp)"},
+    {"NO_COLOR", "if set, the output has no colors"},
 };
 
 template <std::size_t N>
@@ -112,10 +112,12 @@ std::string examples_of(std::string_view command) {
   return text;
 }
 
+/// Columns of the terminal. A pipe or a file gets 80, so that logs and pages can quote the help.
 std::size_t terminal_width() {
+  constexpr std::size_t kWithoutTerminal = 80;
   winsize size{};
   if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
-    return 0;
+    return kWithoutTerminal;
   return size.ws_col;
 }
 
@@ -129,7 +131,7 @@ class HelpFormatter : public CLI::Formatter {
                         CLI::AppFormatMode mode) const override {
     return wrapped_help(CLI::Formatter::make_help(app, std::move(name), mode), terminal_width());
   }
-  /// By kGroups: the library has them in the order of the commands.
+  /// Groups the commands by kGroups; CLI11 would list them in the order of declaration.
   std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode) const override {
     std::string out;
     for (const auto& [group, listed] : kGroups) {
@@ -146,9 +148,9 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-/// A line in pieces of `width` columns; those behind the first are indented.
+/// Breaks a line into pieces of at most `width` columns and indents all but the first.
 std::string broken(std::string_view line, std::size_t width) {
-  constexpr std::size_t kDescription = 30;  // the library's column of descriptions
+  constexpr std::size_t kDescription = 30;  // the column where CLI11 starts descriptions
   const bool described = line.size() > kDescription && line[0] == ' ' &&
                          line[kDescription - 1] == ' ' && width >= 2 * kDescription;
   const std::size_t indent = described ? kDescription : line.find_first_not_of(' ') + 4;
@@ -189,7 +191,7 @@ std::string wrapped_help(std::string_view text, std::size_t width) {
 void set_help(CLI::App& app) {
   if (app.get_parent() == nullptr) {
     app.formatter(std::make_shared<HelpFormatter>());
-    app.footer("Of one command: temper COMMAND --help\n\nExit codes:\n" + exit_codes_text() +
+    app.footer("Help for one command: temper COMMAND --help\n\nExit codes:\n" + exit_codes_text() +
                "\n\nEnvironment:\n" + variables_text());
     return;
   }

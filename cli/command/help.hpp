@@ -1,5 +1,5 @@
-// What --help says besides the flags: groups of commands, examples, exit codes and variables of the
-// environment, in lines that a terminal has room for.
+// The texts of --help: groups of commands, examples, exit codes, environment variables, and line
+// breaks at the width of the terminal.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ class App;
 
 namespace temper::cli {
 
-/// Of the program, before commands are added to it, or of one of its commands.
+/// Adds these texts to the program, before its commands are added, or to one of its commands.
 void set_help(CLI::App& app);
 
-/// What the exit codes mean, a line for each.
+/// The meaning of each exit code, one per line.
 std::string exit_codes_text();
-/// Variables of the environment, a line for each.
+/// The environment variables that Temper reads, one per line.
 std::string variables_text();
 
-/// Lines of more than `width` columns are broken at blanks; what goes on stands below the
-/// description. Examples are left as they are, for copying. 0: nothing is broken.
+/// Breaks lines of more than `width` columns at blanks and indents the rest below the description.
+/// Example commands stay on one line, so that they can be copied. Width 0 breaks nothing.
 std::string wrapped_help(std::string_view text, std::size_t width);
 
 }  // namespace temper::cli

@@ -13,8 +13,8 @@
 namespace temper::cli {
 namespace {
 
-// The shell asks the program itself which flags a command has, so that no list can be stale. @ is
-// the list of commands.
+// The scripts read the flags from `temper COMMAND --help`, so that they cannot go stale. @ stands
+// for the list of commands.
 constexpr std::string_view kBash = R"sh(_temper() {
   local word=${COMP_WORDS[COMP_CWORD]}
   if ((COMP_CWORD == 1)); then
@@ -49,7 +49,7 @@ complete -c temper -n __fish_use_subcommand -f -a '@'
 complete -c temper -n 'not __fish_use_subcommand' -a '(__temper_flags)'
 )sh";
 
-/// Text as roff takes it: a hyphen is one, and no line begins with a command.
+/// Escapes text for roff: hyphens stay hyphens, and no line begins with a roff command.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -78,18 +78,19 @@ std::string man_page(const CLI::App& app) {
     if (const std::string examples = command->get_footer(); !examples.empty())
       page += fmt::format(".PP\n.nf\n{}\n.fi\n", roff(examples));
   }
-  return page +
-         fmt::format(
-             ".SH EXIT STATUS\n.nf\n{}\n.fi\n.SH ENVIRONMENT\n.nf\n{}\n.fi\n"
-             ".SH SEE ALSO\nREADME.md and docs/, in /usr/share/doc/temper where it is a package.\n",
-             roff(exit_codes_text()),
-             roff(variables_text()));
+  return page + fmt::format(
+                    ".SH EXIT STATUS\n.nf\n{}\n.fi\n.SH ENVIRONMENT\n.nf\n{}\n.fi\n"
+                    ".SH SEE ALSO\nREADME.md and docs/; an installed package has them in "
+                    "/usr/share/doc/temper.\n",
+                    roff(exit_codes_text()),
+                    roff(variables_text()));
 }
 
 }  // namespace
 
 void add_completion(CLI::App& app) {
-  auto* command = app.add_subcommand("completion", "Completion for a shell: bash, zsh or fish");
+  auto* command =
+      app.add_subcommand("completion", "Print the completion script for bash, zsh or fish");
   command->footer(
       "Examples:\n  temper completion bash > ~/.local/share/bash-completion/completions/temper");
   command
@@ -103,13 +104,13 @@ void add_completion(CLI::App& app) {
             script.replace(script.find('@'), 1, words);
             std::fputs(script.c_str(), stdout);
           },
-          "For which shell")
+          "Shell")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
 }
 
 void add_man_page(CLI::App& app) {
-  auto* command = app.add_subcommand("man", "The manual page, for man");
+  auto* command = app.add_subcommand("man", "Print the manual page for `man`");
   command->footer("Examples:\n  temper man | man -l -");
   command->parse_complete_callback([&app] { std::fputs(man_page(app).c_str(), stdout); });
 }

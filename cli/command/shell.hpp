@@ -1,4 +1,4 @@
-// What a shell and `man` are told of the program, made from its own commands and flags.
+// Shell completion and the manual page, generated from the commands and flags.
 #pragma once
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's
@@ -9,7 +9,7 @@ namespace temper::cli {
 
 /// `temper completion bash|zsh|fish`.
 void add_completion(CLI::App& app);
-/// `temper man`: the page for `man`.
+/// `temper man`: the manual page in roff.
 void add_man_page(CLI::App& app);
 
 }  // namespace temper::cli

@@ -7,7 +7,7 @@
 namespace temper::cli {
 namespace {
 
-/// In double quotes, as YAML reads it.
+/// A YAML string in double quotes.
 std::string yaml_word(const std::string& word) {
   std::string quoted = "\"";
   for (const char c : word) {
@@ -18,7 +18,7 @@ std::string yaml_word(const std::string& word) {
   return quoted + "\"";
 }
 
-/// One replicated job of the set, with a container in each of its pods.
+/// One replicated job of the JobSet; each pod has one container.
 std::string replicated_job(const LaunchPlan& p,
                            const std::string& name,
                            int pods,
@@ -79,11 +79,12 @@ std::string replicated_job(const LaunchPlan& p,
 }  // namespace
 
 std::string config_map_manifest(const LaunchPlan& p) {
-  std::string out = fmt::format("# Made by: {}\n# What pods see in {}.", p.command, kPackedFolder);
+  std::string out =
+      fmt::format("# Made by: {}\n# Mounted at {} in each pod.", p.command, kPackedFolder);
   if (!p.not_packed.empty()) {
     out += fmt::format(
-        " Not in it, so that pods must find it in their image or\n"
-        "# in the volume of `{}` (relative paths are seen from {}):\n",
+        " Not included: pods must find these in their image or\n"
+        "# on the volume of claim `{}` (relative paths start at {}):\n",
         p.claim,
         p.mount);
     for (const std::string& each : p.not_packed)
@@ -115,7 +116,7 @@ std::string jobset_manifest(const LaunchPlan& p) {
       p.program, "run", p.config, "--continue", "--plain", "--set", "run_dir=" + p.run_dir};
   for (const std::string& set : p.sets)
     head.insert(head.end(), {"--set", set});
-  // JobSet gives each pod this name: set, job, index of the job, index of the pod, subdomain.
+  // The host name that JobSet gives a pod: set, job, job index, pod index, subdomain.
   head.insert(head.end(),
               {"--set", fmt::format("transport.advertise={}-orchestrator-0-0.{}", p.name, p.name)});
   const std::vector<std::string> worker{p.program,
@@ -126,11 +127,12 @@ std::string jobset_manifest(const LaunchPlan& p) {
                                         p.run_dir + "/keys/worker.key"};
   return fmt::format(
              "# Made by: {}\n"
-             "# A pod has the orchestrator and the roles that it starts itself; {} more have a "
-             "worker\n"
-             "# each. A container that ends badly is started again: the orchestrator goes on from "
-             "its\n"
-             "# last checkpoint, workers join again. Succeeds when the run has finished.\n"
+             "# One pod runs the orchestrator and the roles that it starts itself; {} more run "
+             "one\n"
+             "# worker each. Kubernetes restarts a container that fails: the orchestrator resumes "
+             "from\n"
+             "# its last checkpoint, and workers attach again. The set succeeds when the run "
+             "finishes.\n"
              "apiVersion: jobset.x-k8s.io/v1alpha2\n"
              "kind: JobSet\n"
              "metadata:\n"

@@ -35,12 +35,12 @@ void describe(V& v, ListedKey& k) {
   v.field(4, "revoked", k.revoked);
   v.field(5, "open", k.open);
 }
-struct Listed {
+struct KeyListing {
   std::string run;
   std::vector<ListedKey> keys;
 };
 template <class V>
-void describe(V& v, Listed& l) {
+void describe(V& v, KeyListing& l) {
   v.field(1, "run", l.run);
   v.field(2, "keys", l.keys);
 }
@@ -48,7 +48,7 @@ void describe(V& v, Listed& l) {
 Status make_keys(const KeysOptions& options) {
   TEMPER_TRY(KeyRing ring, KeyRing::open(options.run_dir, KeyRing::Make::Missing));
   if (options.names.size() > 1 && options.count > 1)
-    return invalid_input("--count makes keys without names; leave the names away");
+    return invalid_input("--count makes keys with generated names: give either --count or names");
   const std::size_t count =
       options.names.empty() ? static_cast<std::size_t>(options.count) : options.names.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -61,7 +61,7 @@ Status make_keys(const KeysOptions& options) {
 
 Status list_keys(const KeysOptions& options) {
   TEMPER_TRY(const KeyRing ring, KeyRing::open(options.run_dir, KeyRing::Make::No));
-  Listed listed{ring.head().run, {}};
+  KeyListing listed{ring.head().run, {}};
   for (const auto& key : ring.keys())
     listed.keys.push_back({key.name, key.place, key.made, key.revoked, key.open});
   if (options.json) {
@@ -83,12 +83,13 @@ Status list_keys(const KeysOptions& options) {
 
 Status revoke_keys(const KeysOptions& options) {
   if (options.names.empty())
-    return invalid_input("which key? `temper keys list RUN_DIR` shows them");
+    return invalid_input(
+        "temper keys revoke: expected the name of a key; `temper keys list "
+        "RUN_DIR` shows the names");
   TEMPER_TRY(KeyRing ring, KeyRing::open(options.run_dir, KeyRing::Make::No));
   for (const std::string& name : options.names) {
     TEMPER_TRY_STATUS(ring.revoke(name));
-    fmt::print("{} is revoked; an orchestrator at work lets go of who has it within a second\n",
-               name);
+    fmt::print("revoked {}; a running orchestrator disconnects its worker within a second\n", name);
   }
   return {};
 }
@@ -101,7 +102,7 @@ Status carry_out(const KeysOptions& options) {
   if (options.action == "revoke")
     return revoke_keys(options);
   return invalid_input(
-      fmt::format("temper keys {}: there is make, list and revoke", options.action));
+      fmt::format("temper keys: expected make, list or revoke, found `{}`", options.action));
 }
 
 }  // namespace
@@ -109,11 +110,12 @@ Status carry_out(const KeysOptions& options) {
 Handler keys_command(Flags& flags) {
   const auto options = std::make_shared<KeysOptions>();
   flags.argument("action", options->action, "make, list or revoke");
-  flags.argument("run", options->run_dir, "Folder of the run, which make makes");
-  flags.arguments("names", options->names, "Names of the keys", Need::Optional);
-  flags.text("--for", options->place, "make: what a worker with it may be: a slot, a role, or any");
-  flags.number("--count", options->count, "make: how many keys, where they are not named");
-  flags.json(options->json, "list: as one JSON object");
+  flags.argument("run", options->run_dir, "Folder of the run; `make` creates it if needed");
+  flags.arguments(
+      "names", options->names, "Names of the keys (make: default generated)", Need::Optional);
+  flags.text("--for", options->place, "make: what its workers may run: a slot, a role, or any");
+  flags.number("--count", options->count, "make: number of keys with generated names");
+  flags.json(options->json, "list: print one JSON object");
   return [options] {
     ::umask(0077);
     const Status status = carry_out(*options);

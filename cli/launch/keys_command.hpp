@@ -1,11 +1,11 @@
-// temper keys make|list|revoke RUN_DIR: what workers attach to a run with.
+// `temper keys make|list|revoke RUN_DIR`: the keys that workers attach to a run with.
 #pragma once
 
 #include "cli/command/command_line.hpp"
 
 namespace temper::cli {
 
-/// Exit code 0: done. 1: it could not be; why is on stderr.
+/// Declares the flags of `temper keys`; the handler returns the exit code.
 Handler keys_command(Flags& flags);
 
 }  // namespace temper::cli

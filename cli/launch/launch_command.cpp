@@ -49,7 +49,7 @@ Result<PipelineConfig> load(const std::string& file, const std::vector<std::stri
   return loaded.config();
 }
 
-/// The settings that the configuration needs to run on several machines, besides what it says.
+/// The settings to add to the configuration so that it runs on several machines.
 Result<std::vector<std::string>> settings_for(const LaunchOptions& o) {
   TEMPER_TRY(const PipelineConfig given, load(o.plan.config, o.sets));
   std::vector<std::string> sets = o.sets;
@@ -68,8 +68,8 @@ Result<std::vector<std::string>> settings_for(const LaunchOptions& o) {
   const auto attached = std::ranges::count_if(pipeline.slots, &orchestrator::ActorSpec::attached);
   if (attached > workers) {
     return invalid_input(fmt::format(
-        "{} has {} actors whose workers attach, and {} nodes have {} workers: use --nodes {}, or "
-        "fewer replicas",
+        "{}: {} actors need a worker, but {} nodes have only {} workers: use --nodes {} or "
+        "configure fewer replicas",
         o.plan.config,
         attached,
         o.plan.nodes,
@@ -79,7 +79,7 @@ Result<std::vector<std::string>> settings_for(const LaunchOptions& o) {
   return sets;
 }
 
-/// Whether a block of YAML gives the text back as it is.
+/// Whether a YAML block scalar preserves the text.
 bool is_plain_text(std::string_view text) {
   constexpr std::array<std::string_view, 4> kOtherBreaks{
       "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf"};
@@ -90,7 +90,7 @@ bool is_plain_text(std::string_view text) {
          });
 }
 
-/// Puts the configuration and its data into the manifest, as far as a ConfigMap holds them.
+/// Adds the configuration and its data to the manifest, as far as they fit into a ConfigMap.
 void pack(const PipelineConfig& given, LaunchPlan& plan) {
   constexpr std::size_t kMost = std::size_t{512} << 10;  // of the 1 MiB that Kubernetes allows
   PipelineConfig config = given;
@@ -124,7 +124,7 @@ void pack(const PipelineConfig& given, LaunchPlan& plan) {
   plan.config = fmt::format("{}/run.yaml", kPackedFolder);
 }
 
-/// Kubernetes names pods after it.
+/// Whether Kubernetes can name pods after it.
 bool is_dns_label(const std::string& name) {
   constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-";
   constexpr std::size_t kLongest = 40;  // of 63; JobSet adds "-orchestrator-0-0"
@@ -132,7 +132,7 @@ bool is_dns_label(const std::string& name) {
          name.find_first_not_of(kAllowed) == std::string::npos;
 }
 
-/// Runs `program FILE` as the user would; its output is the user's.
+/// Runs `program FILE`; the program inherits stdout and stderr.
 Status submit(const char* program, std::vector<std::string> words) {
   std::vector<char*> raw;
   raw.reserve(words.size() + 1);
@@ -148,25 +148,27 @@ Status submit(const char* program, std::vector<std::string> words) {
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return Error{ErrorCode::Unavailable, fmt::format("{} did not take it", program)};
+    return Error{ErrorCode::Unavailable, fmt::format("{} failed; its message is above", program)};
   return {};
 }
 
 Status launch(LaunchOptions o) {
   if (o.where != "slurm" && o.where != "k8s")
-    return invalid_input(fmt::format("temper launch {}: there is slurm and k8s", o.where));
+    return invalid_input(fmt::format("temper launch: expected slurm or k8s, found `{}`", o.where));
   if (o.plan.nodes < 2)
-    return invalid_input("--nodes: at least 2, one of them for the orchestrator");
+    return invalid_input(fmt::format(
+        "--nodes: expected at least 2 (one runs the orchestrator), found {}", o.plan.nodes));
   const bool slurm = o.where == "slurm";
   if (!slurm && (o.plan.image.empty() || o.plan.claim.empty()))
     return invalid_input(
-        "k8s needs --image, and --claim: a volume claim that all pods may write to");
+        "temper launch k8s needs --image IMAGE and --claim NAME, a volume claim that all pods can "
+        "write to");
   TEMPER_TRY(o.plan.sets, settings_for(o));
   TEMPER_TRY(const PipelineConfig config, load(o.plan.config, o.plan.sets));
   o.plan.name = config.name;
   if (!slurm && !is_dns_label(config.name)) {
     return invalid_input(
-        fmt::format("Kubernetes takes no JobSet of the name \"{}\"; give one of at most 40 "
+        fmt::format("name: \"{}\" is not a valid JobSet name; choose one of at most 40 "
                     "lower-case letters, digits and '-', e.g. --set name=my-run",
                     config.name));
   }
@@ -176,7 +178,7 @@ Status launch(LaunchOptions o) {
       fmt::format("temper launch {} {} --nodes {}", o.where, o.plan.config, o.plan.nodes);
   if (!slurm) {
     pack(config, o.plan);
-    o.plan.sets.clear();  // all in the configuration that is packed
+    o.plan.sets.clear();  // the packed configuration contains them
   }
   const std::string text = slurm ? slurm_script(o.plan)
                                  : config_map_manifest(o.plan) + "---\n" + jobset_manifest(o.plan);
@@ -199,22 +201,25 @@ Status launch(LaunchOptions o) {
 
 Handler launch_command(Flags& flags) {
   const auto o = std::make_shared<LaunchOptions>();
-  flags.argument("where", o->where, "slurm: an sbatch script; k8s: a JobSet");
+  flags.argument("where", o->where, "slurm (an sbatch script) or k8s (a JobSet)");
   flags.pipeline(o->plan.config, o->sets);
-  flags.number("--nodes", o->plan.nodes, "Machines, one of them for the orchestrator");
+  flags.number("--nodes", o->plan.nodes, "Number of machines; one runs the orchestrator");
   flags.text(
-      "--run-dir", o->plan.run_dir, "Folder of the run, on a file system that all machines see");
-  flags.text("--program", o->plan.program, "temper, as the machines find it");
-  flags.text("--time", o->plan.time, "slurm: time limit, as sbatch takes it");
+      "--run-dir", o->plan.run_dir, "Folder of the run, on a file system that all machines share");
+  flags.text("--program", o->plan.program, "Path of temper on the machines");
+  flags.text("--time", o->plan.time, "slurm: time limit in sbatch's format");
   flags.text("--partition", o->plan.partition, "slurm: partition");
-  flags.number("--gpus-per-node", o->plan.gpus, "GPUs of each worker's machine");
-  flags.number(
-      "--warning", o->plan.warning, "Seconds before its end in which the run saves itself");
-  flags.text("--image", o->plan.image, "k8s: image with temper");
-  flags.text("--claim", o->plan.claim, "k8s: volume claim that all pods mount");
-  flags.text("--mount", o->plan.mount, "k8s: where they mount it");
-  flags.text("--out", o->out, "File to write; unless given, or submitted, it is printed");
-  flags.flag("--submit", o->submit, "Write it and hand it to sbatch or kubectl");
+  flags.number("--gpus-per-node", o->plan.gpus, "GPUs on each worker's machine");
+  flags.number("--warning",
+               o->plan.warning,
+               "Seconds before the time limit at which the run saves a checkpoint");
+  flags.text("--image", o->plan.image, "k8s: container image with temper");
+  flags.text("--claim", o->plan.claim, "k8s: persistent volume claim that all pods mount");
+  flags.text("--mount", o->plan.mount, "k8s: mount path of the claim");
+  flags.text("--out",
+             o->out,
+             "File to write (default: print; with --submit, NAME.sbatch or NAME.jobset.yaml)");
+  flags.flag("--submit", o->submit, "Write the file and submit it with sbatch or kubectl");
   return [o] {
     const Status status = launch(*o);
     return status ? kDone : fail(status.error());

@@ -1,12 +1,12 @@
-// temper launch slurm|k8s CONFIG: writes what a cluster is given to run a pipeline; it starts
-// nothing unless it is asked to.
+// `temper launch slurm|k8s CONFIG`: writes the job script or manifest that runs a pipeline on a
+// cluster, and submits it only with --submit.
 #pragma once
 
 #include "cli/command/command_line.hpp"
 
 namespace temper::cli {
 
-/// Exit code 0: written (and taken, with --submit). 1: why not is on stderr.
+/// Declares the flags of `temper launch`; the handler returns the exit code.
 Handler launch_command(Flags& flags);
 
 }  // namespace temper::cli

@@ -5,17 +5,17 @@
 namespace temper::cli {
 namespace {
 
-/// The steps of a job, after its header; the same for any number of nodes.
+/// The body of the script; the same for any number of nodes.
 constexpr const char* kSteps = R"(
 mkdir -p "$run/logs"
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 echo "attempt ${SLURM_RESTART_COUNT:-0} of job $SLURM_JOB_ID on ${nodes[*]}"
 
-# Before the time is up Slurm tells this script, which tells the steps: the orchestrator saves a
-# checkpoint, stops its workers and ends with 0. Workers do not mind the signal.
+# Before the time limit Slurm signals this script, which signals the steps: the orchestrator saves a
+# checkpoint, stops its workers and exits with 0. Workers ignore the signal.
 trap 'scancel --signal=USR1 "$SLURM_JOB_ID"' USR1
 
-# step NAME NODE COMMAND...: one task on one node, with a log of its own.
+# step NAME NODE COMMAND...: one task on one node, with its own log.
 step() {
   local name=$1 node=$2
   shift 2
@@ -23,8 +23,8 @@ step() {
     --open-mode=append --output="$run/logs/$name.%N.log" "$@"
 }
 
-# The orchestrator begins the run, or goes on with it from its last checkpoint. Killed, it is started
-# again; workers keep what they have loaded and join the next one.
+# The orchestrator starts the run, or resumes it from its last checkpoint. If it is killed, it is
+# restarted; workers keep their loaded weights and attach to the new one.
 orchestrator() {
   local code tries=0
   until step orchestrator "${nodes[0]}" \
@@ -35,8 +35,8 @@ orchestrator() {
   done
 }
 
-# A worker that dies is started again while there is an orchestrator: its place stays free for it, and
-# its work went to others. One that was told to end (143) has.
+# A worker that dies is restarted while the orchestrator runs: its slot stays free for it, and its
+# work goes to other workers. A worker that was told to stop (143) is not restarted.
 worker() {
   local rank=$1 tries=0 code
   until step "worker-$rank" "${nodes[rank + 1]}" \
@@ -56,7 +56,7 @@ for ((rank = 0; rank + 1 < ${#nodes[@]}; rank++)); do
   workers+=($!)
 done
 
-# A signal ends `wait`, not what is waited for.
+# A signal interrupts `wait`, but not the process that it waits for.
 finish() {
   local code
   while :; do
@@ -68,7 +68,7 @@ finish() {
 
 finish "$head"
 worst=$?
-# Workers end with the run; those that still wait, for a place or another orchestrator, are told to.
+# Workers end with the run; those that still wait for a slot or an orchestrator are told to stop.
 for _ in {1..100}; do
   [[ -n $(jobs -r) ]] || break
   sleep 0.1
@@ -104,10 +104,10 @@ std::string slurm_script(const LaunchPlan& p) {
   std::string out = fmt::format(
       "#!/bin/bash\n"
       "# Made by: {}\n"
-      "# The first node has the orchestrator and the roles that it starts itself; {}.\n",
+      "# The first node runs the orchestrator and the roles that it starts itself; {}.\n",
       p.command,
-      p.nodes == 2 ? "the second has a worker"
-                   : fmt::format("the other {} have a worker each", p.nodes - 1));
+      p.nodes == 2 ? "the second runs one worker"
+                   : fmt::format("the other {} run one worker each", p.nodes - 1));
   out += directive("--job-name=" + p.name, "");
   out += directive(fmt::format("--nodes={}", p.nodes), "");
   out += directive("--ntasks-per-node=1", "");
@@ -118,12 +118,12 @@ std::string slurm_script(const LaunchPlan& p) {
     out += directive(fmt::format("--gpus-per-node={}", p.gpus), "");
   if (!p.time.empty())
     out += directive("--time=" + p.time, "");
-  out += directive("--requeue", "after a lost node or a preemption the run goes on");
-  out += directive(fmt::format("--signal=B:USR1@{}", p.warning), "so many seconds before the end");
+  out += directive("--requeue", "after a lost node or a preemption the run resumes");
+  out += directive(fmt::format("--signal=B:USR1@{}", p.warning), "seconds before the time limit");
   out += directive("--open-mode=append", "");
   out += directive("--output=" + shell_word(p.name + ".%j.log"), "");
   out += fmt::format(
-      "\nrun={} # on a file system that every node sees\n"
+      "\nrun={} # on a file system that all nodes share\n"
       "config={}\n"
       "temper={}\n"
       "settings=(",

@@ -36,7 +36,7 @@ struct WorkerArguments {
   double patience = 600;
 };
 
-/// The slot that a worker asks for by rank: the attached ones, in the order of the run's actors.
+/// The slot that a worker requests by rank or name. Ranks count the attached slots in actor order.
 const orchestrator::ActorSpec* find_slot(const orchestrator::ResolvedPipeline& pipeline,
                                          const std::string& place) {
   std::size_t number = 0;
@@ -50,8 +50,8 @@ const orchestrator::ActorSpec* find_slot(const orchestrator::ResolvedPipeline& p
   return nullptr;
 }
 
-/// Whose work the worker is to do, by the run's configuration beside its endpoint file; our own
-/// where there is none, as where `--connect` is an address.
+/// The engine that the worker starts, from config.yaml beside the endpoint file. If `--connect` is
+/// an address, there is no such file, and the built-in engine is used.
 Result<actors::EngineConfig> engine_for(const WorkerArguments& arguments,
                                         const std::string& place) {
   if (arguments.connect.find("://") != std::string::npos)
@@ -64,15 +64,15 @@ Result<actors::EngineConfig> engine_for(const WorkerArguments& arguments,
   while (!fs::exists(file) || !fs::exists(arguments.connect)) {
     if (!std::exchange(said, true)) {
       fmt::print(stderr,
-                 "temper: waiting up to {} s for the run: {} is not there yet; a run with "
+                 "temper: waiting up to {} s for the run: {} does not exist yet; a run with "
                  "transport.kind=tcp writes it when it starts\n",
                  arguments.patience,
                  fs::absolute(arguments.connect).string());
     }
     if (clock.now().time_since_epoch() >= patience) {
       return Error{ErrorCode::Timeout,
-                   fmt::format("{} did not appear within {} s; is the run there, and on a file "
-                               "system that this host sees?",
+                   fmt::format("{} did not appear within {} s; check that the run has started "
+                               "and that this host shares its file system",
                                arguments.connect,
                                arguments.patience)};
     }
@@ -130,18 +130,18 @@ Error become_worker(const WorkerArguments& arguments) {
 
 Handler worker_command(Flags& flags) {
   const auto options = std::make_shared<WorkerArguments>();
-  flags.text("--connect", options->connect, "RUN_DIR/endpoint, or the orchestrator's address");
-  flags.text("--key", options->key, "File of `temper keys make`");
-  flags.text("--role", options->role, "Any free actor of this role");
-  flags.text("--slot", options->slot, "This actor, e.g. rollout-3");
+  flags.text(
+      "--connect", options->connect, "RUN_DIR/endpoint, or the orchestrator's address (required)");
+  flags.text("--key", options->key, "Key file from `temper keys make` (required)");
+  flags.text("--role", options->role, "Take any free slot of this role");
+  flags.text("--slot", options->slot, "Take this slot, e.g. rollout-3");
   flags.number("--rank",
                options->rank,
-               "The attached actor of this number, from 0; unless given, as srun, torchrun, mpirun "
-               "or an indexed job numbers this process");
-  flags.number(
-      "--patience", options->patience, "Seconds to wait for the run, and for a place in it");
+               "Take the attached slot with this number, from 0 (default: the rank that srun, "
+               "torchrun, mpirun or an indexed job gives this process)");
+  flags.number("--patience", options->patience, "Seconds to wait for the run and for a free slot");
   return [options] {
-    std::signal(SIGUSR1, SIG_IGN);  // of a Slurm step: it is for the orchestrator; kept by exec
+    std::signal(SIGUSR1, SIG_IGN);  // Slurm's warning is for the orchestrator; exec keeps this
     if (options->connect.empty() || options->key.empty()) {
       std::fputs("temper: a worker needs --connect RUN_DIR/endpoint and --key FILE\n", stderr);
       return kBadInput;

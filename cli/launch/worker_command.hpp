@@ -1,11 +1,11 @@
-// temper worker: becomes a worker that attaches to a run, whichever program that is.
+// `temper worker`: replaces itself by the program of a worker, which attaches to a run.
 #pragma once
 
 #include "cli/command/command_line.hpp"
 
 namespace temper::cli {
 
-/// Returns only if it cannot become one: exit code 1, after saying why.
+/// Declares the flags of `temper worker`. The handler returns only on failure, with the exit code.
 Handler worker_command(Flags& flags);
 
 }  // namespace temper::cli

@@ -46,7 +46,8 @@ int run_replay(const AfterRunOptions& options) {
   if (!summary)
     return fail(summary.error());
   if (replay.events() == 0)
-    return fail({ErrorCode::NotFound, log_of(options).string() + " holds no record"});
+    return fail({ErrorCode::NotFound,
+                 log_of(options).string() + " holds no record; the run ended before it started"});
   const ReplayReport report{true,
                             replay.events(),
                             replay.commands(),
@@ -56,13 +57,12 @@ int run_replay(const AfterRunOptions& options) {
   if (options.json) {
     fmt::print("{}\n", to_json(report, JsonStyle::Pretty));
   } else {
-    fmt::print(
-        "replayed {} events; all {} commands reproduced{}\nlog hash {}\nwritten by temper {}\n",
-        report.events,
-        report.commands,
-        report.torn_tail ? "; the last record was cut short" : "",
-        report.log_hash,
-        fmt::join(report.written_by, ", temper "));
+    fmt::print("replayed {} events; all {} commands match{}\nlog hash {}\nwritten by temper {}\n",
+               report.events,
+               report.commands,
+               report.torn_tail ? "; the last record is incomplete and was skipped" : "",
+               report.log_hash,
+               fmt::join(report.written_by, ", temper "));
   }
   return 0;
 }
@@ -76,10 +76,10 @@ int run_audit(const AfterRunOptions& options) {
     fmt::print("{}\n", to_json(report, JsonStyle::Pretty));
     return report.violations.empty() ? kDone : kFound;
   }
-  fmt::print("records      {} ({} voided by a resume)\n", report.records, report.voided);
+  fmt::print("records      {} ({} discarded by a resume)\n", report.records, report.voided);
   if (!report.log_end.empty())
     fmt::print("log          {}\n", report.log_end);
-  fmt::print("updates      {}\n", report.steps);
+  fmt::print("steps        {}\n", report.steps);
   fmt::print(
       "groups       {} dispatched = {} trained + {} filtered + {} failed + {} evicted + {} "
       "outstanding\n",
@@ -95,14 +95,14 @@ int run_audit(const AfterRunOptions& options) {
              report.bound ? std::to_string(*report.bound) : "none");
   if (report.clocks > 0) {
     fmt::print(
-        "clocks       {} of attached workers, at most {:.3f} ms off, set right to within {:.3f} "
+        "clocks       {} of attached workers, offset at most {:.3f} ms, corrected to within {:.3f} "
         "ms\n",
         report.clocks,
         1e3 * seconds(report.clock_apart),
         1e3 * seconds(report.clock_error));
   }
   if (report.attached > 0) {
-    fmt::print("workers      {} attached, the last of each place on {} hosts\n",
+    fmt::print("workers      {} attached; the current ones run on {} hosts\n",
                report.attached,
                report.hosts);
   }
@@ -121,7 +121,9 @@ int run_events(const AfterRunOptions& options) {
   if (!summary)
     return fail(summary.error());
   if (summary->torn_tail())
-    fmt::print(stderr, "temper: the end of the log is torn: {}\n", summary->end.what);
+    fmt::print(stderr,
+               "temper: warning: the last record of events.log is incomplete: {}\n",
+               summary->end.what);
   return 0;
 }
 
@@ -129,7 +131,7 @@ namespace {
 
 Handler after_run(Flags& flags, int (*run)(const AfterRunOptions& options)) {
   const auto options = std::make_shared<AfterRunOptions>();
-  flags.argument("run", options->run_dir, "Folder of the run");
+  flags.argument("run", options->run_dir, "Run folder");
   flags.json(options->json);
   return [options, run] { return run(*options); };
 }

@@ -1,5 +1,5 @@
-// Commands on the folder of a finished (or dead) run. Each returns the exit code: 0 only if all is
-// well.
+// `temper audit`, `replay` and `events`: commands on the folder of a run. Each returns the exit
+// code, which is 0 only if no problem was found.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -17,11 +17,11 @@ int run_replay(const AfterRunOptions& options);
 int run_audit(const AfterRunOptions& options);
 int run_events(const AfterRunOptions& options);
 
-/// `temper audit`: its flags, and what it does.
+/// Declares the flags of `temper audit`.
 Handler audit_command(Flags& flags);
-/// `temper replay`: its flags, and what it does.
+/// Declares the flags of `temper replay`.
 Handler replay_command(Flags& flags);
-/// `temper events`: its flags, and what it does.
+/// Declares the flags of `temper events`.
 Handler events_command(Flags& flags);
 
 }  // namespace temper::cli

@@ -35,7 +35,7 @@
 namespace temper {
 namespace {
 
-/// The answer of `temper check --json`.
+/// The output of `temper check --json`.
 struct CheckReport {
   bool ok = false;
   std::vector<ConfigIssue> issues;
@@ -53,7 +53,7 @@ void describe(V& v, CheckReport& r) {
   v.field(5, "warnings", r.warnings);
 }
 
-/// "0, 1, 5"; where there are many, neighbours as a range: "0-31, 64".
+/// "0, 1, 5"; more than kMany cards are listed as ranges: "0-31, 64".
 std::string listed(const std::vector<CardId>& cards) {
   constexpr std::size_t kMany = 8;
   if (cards.size() <= kMany)
@@ -71,7 +71,7 @@ std::string listed(const std::vector<CardId>& cards) {
   return out;
 }
 
-/// As comments, so that all of the output is a configuration again.
+/// The cards of each actor as YAML comments, so that the whole output is a valid configuration.
 std::string card_map(const std::vector<orchestrator::ActorSpec>& slots,
                      const std::vector<orchestrator::CardKind>& kinds) {
   std::string out = "\n# cards\n";
@@ -85,7 +85,7 @@ std::string card_map(const std::vector<orchestrator::ActorSpec>& slots,
   return out;
 }
 
-/// What a new version takes to reach the engines, as a comment.
+/// Predicted time for new weights to reach the engines, as a YAML comment.
 std::string publication(const orchestrator::ResolvedPipeline& pipeline) {
   for (const orchestrator::ActorSpec& slot : pipeline.slots) {
     if (slot.role != actors::RoleKind::Rollout)
@@ -94,26 +94,27 @@ std::string publication(const orchestrator::ResolvedPipeline& pipeline) {
     const sim_hw::Fabric fabric = sim_hw::make_fabric(settings.cluster);
     const bool apart =
         actors::are_apart(settings, actors::RoleKind::Rollout, actors::RoleKind::Trainer);
-    return fmt::format("\n# weights: published by {}{} in {:.2f} s, in use {:.2f} s later\n",
-                       name_of(settings.config.publication.mode),
-                       apart ? " over the link between the clusters" : "",
-                       actors::publish_seconds(fabric, settings),
-                       actors::swap_seconds(fabric, settings));
+    return fmt::format(
+        "\n# weights: publication by {}{} takes {:.2f} s; engines load them in {:.2f} s\n",
+        name_of(settings.config.publication.mode),
+        apart ? " over the link between the clusters" : "",
+        actors::publish_seconds(fabric, settings),
+        actors::swap_seconds(fabric, settings));
   }
   return "";
 }
 
-/// What each phase holds per device and of the hosts, as comments.
+/// The memory of each phase per device and host, as YAML comments.
 std::string memory_map(const orchestrator::ResolvedPipeline& pipeline) {
   const auto phases = actors::memory_phases(orchestrator::simulated_placement(pipeline));
   if (!phases)
     return "";
   const bool alike = !pipeline.simulation->clusters;
   std::string out =
-      alike ? fmt::format("\n# memory: GB of {:.1f} per device, GB of {:.1f} of its host\n",
+      alike ? fmt::format("\n# memory by phase: GB used of {:.1f} per device, of {:.1f} per host\n",
                           actors::device_capacity(*pipeline.simulation) / 1e9,
                           actors::host_capacity(*pipeline.simulation) / 1e9)
-            : "\n# memory: GB per device, GB of its host, of how many\n";
+            : "\n# memory by phase: GB used per device, GB used per host, capacities\n";
   for (const actors::PhaseLedger& phase : *phases) {
     out += fmt::format("#   {:<28} {:8.1f} {:8.1f}",
                        fmt::format("{}: {}", phase.group, phase.phase),
@@ -128,7 +129,7 @@ std::string memory_map(const orchestrator::ResolvedPipeline& pipeline) {
   return out + publication(pipeline);
 }
 
-/// What a switch of the shared cards is predicted to take, as comments.
+/// Predicted duration of a role switch on time-shared cards, as YAML comments.
 std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
   if (pipeline.placement.mode == orchestrator::PlacementMode::Separate)
     return "";
@@ -143,23 +144,23 @@ std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
       out += fmt::format("#     {:<20} {:8.3f}\n", state.state, state.seconds);
       sum += state.seconds;
     }
-    out += fmt::format("#     {:<20} {:8.3f}\n", "together", sum);
+    out += fmt::format("#     {:<20} {:8.3f}\n", "total", sum);
   };
   list("to rollout", plan.to_rollout);
-  list("to training, besides scoring and the step under way", plan.to_training);
+  list("to training, without scoring and the current step", plan.to_training);
   const auto share = [](const std::optional<double>& s) {
     return s ? fmt::format("{:.2f}", *s) : std::string("none");
   };
   out += fmt::format(
-      "#   largest kv_share that fits: {}; were the cache allocated first: {}\n"
-      "#   were the trainer's weights to leave before they are resharded: {:.3f} s more\n",
+      "#   largest kv_share that fits: {}; {} if the cache were allocated first\n"
+      "#   {:.3f} s more if the trainer's weights were offloaded before resharding\n",
       share(others.kv_share_last),
       share(others.kv_share_first),
       others.weights_first);
   return out;
 }
 
-/// What the figures above rest on, as comments.
+/// How far the figures above rest on unmeasured constants, as YAML comments.
 std::string constants_map(const orchestrator::ResolvedPipeline& pipeline) {
   std::string out;
   for (const char c : sim_hw::simulated_run_note(actors::all_hardware(*pipeline.simulation)))
@@ -167,7 +168,7 @@ std::string constants_map(const orchestrator::ResolvedPipeline& pipeline) {
   return out.empty() ? out : "\n" + out;
 }
 
-/// Of a run on this machine: what its messages take, as a comment.
+/// Local hardware: the sizes of the messages, as a YAML comment.
 std::string message_map(const orchestrator::PipelineConfig& config) {
   if (config.hardware != orchestrator::HardwareKind::Local)
     return {};
@@ -179,7 +180,7 @@ std::string message_map(const orchestrator::PipelineConfig& config) {
   return fmt::format("\n# messages: {}\n", orchestrator::sizes_text(sizes));
 }
 
-/// Of a run on this machine: what the processes of each card hold at most, as comments.
+/// Local hardware: peak memory of each card's processes, as YAML comments.
 std::string local_memory_map(const orchestrator::PipelineConfig& config) {
   const auto ledger = orchestrator::has_local_ledger(config)
                           ? orchestrator::local_ledger(config)
@@ -187,7 +188,7 @@ std::string local_memory_map(const orchestrator::PipelineConfig& config) {
   if (!ledger || ledger->cards.empty())
     return "";
   constexpr double kMiB = 1 << 20;
-  std::string out = "\n# memory: MiB that the processes of a card hold at most\n";
+  std::string out = "\n# memory: peak MiB of the processes on each card\n";
   for (const orchestrator::CardLedger& card : ledger->cards) {
     out += fmt::format("#   {:<14} {:8.1f}  {}\n",
                        fmt::format("{}: {}", card.card, card.phase),
@@ -195,13 +196,13 @@ std::string local_memory_map(const orchestrator::PipelineConfig& config) {
                        card.text());
   }
   return out + fmt::format("#   {:<14} {:8.1f}\n#   {:<14} {:8.1f}\n",
-                           "all together",
+                           "all cards",
                            ledger->most() / kMiB,
                            "host memory",
                            ledger->host / kMiB);
 }
 
-/// What would keep a run from beginning here: files, programs, cards, the longest prompt.
+/// Checks that depend on this machine: files, programs, cards, the longest prompt.
 void check_machine(const orchestrator::LoadedConfig& loaded, std::vector<ConfigIssue>& issues) {
   for (const orchestrator::BrokenRule& rule : orchestrator::rules_of_this_machine(loaded.config()))
     issues.push_back(loaded.blame(rule));
@@ -273,7 +274,7 @@ Handler check_command(Flags& flags) {
   flags.pipeline(options->config, options->sets, Need::Optional);
   flags.json(*json);
   const auto all = std::make_shared<bool>(false);
-  flags.flag("--all", *all, "Print every key, also those that are as they are by default");
+  flags.flag("--all", *all, "Print every key, including those with default values");
   return [options, json, all] {
     options->format = *json ? CheckOptions::Format::Json : CheckOptions::Format::Text;
     options->keys = *all ? CheckOptions::Keys::All : CheckOptions::Keys::Changed;

@@ -1,4 +1,5 @@
-// `temper check CONFIG`: is it valid, what does it resolve to, which actor runs on which cards.
+// `temper check CONFIG`: validates a configuration and prints its resolved values, cards and
+// memory.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -13,12 +14,15 @@ struct CheckOptions {
   std::string config;             ///< Path of the YAML file.
   std::vector<std::string> sets;  ///< "a.b=c".
   enum class Format { Text, Json } format = Format::Text;
-  enum class Keys { Changed, All } keys = Keys::Changed;  ///< Changed: not as they are by default.
+  enum class Keys {
+    Changed,
+    All
+  } keys = Keys::Changed;  ///< Changed: keys with non-default values.
 };
 
-/// The exit code: 0 if the configuration is good, 2 if not. Text: the resolved YAML and the card
-/// map to `out`, issues to `err`, one per line. Json: one object with `ok`, `issues`, `config` and
-/// `actors` to `out`, whether good or not.
+/// Returns exit code 0 if the configuration is valid, else 2. Text: writes the resolved YAML and
+/// the card map to `out`, and issues to `err`, one per line. Json: writes one object with `ok`,
+/// `issues`, `config` and `actors` to `out` in both cases.
 int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err);
 
 /// `temper check`: its flags, and what it does.

@@ -29,7 +29,7 @@ struct Evaluation {
   std::uint64_t version = 0;
   std::uint64_t problems = 0, samples = 0, failed = 0;
   double pass_1 = 0, pass_k = 0, reward = 0, seconds = 0;
-  double pass_1_low = 0, pass_1_high = 0;  ///< 95 %, over problems.
+  double pass_1_low = 0, pass_1_high = 0;  ///< 95 % confidence interval over problems.
 };
 
 template <class V>
@@ -47,7 +47,7 @@ void describe(V& v, Evaluation& e) {
   v.field(11, "pass_1_high", e.pass_1_high);
 }
 
-/// What the flags ask for, in the words of the configuration.
+/// The flags as configuration settings.
 std::vector<std::string> sets_of(const EvalOptions& o) {
   std::vector<std::string> sets = o.sets;
   sets.emplace_back("evaluation.every=1");
@@ -62,7 +62,7 @@ std::vector<std::string> sets_of(const EvalOptions& o) {
   return sets;
 }
 
-/// No updates, nothing kept but what was found.
+/// Turns the configuration into an evaluation: no training, no outputs besides the result.
 void make_evaluation_of(PipelineConfig& config, const fs::path& folder) {
   config.run_dir = folder.string();
   config.steps = 0;
@@ -72,7 +72,7 @@ void make_evaluation_of(PipelineConfig& config, const fs::path& folder) {
   config.alarms.enabled = false;
 }
 
-/// The version of the run's weights that becomes the base of the evaluation.
+/// Exports the weights of the run as the base checkpoint of the evaluation. Returns their version.
 Result<std::uint64_t> provide_base(orchestrator::ModelExport what, const fs::path& folder) {
   if (!what.version && !what.best) {
     TEMPER_TRY(const auto best, orchestrator::verify_best(what.run));
@@ -84,8 +84,8 @@ Result<std::uint64_t> provide_base(orchestrator::ModelExport what, const fs::pat
   return exported.version.value();
 }
 
-/// How many problems are asked: --problems; else all of --task; else as many as the configuration
-/// says, of a task that holds out fewer all of them.
+/// Sets the number of problems: --problems; else all of --task; else evaluation.problems, limited
+/// to the held-out problems of the task.
 Status choose_problems(const EvalOptions& options, PipelineConfig& config) {
   const std::int32_t wanted = config.evaluation.problems;
   config.evaluation.problems = 0;
@@ -94,18 +94,21 @@ Status choose_problems(const EvalOptions& options, PipelineConfig& config) {
   const auto there = static_cast<std::int32_t>(std::min(source->held_out_size(), kMost));
   if (there == 0) {
     return invalid_input(
-        "the task holds out no problems (task.held_out); name a file of problems: --task FILE");
+        "the task holds out no problems (task.held_out is 0); give a file of problems: --task "
+        "FILE");
   }
   if (options.problems > there) {
-    return invalid_input(fmt::format(
-        "--problems: expected at most {}, all that there are, found {}", there, options.problems));
+    return invalid_input(
+        fmt::format("--problems: expected at most {} (all held-out problems), found {}",
+                    there,
+                    options.problems));
   }
   const bool all = options.problems == 0 && !options.task.empty();
   config.evaluation.problems = all ? there : std::min(wanted, there);
   return {};
 }
 
-/// `stopped`: whether an error is that a signal ended it.
+/// Sets `stopped` if a signal ended the evaluation.
 Result<Evaluation> evaluate(const EvalOptions& options, bool& stopped) {
   TEMPER_TRY(const TemporaryFolder folder, TemporaryFolder::create("temper-eval-"));
   Evaluation out;
@@ -118,18 +121,20 @@ Result<Evaluation> evaluate(const EvalOptions& options, bool& stopped) {
   if (of_run && file.empty())
     file = run.run / "config.yaml";
   if (file.empty()) {
-    return invalid_input(fmt::format(
-        "{} is not the folder of a run; of a model folder, say with which engines and task: "
-        "temper eval {} --config CONFIG",
-        options.what,
-        options.what));
+    return invalid_input(
+        fmt::format("{} is not a run folder; to evaluate a model folder, name a configuration with "
+                    "engines, task "
+                    "and verifier: temper eval {} --config CONFIG",
+                    options.what,
+                    options.what));
   }
   if (!of_run)
     sets.push_back("model.path=" + fs::absolute(options.what).string());
   TEMPER_TRY(PipelineConfig config, orchestrator::load_config(file, sets));
   if (orchestrator::is_simulated(config)) {
     return invalid_input(fmt::format(
-        "{}: a run on simulated hardware has no weights that could be evaluated", file.string()));
+        "{}: a run on simulated hardware has no weights to evaluate; expected hardware: local",
+        file.string()));
   }
   TEMPER_TRY_STATUS(choose_problems(options, config));
   make_evaluation_of(config, folder.path());
@@ -142,7 +147,7 @@ Result<Evaluation> evaluate(const EvalOptions& options, bool& stopped) {
     return Error{ErrorCode::Unavailable, "the evaluation ended early: " + finish.reason};
   TEMPER_TRY(const auto recorded, orchestrator::read_run(folder.path()));
   if (!recorded.summary.evaluation)
-    return Error{ErrorCode::Internal, "the evaluation left no figures"};
+    return Error{ErrorCode::Internal, "the evaluation finished without a result"};
   const orchestrator::EvaluationSummary& e = *recorded.summary.evaluation;
   const orchestrator::EvaluationPoint& p = e.points.back();
   out.problems = e.problems;
@@ -195,14 +200,15 @@ Handler eval_command(Flags& flags) {
   flags.argument(
       "what",
       options->what,
-      "Folder of a run (its best/, else its newest checkpoint), RUN@STEP, RUN@best, or a "
-      "model folder");
-  flags.text("--config", options->config, "Of a model folder: engines, task and verifier");
-  flags.text("--task", options->task, "A JSONL file of problems; else those held out");
+      "Run folder (its best weights, else the newest checkpoint), RUN@STEP, RUN@best, or a model "
+      "folder");
+  flags.text(
+      "--config", options->config, "For a model folder: YAML with engines, task and verifier");
+  flags.text("--task", options->task, "JSONL file of problems (default: the held-out problems)");
   flags.number("--problems",
                options->problems,
-               "How many of them; else all of --task, or as the configuration says");
-  flags.number("--samples", options->samples, "Responses to each, sampled if more than one");
+               "Number of problems (default: all of --task, else evaluation.problems)");
+  flags.number("--samples", options->samples, "Responses per problem; more than 1 are sampled");
   flags.sets(options->sets);
   flags.json(options->json);
   return [options] { return run_eval(*options); };

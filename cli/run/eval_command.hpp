@@ -1,6 +1,5 @@
-// `temper eval`: a checkpoint of a run, or a model folder, held against problems that it was not
-// trained on. It is a run of no updates: the same engines, verifiers and scheduler answer, judge
-// and count as in the evaluations of a run.
+// `temper eval`: evaluates a checkpoint or a model folder on held-out problems. It is a run with no
+// training steps: engines, verifiers and scheduler work as in the evaluations of a run.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -13,15 +12,15 @@ namespace temper::cli {
 
 struct EvalOptions {
   std::string what;    ///< RUN, RUN@STEP, RUN@best, or a model folder.
-  std::string config;  ///< Of a model folder; of a run, its own.
+  std::string config;  ///< For a model folder; empty: the run's config.yaml.
   std::vector<std::string> sets;
-  std::string task;  ///< A file of problems; empty: as the configuration says.
-  int problems = 0;  ///< 0: as the configuration says.
-  int samples = 0;   ///< The same.
+  std::string task;  ///< File of problems; empty: the held-out problems.
+  int problems = 0;  ///< 0: from the configuration.
+  int samples = 0;   ///< Responses per problem; 0: from the configuration.
   bool json = false;
 };
 
-/// The exit code.
+/// Returns the exit code.
 int run_eval(const EvalOptions& options);
 
 Handler eval_command(Flags& flags);

@@ -39,10 +39,10 @@ int run_fsck(const FsckOptions& options) {
 
 Handler fsck_command(Flags& flags) {
   const auto options = std::make_shared<FsckOptions>();
-  flags.argument("run", options->run_dir, "Folder of the run");
+  flags.argument("run", options->run_dir, "Run folder");
   flags.flag("--repair",
              options->repair,
-             "Cut off and set aside what is damaged, keep it, and make derived files anew");
+             "Move damaged data aside (nothing is deleted) and rebuild derived files");
   flags.json(options->json);
   return [options] { return run_fsck(*options); };
 }

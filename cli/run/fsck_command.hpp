@@ -1,4 +1,4 @@
-// temper fsck RUN: is every file of a run what was written?
+// `temper fsck RUN`: verifies every file of a run folder against its checksums.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -13,8 +13,8 @@ struct FsckOptions {
   bool json = false;
 };
 
-/// kDone: every file is whole. kFound: some are not, and the run can go on; what --repair did is
-/// said. kLost: the run cannot go on as it is. Else: there is no run, or it cannot be read.
+/// kDone: every file is intact. kFound: some files are damaged, but the run can be resumed; repairs
+/// are printed. kLost: the run cannot be resumed. Other codes: no run, or it cannot be read.
 int run_fsck(const FsckOptions& options);
 
 Handler fsck_command(Flags& flags);

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kCertificates = 20;
 
-/// The last lines of a text.
+/// The last `count` lines of a text.
 std::string_view last_lines(std::string_view text, std::size_t lines) {
   std::size_t at = text.size();
   for (std::size_t n = 0; n <= lines && at != std::string_view::npos && at > 0; ++n)
@@ -25,7 +25,7 @@ std::string_view last_lines(std::string_view text, std::size_t lines) {
   return at == std::string_view::npos || at == 0 ? text : text.substr(at + 1);
 }
 
-/// JSON as it may stand between <script> and </script>.
+/// Escapes JSON for use between <script> and </script>.
 std::string in_script(std::string json) {
   for (std::size_t at = 0; (at = json.find("</", at)) != std::string::npos; at += 3)
     json.insert(at + 1, "\\");
@@ -44,7 +44,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
 Result<std::string> html_report(const fs::path& run_dir) {
   const fs::path run = fs::absolute(run_dir).lexically_normal();
   if (!is_run(run))
-    return Error{ErrorCode::NotFound, fmt::format("{} holds no run", run.string())};
+    return Error{ErrorCode::NotFound, fmt::format("{} holds no run (no events.log)", run.string())};
   TEMPER_TRY_STATUS(provide_live_file(run));
   Site site({{run}, ""});
   site.update({});
@@ -75,7 +75,7 @@ Result<std::string> html_report(const fs::path& run_dir) {
                   "\n<style>{}</style>",
                   assets::style()));
   page = replaced(std::move(page), R"(<script src="page.js" defer></script>)", "");
-  // Behind the elements that it fills.
+  // After the elements that it fills.
   return replaced(std::move(page),
                   "</body>",
                   fmt::format("<script type=\"application/json\" id=\"temper-report\">{}</script>\n"

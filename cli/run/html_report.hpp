@@ -1,5 +1,5 @@
-// `temper report RUN --html`: the page of a run as one file that needs no server and no network,
-// with the summary, the newest certificates and the configuration.
+// `temper report RUN --html`: the web page of a run as one self-contained HTML file, with the
+// summary, the newest certificates and the configuration.
 #pragma once
 
 #include "core/result.hpp"
@@ -9,7 +9,7 @@
 
 namespace temper::cli {
 
-/// Errors: the folder holds no run, its log cannot be read.
+/// Returns the HTML. Errors: the folder holds no run, or its log cannot be read.
 Result<std::string> html_report(const std::filesystem::path& run_dir);
 
 }  // namespace temper::cli

@@ -8,7 +8,7 @@
 namespace temper::cli {
 namespace {
 
-/// Of the role that is in this cluster: every one has a role.
+/// Shape of the cluster's machine. Precondition: at least one role is placed in this cluster.
 const sim_hw::HardwareSpec& hardware_of_cluster(const actors::SimulatedRun& run,
                                                 std::size_t cluster) {
   const auto index = static_cast<std::int64_t>(cluster);

@@ -1,4 +1,4 @@
-// The machines that the map of a simulated run's cards shows.
+// The machine shapes for the card map of a simulated run.
 #pragma once
 
 #include "cli/view/card_map.hpp"
@@ -8,7 +8,7 @@
 
 namespace temper::cli {
 
-/// One, or one for each of several clusters. Requires: simulated hardware.
+/// One shape, or one per cluster. Precondition: simulated hardware.
 std::vector<MachineShape> machines_of(const orchestrator::ResolvedPipeline& pipeline);
 
 }  // namespace temper::cli

@@ -37,7 +37,7 @@ int run_export(const ExportOptions& options) {
   const auto exported = orchestrator::export_model(*what);
   if (!exported)
     return fail(exported.error());
-  fmt::print("version {} of {} as {} in {}\n",
+  fmt::print("exported step {} of {} as {} to {}\n",
              exported->version,
              exported->from.string(),
              name_of(exported->type),
@@ -45,10 +45,12 @@ int run_export(const ExportOptions& options) {
   const auto& [changed, lost] = exported->rounding;
   constexpr double kWorthAWord = 0.1;
   if (static_cast<double>(lost) > kWorthAWord * static_cast<double>(changed)) {
-    fmt::print(stderr,
-               "temper: of the weights that training changed, {:.0f} % changed by less than "
-               "bfloat16 can hold, and are stored as they were; --dtype float32 keeps them\n",
-               100 * static_cast<double>(lost) / static_cast<double>(changed));
+    fmt::print(
+        stderr,
+        "temper: warning: {:.0f} % of the weights that training changed differ from the base by "
+        "less than bfloat16 can represent, so the export loses these changes; --dtype float32 "
+        "keeps them\n",
+        100 * static_cast<double>(lost) / static_cast<double>(changed));
   }
   return 0;
 }
@@ -57,7 +59,10 @@ int run_model(const ModelOptions& options) {
   const bool imports = options.folder == "import" && !options.file.empty();
   if (!imports && !options.file.empty()) {
     return fail(invalid_input(fmt::format(
-        "{}: one folder at a time; nearest: temper model import {}", options.file, options.file)));
+        "temper model: expected one folder, found also {}; to convert a config.json: temper model "
+        "import {}",
+        options.file,
+        options.file)));
   }
   if (imports || options.yaml) {
     const Status written =
@@ -65,7 +70,7 @@ int run_model(const ModelOptions& options) {
     return written ? 0 : fail(written.error());
   }
   if (!options.out.empty())
-    return fail(invalid_input("--out is for `import` and --planner"));
+    return fail(invalid_input("--out: expected together with `import` or --planner"));
   const auto description = orchestrator::describe_model(options.folder, options.ignore);
   if (!description)
     return fail(description.error());
@@ -78,8 +83,8 @@ int run_model(const ModelOptions& options) {
 
 Handler export_command(Flags& flags) {
   const auto options = std::make_shared<ExportOptions>();
-  flags.argument("run", options->run, "Folder of the run, or RUN@STEP for an earlier checkpoint");
-  flags.argument("folder", options->to, "Folder to write");
+  flags.argument("run", options->run, "Run folder, or RUN@STEP for an earlier checkpoint");
+  flags.argument("folder", options->to, "Model folder to write");
   std::vector<std::string> names;
   names.reserve(EnumNames<actors::StoredType>::value.size());
   for (const auto& [type, name] : EnumNames<actors::StoredType>::value)
@@ -88,7 +93,7 @@ Handler export_command(Flags& flags) {
       "--dtype",
       names,
       [options, names](std::size_t i) { options->type = names[i]; },
-      "How weights are stored; unless given, as in the model that the run began with");
+      "Data type of the weights (default: that of the base model)");
   return [options] { return run_export(*options); };
 }
 
@@ -96,14 +101,17 @@ Handler model_command(Flags& flags) {
   const auto options = std::make_shared<ModelOptions>();
   flags.argument("folder",
                  options->folder,
-                 "Folder of the model; for --planner also its config.json; `import`");
-  flags.argument("file", options->file, "Of `import`: a config.json, as --planner", Need::Optional);
+                 "Model folder (for --planner also its config.json), or the word `import`");
+  flags.argument("file",
+                 options->file,
+                 "After `import`: a config.json to convert, as --planner does",
+                 Need::Optional);
   flags.json(options->json);
-  flags.list("--ignore", options->ignore, "Keys of config.json, as model.ignore of a run has them");
+  flags.list("--ignore", options->ignore, "Keys of config.json to ignore, as in model.ignore");
   flags.flag("--planner",
              options->yaml,
-             "As a file of configs/models/, for `simulation.model` and `temper plan`");
-  flags.text("--out", options->out, "File for that");
+             "Print it in the format of configs/models/, for simulation.model and `temper plan`");
+  flags.text("--out", options->out, "File for the output of --planner or `import`");
   return [options] { return run_model(*options); };
 }
 

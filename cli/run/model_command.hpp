@@ -1,5 +1,6 @@
-// temper export RUN[@STEP] DIR: a checkpoint as a model folder. temper model DIR: what a model
-// folder is. temper model import FILE: a config.json in the planner's words.
+// `temper export RUN[@STEP] DIR` writes a checkpoint as a model folder. `temper model DIR`
+// describes a model folder. `temper model import FILE` converts a config.json into the planner's
+// format.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -12,17 +13,17 @@ namespace temper::cli {
 struct ExportOptions {
   std::string run;  ///< RUN or RUN@STEP.
   std::string to;
-  std::string type;  ///< float32, bfloat16; empty: that of the base.
+  std::string type;  ///< float32 or bfloat16; empty: that of the base.
 };
 int run_export(const ExportOptions& options);
 
 struct ModelOptions {
-  std::string folder;                 ///< For the planner also a config.json; or `import`.
-  std::string file;                   ///< Of `import`: a config.json, or its folder.
-  std::string out;                    ///< Where the planner's words go; empty: to the screen.
-  std::vector<std::string> ignore{};  ///< As model.ignore.
+  std::string folder;  ///< A folder, for the planner also a config.json; or `import`.
+  std::string file;    ///< For `import`: a config.json, or its folder.
+  std::string out;     ///< Output file of the planner's format; empty: stdout.
+  std::vector<std::string> ignore{};  ///< Keys to ignore, as in model.ignore.
   bool json = false;
-  bool yaml = false;  ///< In the planner's words.
+  bool yaml = false;  ///< Print in the planner's format.
 };
 int run_model(const ModelOptions& options);
 

@@ -1,5 +1,5 @@
-// `temper protocol`: every message between orchestrator and workers, for programs in other
-// languages; the package `temper` of python/ is made from its JSON.
+// `temper protocol`: the schema of every message between orchestrator and workers, for programs in
+// other languages. The Python package is generated from its JSON.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -8,7 +8,7 @@
 
 namespace temper::cli {
 
-/// Messages, structs and enumerations as one JSON object, with a line break at the end.
+/// Messages, structs and enumerations as one JSON object and a line break.
 std::string protocol_json();
 
 Handler protocol_command(Flags& flags);

@@ -27,7 +27,7 @@
 namespace temper::cli {
 namespace {
 
-/// None where the run was not simulated, or its configuration is not there.
+/// nullopt if the run was not simulated or its configuration is missing.
 std::optional<orchestrator::ResolvedPipeline> simulated_pipeline(
     const std::filesystem::path& run_dir) {
   const auto config = orchestrator::load_config(run_dir / "config.yaml");
@@ -39,7 +39,7 @@ std::optional<orchestrator::ResolvedPipeline> simulated_pipeline(
   return *std::move(pipeline);
 }
 
-/// Of a run whose roles take turns; else none.
+/// Predicted states of a role switch, for a run with time-shared cards; else none.
 orchestrator::PredictedStates predicted_states(const orchestrator::ResolvedPipeline& pipeline) {
   orchestrator::PredictedStates out;
   if (pipeline.placement.mode == orchestrator::PlacementMode::Separate)
@@ -63,27 +63,29 @@ std::string report_text(const orchestrator::RecordedRun& run, const ReportOption
          sim_hw::simulated_run_note(actors::all_hardware(*pipeline->simulation));
 }
 
-/// Of a run without an end.
+/// The state of a run whose log has no end.
 std::string what_goes_on(const std::filesystem::path& run) {
   RunFiles files(run.filename(), run);
   files.update();
   return files.state() == RunState::Running
-             ? "the run is going on; these are its figures so far"
-             : fmt::format("the run was cut off; `temper run --resume {}` goes on with it",
-                           run.string());
+             ? "the run is still running; these are its figures so far"
+             : fmt::format(
+                   "the run ended without a final record (killed?); resume it with `temper run "
+                   "--resume {}`",
+                   run.string());
 }
 
-/// "reward.last>=0.9", held against summary.json. Empty: it holds; else what is instead.
+/// Checks "reward.last>=0.9" against summary.json. Empty if it holds, else the value found.
 Result<std::string> why_not(const nlohmann::json& summary, std::string_view required) {
   const auto unknown = [&](std::string_view what) {
     return invalid_input(fmt::format(
-        "--require {}: {}; try --require 'reward.last>=0.9', with a number of summary.json",
+        "--require {}: {}; expected a number of summary.json and a limit, e.g. 'reward.last>=0.9'",
         required,
         what));
   };
   const std::size_t sign = required.find_first_of("<>=");
   if (sign == std::string_view::npos)
-    return unknown("no <=, <, =, > or >= in it");
+    return unknown("found none of <=, <, =, >, >=");
   const bool equal = required.substr(sign + 1).starts_with('=');
   const std::string_view key = required.substr(0, sign);
   const auto wanted = parse_number<double>(required.substr(sign + (equal ? 2 : 1)));
@@ -103,10 +105,11 @@ Result<std::string> why_not(const nlohmann::json& summary, std::string_view requ
                      : order == '>'                           ? is > *wanted
                      : order == '<'                           ? is < *wanted
                                                               : false;
-  return holds ? std::string() : fmt::format("{} is {}, not {}", key, is, required.substr(sign));
+  return holds ? std::string()
+               : fmt::format("{} is {}, expected {}", key, is, required.substr(sign));
 }
 
-/// The exit code.
+/// Checks all --require. Returns the exit code.
 int check_required(const ReportOptions& options,
                    const orchestrator::Summary& summary,
                    std::ostream& err) {
@@ -121,7 +124,7 @@ int check_required(const ReportOptions& options,
       return kBadInput;
     }
     if (!why->empty()) {
-      err << "temper: required: " << *why << '\n';
+      err << "temper: --require failed: " << *why << '\n';
       code = kFound;
     }
   }
@@ -155,33 +158,33 @@ int run_report(const ReportOptions& options, std::ostream& out, std::ostream& er
     out << report_text(*run, options);
   }
   if (!run->damage.empty()) {
-    err << "temper: " << run->damage << "\nThe figures are of the part before it.\n";
+    err << "temper: " << run->damage << "\nThe figures cover the records before the damage.\n";
     return kFound;
   }
   if (!run->over)
     err << "temper: " << what_goes_on(options.run) << '\n';
   if (!run->torn.empty())
-    err << "temper: the end of its events.log is torn: " << run->torn
-        << "; the figures are of what is before it\n";
+    err << "temper: warning: the last record of events.log is incomplete: " << run->torn
+        << "; the figures cover the records before it\n";
   return check_required(options, run->summary, err);
 }
 
 Handler report_command(Flags& flags) {
   const auto options = std::make_shared<ReportOptions>();
   const auto json = std::make_shared<bool>(false);
-  flags.argument("run", options->run, "Folder of the run");
+  flags.argument("run", options->run, "Run folder");
   const auto html = std::make_shared<std::optional<std::string>>();
   flags.json(*json);
   flags.repeated("--require",
                  options->required,
-                 "A number of summary.json, e.g. 'reward.last>=0.9': 3 is the exit code where it "
-                 "does not hold; may be repeated");
+                 "Exit with 3 unless this holds for a number of summary.json, e.g. "
+                 "'reward.last>=0.9' (repeatable)");
   flags.flag_or_text(
-      "--html", *html, "Its page as one file; unless named, report.html in the folder");
+      "--html", *html, "Write a self-contained HTML report (default: RUN/report.html)");
   return [options, json, html] {
     if (*html)
       return write_html(options->run, **html);
-    const ViewOptions view = detect_view(STDOUT_FILENO, Wish::Auto);
+    const ViewOptions view = detect_view(STDOUT_FILENO, OutputForm::Auto);
     options->format = *json ? ReportOptions::Format::Json : ReportOptions::Format::Text;
     options->width = view_width(view);
     options->colours = view.colours;

@@ -32,28 +32,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A full disk or a closed pipe behind stderr is no reason to fail differently.
+/// Prints a message on stderr. Write errors are ignored: they must not change the exit code.
 void complain(const std::string& what) {
   std::fputs(fmt::format("temper: {}\n", what).c_str(), stderr);
 }
 
-/// Flags that do not go with the hardware.
+/// Checks that the flags fit the hardware and each other.
 Status check_flags(const RunOptions& options, const orchestrator::PipelineConfig& config) {
   if (!orchestrator::is_simulated(config) && options.driver != orchestrator::DriverKind::Auto)
-    return invalid_input("--driver is for `hardware: simulated`; local hardware has one driver");
+    return invalid_input(
+        "--driver: expected hardware: simulated, found hardware: local, which has one driver");
   if (options.resume && !options.from.empty())
-    return invalid_input("--resume goes on with a run, --from begins another: not both");
+    return invalid_input("--resume continues a run and --from starts a new one: give one of them");
   if (orchestrator::is_simulated(config) && !options.from.empty())
-    return invalid_input("--from: a run on simulated hardware has no weights to begin with");
+    return invalid_input(
+        "--from: expected hardware: local; a run on simulated hardware has no weights to start "
+        "from");
   if (orchestrator::is_twin(config) && options.resume) {
     return invalid_input(
-        "a run with a real policy on simulated hardware is not resumed: its checkpoints hold no "
-        "weights; run it again");
+        "--resume: a run with a real policy on simulated hardware cannot be resumed, because its "
+        "checkpoints hold no weights; start it again without --resume");
   }
   return {};
 }
 
-/// The newest folder that a run of this name made for itself.
+/// The newest automatically named folder of a run with this name.
 Result<std::string> newest_run(const std::string& name) {
   std::string newest;
   std::error_code ignored;
@@ -66,44 +69,47 @@ Result<std::string> newest_run(const std::string& name) {
   if (!newest.empty())
     return newest;
   return Error{ErrorCode::NotFound,
-               fmt::format("no folder runs/{}-* holds a run to resume; name one: temper run "
+               fmt::format("no folder runs/{}-* holds a run to resume; name the folder: temper run "
                            "--resume RUN",
                            name)};
 }
 
-/// The model of a branch is that of the run it comes from.
+/// A run that starts --from another one must have the same model.
 Status check_same_model(const fs::path& from, const orchestrator::PipelineConfig& config) {
   TEMPER_TRY(const auto before, orchestrator::load_config(from / "config.yaml"));
   for (const orchestrator::SettingChange& c : orchestrator::changed_settings(before, config)) {
     if (c.key == "policy" || (c.key.starts_with("model.") && c.key != "model.path")) {
-      return invalid_input(fmt::format(
-          "{}: {}, but that of {} is {}: a run that begins with its weights has its model",
-          c.key,
-          c.to,
-          from.string(),
-          c.from));
+      return invalid_input(
+          fmt::format("{}: expected the value of {} ({}), found {}: a run started with --from "
+                      "needs the same model",
+                      c.key,
+
+                      from.string(),
+                      c.from,
+                      c.to));
     }
   }
   return {};
 }
 
-/// The base checkpoint of a run that begins --from another.
+/// Makes the weights of another run the base checkpoint of this one (--from).
 Status branch(const std::string& from, orchestrator::RunPlan& plan) {
   TEMPER_TRY(orchestrator::ModelExport what, orchestrator::parse_export_source(from));
   TEMPER_TRY_STATUS(check_same_model(what.run, plan.pipeline.config));
   if (auto source = orchestrator::find_export_source(what); !source)
-    return std::move(source).error();  // before anything of the new run is there
+    return std::move(source).error();  // before the new run writes any file
   what.type = actors::StoredType::Float32;
   plan.make_base = [what](const fs::path& base) mutable -> Status {
     what.to = base;
     TEMPER_TRY(const auto exported, orchestrator::export_model(what));
-    complain(fmt::format("begins with version {} of {}", exported.version, what.run.string()));
+    complain(fmt::format(
+        "starting from the weights of step {} of {}", exported.version, what.run.string()));
     return {};
   };
   return {};
 }
 
-/// Reads the configuration; of a run to resume, the one it was started with.
+/// Reads the configuration. A run to resume uses its recorded one.
 Result<orchestrator::RunPlan> make_plan(RunOptions options) {
   fs::path file = options.config;
   std::vector<std::string> sets = options.sets;
@@ -114,7 +120,7 @@ Result<orchestrator::RunPlan> make_plan(RunOptions options) {
   if (!options.faults.empty())
     sets.push_back("simulation.faults.trace=" + fs::absolute(options.faults).string());
   if (file.empty()) {
-    return invalid_input("no configuration; try: temper run configs/quickstart.yaml");
+    return invalid_input("no configuration given; try: temper run configs/quickstart.yaml");
   }
   TEMPER_TRY(const orchestrator::LoadedConfig loaded, orchestrator::read_config(file, sets));
   std::vector<ConfigIssue> issues = loaded.issues();
@@ -137,7 +143,8 @@ Result<orchestrator::RunPlan> make_plan(RunOptions options) {
   const fs::path run_dir = fs::absolute(config.run_dir);
   options.resume |= options.go_on && fs::exists(run_dir / "events.log");
   if (options.resume && !fs::exists(run_dir / "events.log")) {
-    return Error{ErrorCode::NotFound, fmt::format("{} holds no run to resume", run_dir.string())};
+    return Error{ErrorCode::NotFound,
+                 fmt::format("{} holds no run to resume (no events.log)", run_dir.string())};
   }
   TEMPER_TRY(auto pipeline, orchestrator::resolve(std::move(config)));
   orchestrator::RunPlan plan{std::move(pipeline),
@@ -151,7 +158,7 @@ Result<orchestrator::RunPlan> make_plan(RunOptions options) {
 }
 
 ViewOptions view_options(const orchestrator::RunPlan& plan, bool plain) {
-  ViewOptions view = detect_view(STDOUT_FILENO, plain ? Wish::Plain : Wish::Auto);
+  ViewOptions view = detect_view(STDOUT_FILENO, plain ? OutputForm::Plain : OutputForm::Auto);
   const orchestrator::PipelineConfig& config = plan.pipeline.config;
   view.name = config.name;
   view.run_dir = config.run_dir;
@@ -162,7 +169,7 @@ ViewOptions view_options(const orchestrator::RunPlan& plan, bool plain) {
   return view;
 }
 
-/// Where workers of the run are started by others: how they are.
+/// Prints the command that starts the workers which the run waits for.
 void say_who_is_waited_for(const orchestrator::RunPlan& plan) {
   std::string names;
   std::size_t count = 0;
@@ -176,8 +183,8 @@ void say_who_is_waited_for(const orchestrator::RunPlan& plan) {
   if (count == 0)
     return;
   complain(
-      fmt::format("waiting for {} worker{} ({}{}): temper worker --connect {}/endpoint --key "
-                  "{}/keys/worker.key, or another key of `temper keys list`",
+      fmt::format("waiting for {} worker{} ({}{}). Start each with: temper worker --connect "
+                  "{}/endpoint --key {}/keys/worker.key (or another key of `temper keys list`)",
                   count,
                   count == 1 ? "" : "s",
                   names,
@@ -186,7 +193,7 @@ void say_who_is_waited_for(const orchestrator::RunPlan& plan) {
                   plan.run_dir.string()));
 }
 
-/// The summary for programs; for people, what the view does not say of a simulated run.
+/// Prints summary.json for programs; for people, the facts of a simulated run that the view omits.
 void show_end(const orchestrator::RunPlan& plan,
               bool json,
               const orchestrator::Summary& summary,
@@ -211,7 +218,7 @@ void show_end(const orchestrator::RunPlan& plan,
   }
 }
 
-/// Runs the pipeline with everything that watches it. Returns how it ended.
+/// Runs the pipeline with recorder, view and watch files. Returns how it ended.
 Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
                                            const RunOptions& options,
                                            orchestrator::RunSignals& signals) {
@@ -225,7 +232,7 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
           run_dir.root(), orchestrator::trace_form(config), orchestrator::card_kinds(config)));
   TerminalView view(view_options(plan, options.plain), clock);
   RunWatch watch(run_dir.root(), config, *recorder, clock, log);
-  bool show = false;  // the records of the part that is resumed are counted, not shown
+  bool show = false;  // records from before a resume are counted, but not shown
   orchestrator::RunObserver observer;
   observer.on_record = [&](const orchestrator::Record& record) {
     recorder->feed(record);
@@ -254,7 +261,7 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
   if (!summary) {
     if (outcome.finish.ok)
       return summary.error();
-    complain(summary.error().context);  // what ended the run is said last
+    complain(summary.error().context);  // the caller prints why the run ended
     return outcome;
   }
   if (!options.json)
@@ -263,7 +270,7 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
   return outcome;
 }
 
-/// A finished run has nothing to go on with: what it left is shown, and stays as it is.
+/// Shows a finished run, which cannot be continued, without changing it.
 int show_finished(const fs::path& run_dir, const RunOptions& options) {
   const auto run = orchestrator::read_run(run_dir);
   if (!run)
@@ -271,22 +278,23 @@ int show_finished(const fs::path& run_dir, const RunOptions& options) {
   if (options.json) {
     std::puts(to_json(run->summary, JsonStyle::Pretty).c_str());
   } else {
-    fmt::print("{} has finished after {} updates; nothing was changed\n",
+    fmt::print("{} has finished after {} steps; nothing was changed\n",
                run_dir.string(),
                run->summary.steps);
   }
   return 0;
 }
 
-/// Ends a process whose run has not begun to work.
+/// Ends the process before its run has started to work.
 [[noreturn]] void end_startup(int signal, const RunOptions& options) {
-  complain(fmt::format("stopped by SIG{} before the run {}; the same command starts it again",
-                       ::sigabbrev_np(signal),
-                       options.resume ? "went on" : "began"));
+  complain(
+      fmt::format("stopped by SIG{} before the run {}; repeat the same command to start it again",
+                  ::sigabbrev_np(signal),
+                  options.resume ? "resumed" : "started"));
   std::_Exit(signal == SIGUSR1 ? kDone : kStopped);
 }
 
-/// --dashboard may be without an address: the word behind it may be CONFIG.
+/// `--dashboard CONFIG`: the word after the flag is no address, so it is the configuration.
 void take_back_config(RunOptions& options) {
   ServerOptions unused;
   if (options.config.empty() && options.dashboard && !options.dashboard->empty() &&
@@ -336,22 +344,20 @@ int run_pipeline(const RunOptions& options) {
 Handler run_command(Flags& flags) {
   const auto options = std::make_shared<RunOptions>();
   flags.pipeline(options->config, options->sets, Need::Optional);
-  flags.flag(
-      "--resume",
-      options->resume,
-      "Go on with the run in CONFIG, if a folder, in run_dir, or with the newest of its name");
-  flags.flag(
-      "--continue", options->go_on, "Go on with the run in run_dir if there is one, else begin it");
+  flags.flag("--resume",
+             options->resume,
+             "Resume a run: the folder CONFIG, else run_dir, else the newest run of this name");
+  flags.flag("--continue", options->go_on, "Resume the run in run_dir if it exists, else start it");
   flags.text(
-      "--from", options->from, "Begin with the weights of another run: RUN, RUN@STEP or RUN@best");
-  flags.flag("--plain", options->plain, "Plain lines even on a terminal");
+      "--from", options->from, "Start from the weights of another run: RUN, RUN@STEP or RUN@best");
+  flags.flag("--plain", options->plain, "Print plain lines even on a terminal");
   flags.flag_or_text("--dashboard",
                      options->dashboard,
-                     "Serve the page of the run; with ADDRESS:PORT there, else 127.0.0.1:7878");
+                     "Serve the web page of the run (default address: 127.0.0.1:7878)");
   flags.text("--faults",
              options->faults,
-             "Plan of failures: of simulated cards, or played on local processes (docs/faults.md)");
-  flags.json(options->json, "Print summary.json at the end, nothing else");
+             "Fault plan: fail simulated cards, or kill local processes (docs/faults.md)");
+  flags.json(options->json, "Print only summary.json, at the end");
   flags.choice(
       "--driver",
       {"rehearsal", "in-process"},
@@ -359,7 +365,7 @@ Handler run_command(Flags& flags) {
         options->driver =
             chosen == 0 ? orchestrator::DriverKind::Rehearsal : orchestrator::DriverKind::InProcess;
       },
-      "Simulated hardware: rehearsal (processes) or in-process");
+      "Simulated hardware: one process per actor (rehearsal), or one process");
   return [options] {
     take_back_config(*options);
     return run_pipeline(*options);

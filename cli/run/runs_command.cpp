@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using orchestrator::Summary;
 
-/// Of what is there to be seen: the run may be removing files, and a folder be closed to us.
+/// Bytes on disk. Files that vanish meanwhile and unreadable folders are skipped.
 std::int64_t disk_use(const fs::path& folder) {
   std::int64_t bytes = 0;
   std::error_code error;
@@ -38,8 +38,7 @@ std::int64_t disk_use(const fs::path& folder) {
   return bytes;
 }
 
-/// Of a folder that is no run whose figures can be shown: what became of it. None: it has nothing
-/// to do with runs.
+/// The state of a folder without a readable run; nullopt if it is unrelated to runs.
 std::optional<std::string> broken_state(const fs::path& folder) {
   std::error_code ignored;
   const auto has = [&](const char* name) { return fs::exists(folder / name, ignored); };
@@ -50,7 +49,7 @@ std::optional<std::string> broken_state(const fs::path& folder) {
   return fs::is_empty(folder, ignored) ? std::optional<std::string>("empty") : std::nullopt;
 }
 
-/// Folders directly below, and what became of them, that find_runs() leaves out.
+/// Rows for the direct subfolders that find_runs() omits.
 std::vector<RunRow> broken_rows(const fs::path& folder) {
   std::vector<RunRow> rows;
   std::error_code ignored;
@@ -119,7 +118,7 @@ void print_rows(const std::vector<RunRow>& rows, std::ostream& out) {
                      width,
                      "state",
                      "began",
-                     "updates",
+                     "steps",
                      "seconds",
                      "reward",
                      "tokens/s",
@@ -141,12 +140,16 @@ void print_rows(const std::vector<RunRow>& rows, std::ostream& out) {
   }
 }
 
-/// Only by its name in the folder, so that a slip of the hand removes no other folder.
+/// Removes a run by its name in the folder. Paths are refused, so that a typo removes nothing else.
 Status remove_run(const fs::path& folder, const std::string& name) {
   const fs::path run = folder / name;
   if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.') ||
       !fs::is_directory(run) || (!is_run(run) && !broken_state(run)))
-    return Error{ErrorCode::NotFound, fmt::format("{} holds no run `{}`", folder.string(), name)};
+    return Error{ErrorCode::NotFound,
+                 fmt::format("{} holds no run `{}`; `temper runs {}` lists them",
+                             folder.string(),
+                             name,
+                             folder.string())};
   TEMPER_TRY(const auto lock, orchestrator::RunDir(run).lock());
   std::error_code error;
   fs::remove_all(run, error);
@@ -170,7 +173,7 @@ using Figure = std::pair<std::string, std::optional<double>>;
 
 std::vector<Figure> figures_of(const Summary& s) {
   const auto whole = [](auto n) { return static_cast<double>(n); };
-  return {{"updates", whole(s.steps)},
+  return {{"steps", whole(s.steps)},
           {"seconds", s.wall_s},
           {"reward, first", s.reward.first},
           {"reward, last", s.reward.last},
@@ -257,8 +260,9 @@ Result<RunDifference> compare(const fs::path& a, const fs::path& b) {
 int run_runs(const RunsOptions& options, std::ostream& out, std::ostream& err) {
   const fs::path folder = options.folder;
   if (!fs::is_directory(folder)) {
-    err << fmt::format("temper: {} is no folder; a run makes runs/ where it is started\n",
-                       folder.string());
+    err << fmt::format(
+        "temper: {} is not a folder; `temper run` creates runs/ in its working folder\n",
+        folder.string());
     return kBadInput;
   }
   for (const std::string& name : options.remove) {
@@ -301,7 +305,7 @@ int run_diff(
   for (const Difference& d : difference->config)
     out << fmt::format("{:<36} {:>16} {:>16}\n", d.key, d.a.value_or("-"), d.b.value_or("-"));
   if (difference->config.empty())
-    out << "the same\n";
+    out << "identical\n";
   out << fmt::format("\n{:<36} {:>16} {:>16} {:>8}\n", "figures", "a", "b", "b/a");
   const auto number = [](std::optional<double> n) { return n ? fmt::format("{:.6g}", *n) : "-"; };
   for (const FigurePair& f : difference->figures) {
@@ -316,15 +320,15 @@ int run_diff(
 
 Handler runs_command(Flags& flags) {
   const auto options = std::make_shared<RunsOptions>();
-  flags.argument("folder", options->folder, "Where the runs are", Need::Optional);
-  flags.text("--filter", options->filter, "Only runs with this in their name, or in this state");
+  flags.argument("folder", options->folder, "Folder of runs", Need::Optional);
+  flags.text("--filter", options->filter, "Only runs whose name contains this, or in this state");
   flags.choice(
       "--sort",
       kRunOrders,
       [options](std::size_t chosen) { options->sort = kRunOrders[chosen]; },
-      "began (newest first), name, reward, speed, disk");
-  flags.repeated("--delete", options->remove, "Remove this run, and all it has; may be repeated");
-  flags.json(options->json, "As a list of JSON objects");
+      "Order of the rows (default: began, newest first)");
+  flags.repeated("--delete", options->remove, "Delete this run and all its files (repeatable)");
+  flags.json(options->json, "Print a list of JSON objects");
   return [options] { return run_runs(*options, std::cout, std::cerr); };
 }
 
@@ -332,8 +336,8 @@ Handler diff_command(Flags& flags) {
   const auto a = std::make_shared<std::string>();
   const auto b = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
-  flags.argument("a", *a, "Folder of a run");
-  flags.argument("b", *b, "Folder of another");
+  flags.argument("a", *a, "Run folder");
+  flags.argument("b", *b, "Run folder to compare with");
   flags.json(*json);
   return [a, b, json] { return run_diff(*a, *b, *json, std::cout, std::cerr); };
 }

@@ -1,4 +1,4 @@
-// `temper runs`, `temper diff RUN RUN`: the runs of a folder, and two of them side by side.
+// `temper runs` lists the runs of a folder; `temper diff RUN RUN` compares two runs.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -11,9 +11,9 @@
 
 namespace temper::cli {
 
-/// What a list says of a run.
+/// One run in the list.
 struct RunRow : RunFigures {
-  std::string run;  ///< Its folder.
+  std::string run;  ///< Path of its folder.
   std::string name;
   std::string state;  ///< running, finished, stopped, failed, lost, broken, not begun, empty, link
   std::int64_t disk_bytes = 0;
@@ -29,17 +29,17 @@ void describe(V& v, RunRow& r) {
 
 struct RunsOptions {
   std::string folder = "runs";
-  std::string filter{};        ///< In the folder's name, the run's or its state.
-  std::string sort = "began";  ///< Of kRunOrders.
+  std::string filter{};        ///< Part of the name, or a state.
+  std::string sort = "began";  ///< One of kRunOrders.
   std::vector<std::string> remove{};
   bool json = false;
 };
 inline const std::vector<std::string> kRunOrders{"began", "name", "reward", "speed", "disk"};
 
-/// The exit code. Removing: only runs of the folder, never one that goes on.
+/// Returns the exit code. Deletes only runs directly in the folder, and none that is running.
 int run_runs(const RunsOptions& options, std::ostream& out, std::ostream& err);
 
-/// What two configurations say differently, key by key, and the figures of both runs.
+/// Prints the keys that differ between two configurations, and the figures of both runs.
 int run_diff(
     const std::string& a, const std::string& b, bool json, std::ostream& out, std::ostream& err);
 

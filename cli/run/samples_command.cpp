@@ -26,7 +26,7 @@ std::string versions_text(const Sample& s) {
   return text;
 }
 
-/// Text of others is shown, not obeyed: escapes of the terminal become visible.
+/// Makes control characters visible, so that generated text cannot send terminal escapes.
 std::string shown(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -40,7 +40,7 @@ std::string shown(std::string_view text) {
   return out;
 }
 
-/// "1", and where it was never judged "-".
+/// "1"; "-" if the response has no reward.
 std::string reward_text(const Sample& s) {
   return s.reward ? fmt::format("{:g}", *s.reward) : std::string("-");
 }
@@ -50,16 +50,16 @@ std::string spread_text(const FoundGroup& group) {
   const std::size_t responses = group.responses.size();
   const std::uint64_t judged = group.reward.count();
   std::string text =
-      judged == 0 ? std::string("never judged") : fmt::format("reward {:.2f}", group.reward.mean());
+      judged == 0 ? std::string("not scored") : fmt::format("reward {:.2f}", group.reward.mean());
   if (judged > 1)
     text += fmt::format(" ± {:.2f}", group.reward.deviation());
   text += fmt::format(" of {} response{}", responses, responses == 1 ? "" : "s");
   if (judged > 0 && judged < responses)
-    text += fmt::format(", {} of them never judged", responses - judged);
+    text += fmt::format(", {} of them not scored", responses - judged);
   return text;
 }
 
-/// A group: what was asked, what is expected, and its responses beside each other.
+/// Prints a group: prompt, expected answer, and its responses.
 void print(const FoundGroup& group, bool reversed, Colours colours, std::ostream& out) {
   const auto faint = [&](const std::string& text) {
     return colours == Colours::On ? "\x1b[2m" + text + "\x1b[0m" : text;
@@ -74,7 +74,7 @@ void print(const FoundGroup& group, bool reversed, Colours colours, std::ostream
     out << faint("  expected  ") << shown(first.answer);
     if (reversed) {
       const std::string straight(first.answer.rbegin(), first.answer.rend());
-      out << faint("   the last digit first (task.reverse_answer): " + shown(straight));
+      out << faint("   digits reversed (task.reverse_answer): " + shown(straight));
     }
     out << '\n';
   }
@@ -92,7 +92,7 @@ void print(const FoundGroup& group, bool reversed, Colours colours, std::ostream
   out << '\n';
 }
 
-/// Samples are there, but none that was asked for.
+/// The message if samples exist, but none matches the query.
 std::string nothing_matches(const SamplesOptions& options) {
   orchestrator::SampleQuery all;
   all.limit = 1;
@@ -100,11 +100,11 @@ std::string nothing_matches(const SamplesOptions& options) {
   if (options.query.step)
     text += fmt::format(" of step {}", *options.query.step);
   if (!options.query.text.empty())
-    text += fmt::format(" with \"{}\"", options.query.text);
+    text += fmt::format(" containing \"{}\"", options.query.text);
   const auto newest = orchestrator::find_samples(std::filesystem::path(options.run), all);
   if (newest && !newest->groups.empty()) {
     text += fmt::format(
-        "; there are {} groups, the newest of step {} (`samples.share` says how many are kept)",
+        "; found {} groups, the newest of step {} (samples.share sets the share that is kept)",
         newest->matches,
         newest->groups.back().responses.front().sample.step);
   }
@@ -140,31 +140,29 @@ Handler samples_command(Flags& flags) {
   const auto best = std::make_shared<bool>(false);
   const auto step = std::make_shared<std::optional<std::uint64_t>>();
   const auto limit = std::make_shared<int>(10);
-  flags.argument("run", options->run, "Folder of the run");
-  flags.number("--step", *step, "Of this update alone");
+  flags.argument("run", options->run, "Run folder");
+  flags.number("--step", *step, "Only groups of this step");
   flags.text("--grep",
              options->query.text,
-             "Only groups with this text in the prompt, a response or the answer");
-  flags.flag("--worst",
-             *worst,
-             "The groups with the lowest mean reward first, instead of the newest last");
-  flags.flag("--best", *best, "The groups with the highest mean reward first");
-  flags.number("--limit", *limit, "Most groups shown");
-  flags.json(options->json, "The lines of samples.jsonl as they are");
+             "Only groups with this text in the prompt, a response or the expected answer");
+  flags.flag("--worst", *worst, "Lowest mean reward first (default: oldest first)");
+  flags.flag("--best", *best, "Highest mean reward first");
+  flags.number("--limit", *limit, "Maximum number of groups");
+  flags.json(options->json, "Print the lines of samples.jsonl");
   return [options, worst, best, step, limit] {
     using Order = orchestrator::SampleQuery::Order;
     if (*worst && *best) {
-      std::cerr << "temper: --worst and --best do not go together\n";
+      std::cerr << "temper: --worst and --best exclude each other; give one of them\n";
       return kBadInput;
     }
     if (*limit < 1) {
-      std::cerr << "temper: --limit must be at least 1\n";
+      std::cerr << "temper: --limit: expected at least 1, found 0\n";
       return kBadInput;
     }
     options->query.limit = static_cast<std::size_t>(*limit);
     options->query.step = *step;
     options->query.order = *worst ? Order::Worst : *best ? Order::Best : Order::Newest;
-    options->colours = detect_view(STDOUT_FILENO, Wish::Auto).colours;
+    options->colours = detect_view(STDOUT_FILENO, OutputForm::Auto).colours;
     return run_samples(*options, std::cout, std::cerr);
   };
 }

@@ -1,4 +1,4 @@
-// `temper samples RUN`: what was generated, to be read.
+// `temper samples RUN`: prints prompts, responses and rewards.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -13,14 +13,14 @@ namespace temper::cli {
 struct SamplesOptions {
   std::string run;  ///< Folder of the run.
   orchestrator::SampleQuery query;
-  bool json = false;  ///< The lines of samples.jsonl as they are.
+  bool json = false;  ///< Print the lines of samples.jsonl.
   Colours colours = Colours::Off;
 };
 
-/// kFound where no sample is as asked for.
+/// Returns the exit code: kFound if no sample matches.
 int run_samples(const SamplesOptions& options, std::ostream& out, std::ostream& err);
 
-/// `temper samples`: its flags, and what it does.
+/// Declares the flags of `temper samples`.
 Handler samples_command(Flags& flags);
 
 }  // namespace temper::cli

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using orchestrator::ScaleRequest;
 
-/// An orchestrator at work looks every second.
+/// How long to wait for the orchestrator, which checks for requests every second.
 constexpr Duration kPatience = std::chrono::seconds(30);
 constexpr int kAnswerPeriodMs = 100;
 
@@ -43,14 +43,14 @@ Status take_number(const std::string& word, ScaleRequest& request) {
   const char* end = word.data() + word.size();
   if (to == nullptr || sign == std::string::npos ||
       std::from_chars(word.data() + sign + 1, end, number).ptr != end || sign + 1 == word.size()) {
-    return invalid_input(
-        fmt::format("\"{}\" is no number of actors; try rollout=3, reference=1 or reward=2", word));
+    return invalid_input(fmt::format(
+        "expected ROLE=N such as rollout=3, reference=1 or reward=2, found \"{}\"", word));
   }
   *to = number;
   return {};
 }
 
-/// What the run's configuration with these numbers says of them, before anybody is asked.
+/// Validates the run's configuration with these numbers before it sends a request.
 Status check_numbers(const fs::path& run_dir, const ScaleRequest& request) {
   std::vector<std::string> sets{"run_dir=" + run_dir.string()};
   const auto set = [&](const char* role, const std::optional<std::int32_t>& number) {
@@ -66,7 +66,7 @@ Status check_numbers(const fs::path& run_dir, const ScaleRequest& request) {
   if (issues.empty()) {
     if (orchestrator::is_simulated(loaded.config())) {
       return invalid_input(
-          "a run on simulated hardware is not scaled while it goes on; stop it and go on with "
+          "a running job on simulated hardware cannot be scaled; stop it, then resume it with "
           "another number: temper run --resume RUN --set rollout.replicas=N");
     }
     const auto broken = orchestrator::rules_of_this_machine(loaded.config());
@@ -78,7 +78,7 @@ Status check_numbers(const fs::path& run_dir, const ScaleRequest& request) {
   return {};
 }
 
-/// Whether a process has the run. Error: its folder cannot be looked at.
+/// Whether a process holds the run's lock. Error: the folder cannot be read.
 Result<bool> goes_on(const fs::path& run_dir) {
   const auto lock = orchestrator::RunDir(run_dir).lock();
   if (!lock && lock.error().code != ErrorCode::Unavailable)
@@ -86,17 +86,18 @@ Result<bool> goes_on(const fs::path& run_dir) {
   return !lock;
 }
 
-/// Somebody is there to be asked.
+/// Checks that the run is running.
 Status check_going_on(const fs::path& run_dir) {
   std::error_code ignored;
   if (!fs::exists(run_dir / "events.log", ignored))
-    return Error{ErrorCode::NotFound, fmt::format("{} holds no run", run_dir.string())};
+    return Error{ErrorCode::NotFound,
+                 fmt::format("{} holds no run (no events.log)", run_dir.string())};
   TEMPER_TRY(const bool there, goes_on(run_dir));
   if (there)
     return {};
   return invalid_input(fmt::format(
-      "the run in {0} does not go on now; temper run --resume {0} --set rollout.replicas=N does, "
-      "with another number",
+      "the run in {0} is not running; to resume it with another number: temper run --resume {0} "
+      "--set rollout.replicas=N",
       run_dir.string()));
 }
 
@@ -105,22 +106,22 @@ Result<orchestrator::ScaleAnswer> ask(const fs::path& run_dir, const ScaleReques
   const RealClock clock;
   while (clock.now() < Time(kPatience)) {
     TEMPER_TRY(const bool there,
-               goes_on(run_dir));  // looked at before the answer: it may be the last
+               goes_on(run_dir));  // checked before the answer, which may be the run's last
     if (auto answer = orchestrator::read_answer(run_dir, request.id))
       return *std::move(answer);
     if (!there) {
       std::ignore = orchestrator::withdraw_request(run_dir);
       return Error{ErrorCode::Unavailable,
-                   fmt::format("the run in {0} has ended meanwhile; temper run --resume {0} --set "
-                               "rollout.replicas=N goes on with another number",
+                   fmt::format("the run in {0} ended before it answered; to resume it with another "
+                               "number: temper run --resume {0} --set rollout.replicas=N",
                                run_dir.string())};
     }
     ::poll(nullptr, 0, kAnswerPeriodMs);
   }
   std::ignore = orchestrator::withdraw_request(run_dir);
   return Error{ErrorCode::Unavailable,
-               fmt::format("the orchestrator of {} has not answered within {}; nothing is asked of "
-                           "it any more",
+               fmt::format("the orchestrator of {} did not answer within {}; the request was "
+                           "withdrawn; see logs/orchestrator.log in the run folder",
                            run_dir.string(),
                            to_text(kPatience))};
 }
@@ -138,7 +139,9 @@ Status scale(const ScaleOptions& options) {
     return Error{ErrorCode::Unavailable, answer.refused};
   if (answer.outcome == ScaleOutcome::Refused)
     return invalid_input(answer.refused);
-  fmt::print("{}", answer.done.empty() ? "it is so already\n" : answer.done);
+  fmt::print(
+      "{}",
+      answer.done.empty() ? "nothing to change: the run already has these numbers\n" : answer.done);
   return {};
 }
 
@@ -146,8 +149,9 @@ Status scale(const ScaleOptions& options) {
 
 Handler scale_command(Flags& flags) {
   const auto options = std::make_shared<ScaleOptions>();
-  flags.argument("run", options->run_dir, "Folder of the run");
-  flags.arguments("numbers", options->numbers, "rollout=N, reference=N, reward=N");
+  flags.argument("run", options->run_dir, "Run folder");
+  flags.arguments(
+      "numbers", options->numbers, "New numbers of actors: rollout=N, reference=N, reward=N");
   return [options] {
     ::umask(0077);
     const Status status = scale(*options);

@@ -1,11 +1,11 @@
-// `temper scale`: another number of actors for a run that goes on.
+// `temper scale`: changes the number of actors of a running job.
 #pragma once
 
 #include "cli/command/command_line.hpp"
 
 namespace temper::cli {
 
-/// `temper scale`: its flags, and what it does.
+/// Declares the flags of `temper scale`.
 Handler scale_command(Flags& flags);
 
 }  // namespace temper::cli

@@ -25,12 +25,12 @@ struct ServeOptions {
   std::string token_file;
 };
 
-/// Makes what is missing to show old runs, and names what is not shown.
+/// Builds missing live.json files of old runs, and warns about runs that are not shown.
 void prepare(const std::vector<fs::path>& folders) {
   for (const UntrustedFolder& run : find_runs(folders)) {
     const std::string path = run.path().string();
     struct stat status {};
-    // Nothing is written to a folder of somebody else, which may lead anywhere.
+    // Other users' folders are not written to: a symbolic link in them could point anywhere.
     if (::stat(path.c_str(), &status) != 0 || status.st_uid != ::geteuid())
       continue;
     if (Status made = provide_live_file(path); !made)
@@ -42,7 +42,7 @@ void prepare(const std::vector<fs::path>& folders) {
       std::error_code gone;
       if (it->is_symlink(gone) && is_run(it->path())) {
         fmt::print(stderr,
-                   "temper: warning: {0} is a symbolic link, so it is not shown; name it: temper "
+                   "temper: warning: {0} is a symbolic link and is not shown; to show it: temper "
                    "serve {0}\n",
                    it->path().string());
       }
@@ -55,7 +55,9 @@ int run_serve(const ServeOptions& options) {
   std::vector<fs::path> folders(options.folders.begin(), options.folders.end());
   for (const fs::path& folder : folders) {
     if (!fs::is_directory(folder)) {
-      fmt::print(stderr, "temper: {} is no folder\n", folder.string());
+      fmt::print(stderr,
+                 "temper: {} is not a folder; expected a run folder or a folder of runs\n",
+                 folder.string());
       return kBadInput;
     }
   }
@@ -67,8 +69,8 @@ int run_serve(const ServeOptions& options) {
     token = *std::move(read);
   }
   prepare(folders);
-  // Before the thread is started, which inherits it: they are taken below. Not earlier, so that
-  // they end the reading of a long log.
+  // Blocked before the server's thread starts, which inherits the mask; sigwait() below takes them.
+  // Not blocked earlier, so that Ctrl-C can interrupt prepare() on a long log.
   sigset_t stops;
   ::sigemptyset(&stops);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP})
@@ -78,7 +80,7 @@ int run_serve(const ServeOptions& options) {
   if (!server) {
     return fail(server.error());
   }
-  fmt::print("page at {}  (Ctrl-C ends it)\n", (*server)->url());
+  fmt::print("page at {}  (Ctrl-C stops the server)\n", (*server)->url());
   std::fflush(stdout);
   int signal = 0;
   ::sigwait(&stops, &signal);
@@ -108,12 +110,12 @@ Result<std::unique_ptr<Server>> serve(std::vector<fs::path> folders,
 Handler serve_command(Flags& flags) {
   const auto options = std::make_shared<ServeOptions>();
   options->folders = {};
-  flags.arguments("runs", options->folders, "Folders of runs, or folders that hold some (runs/)");
-  flags.text("--address", options->address, "ADDRESS:PORT or a port; otherwise 127.0.0.1:7878");
+  flags.arguments("runs", options->folders, "Run folders, or folders of runs such as runs/");
+  flags.text("--address", options->address, "ADDRESS:PORT or a port (default: 127.0.0.1:7878)");
   flags.text("--token-file",
              options->token_file,
-             "Take the token of the page from this file, or write a new one to it; otherwise each "
-             "start has its own");
+             "File with the access token of the page; created if missing (default: a new token at "
+             "each start)");
   return [options] { return run_serve(*options); };
 }
 

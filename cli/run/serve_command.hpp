@@ -1,4 +1,4 @@
-// `temper serve RUNS`: the page of runs that go on or have ended, and what Prometheus scrapes.
+// `temper serve RUNS`: the web page and the Prometheus metrics of running and finished runs.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -9,16 +9,16 @@
 
 namespace temper::cli {
 
-/// Where a page is served unless told; any free port where this one is taken.
+/// The default port; if it is taken, any free port is used.
 inline constexpr std::uint16_t kUsualPort = 7878;
 
-/// Serves these folders on "ADDRESS:PORT", a port, or (empty) the usual place. `token`: what
-/// clients show; empty: a fresh one.
+/// Serves these folders on "ADDRESS:PORT", on a port, or (empty) on the default address. `token`:
+/// the access token of clients; empty: a new one. Errors: invalid or unavailable address.
 Result<std::unique_ptr<Server>> serve(std::vector<std::filesystem::path> folders,
                                       const std::string& address,
                                       std::string token = {});
 
-/// `temper serve`: its flags, and what it does.
+/// Declares the flags of `temper serve`.
 Handler serve_command(Flags& flags);
 
 }  // namespace temper::cli

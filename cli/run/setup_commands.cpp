@@ -25,44 +25,45 @@ namespace fs = std::filesystem;
 using orchestrator::Finding;
 
 constexpr std::string_view kStarter =
-    R"(# Made by `temper init`. `temper check {file}` says what is wrong with it, and writes every key out;
-# docs/config.md explains them.
+    R"(# Made by `temper init`. `temper check {file}` validates it, and `--all` prints every key;
+# docs/config.md explains the keys.
 name: {name}
-steps: 200                # policy updates
+steps: 200                # training steps: policy updates, each makes a new policy version
 
 task:
   kind: jsonl
-  path: {task}            # a line per problem: {{"prompt": "12+34=", "answer": "46"}}
-  held_out: {held_out:<13} # share that is never trained; `evaluation` asks it
+  path: {task}            # one problem per line: {{"prompt": "12+34=", "answer": "46"}}
+  held_out: {held_out:<13} # share of problems kept for evaluation, never trained on
 
-# How a response earns its reward. `exact`: it is the answer; `numeric`: its last number is the answer's;
-# `regex`; `command`: a program of yours judges; `python`: a function of yours, called as TRL calls them.
+# How a response is scored. `exact`: it equals the answer; `numeric`: its last number equals the
+# answer's; `regex`: a pattern matches; `command`: your program scores it; `python`: your function
+# scores it (called like a reward function of TRL).
 verifier:
   kind: numeric
 
 {model}
 algorithm:
   name: grpo
-  groups_per_update: 16   # prompts of an update
-  responses_per_group: 8  # answers to each
+  groups_per_update: 16   # prompts per step
+  responses_per_group: 8  # responses per prompt
 {rate}
 
 sampling:
   temperature: 1.0
-  max_new_tokens: 128     # longest answer
+  max_new_tokens: 128     # longest response
 
-# No trained group is more than two updates old; 0 is synchronous.
+# The oldest weights of a trained group are at most two steps old; 0 is synchronous.
 staleness:
   bound: 2
 
-# Cards are cores of this machine.
+# Devices: on local hardware, cores of this machine.
 placement:
   mode: {mode}
   cards: {cards}
 rollout:
-  concurrency: 32         # answers at once
+  concurrency: 32         # responses generated at once
 
-# Problems that are never trained, asked every so many updates. The best version is kept as RUN/best.
+# Evaluation on held-out problems, every so many steps. The best weights are kept as RUN/best.
 evaluation:
   every: 50
   problems: {problems}
@@ -72,38 +73,37 @@ checkpoint:
 )";
 
 constexpr std::string_view kOwnModel = R"(model:
-  path: {}      # as Hugging Face keeps one: config.json, safetensors, tokenizer.json
+  path: {}      # a Hugging Face model folder: config.json, safetensors, tokenizer.json
   context: 512            # longest prompt plus answer
 )";
 constexpr std::string_view kSmallModel =
-    R"(# A small network that begins with nothing; `path: FOLDER` names a model of Hugging Face instead.
+    R"(# A small network with random weights; `path: FOLDER` names a Hugging Face model instead.
 model:
   hidden: 64
   layers: 3
   context: 512            # longest prompt plus answer
-  rope_base: 100          # short wavelengths: places in a short text are far apart
-pretrain:                 # it learns the answers by heart until it is right so often
+  rope_base: 100          # short RoPE wavelengths, for short texts
+pretrain:                 # supervised training on the answers up to this accuracy
   target_accuracy: 0.1
   max_steps: 500
 )";
 
-// What a network is trained at depends on what it knows already.
-constexpr std::string_view kOwnRate =
-    "  learning_rate: 1e-5     # of a model that is trained already";
+// A pretrained model needs a lower learning rate than a new network.
+constexpr std::string_view kOwnRate = "  learning_rate: 1e-5     # for a pretrained model";
 constexpr std::string_view kSmallRate =
-    R"(  learning_rate: 4e-4     # of a small network that begins with nothing; a trained one wants 1e-5
-  minibatches: 1          # optimizer steps of an update)";
+    R"(  learning_rate: 4e-4     # for a small new network; a pretrained model needs about 1e-5
+  minibatches: 1          # optimizer updates per step)";
 
-/// What is kept from training, and how much of it an evaluation asks.
+/// The share of held-out problems, and how many of them an evaluation uses.
 struct EvaluationSplit {
   double share = 0.1;
   std::uint64_t problems = 100;
 };
 
-/// A tenth, or as much more of a small file as it takes for kEnough problems; of a very small one
-/// no more than the largest of these shares.
+/// The smallest share that holds out at least kEnough problems, or the largest share if the file is
+/// too small for that.
 EvaluationSplit hold_out(const std::string& task) {
-  constexpr std::uint64_t kEnough = 50;  // a share of 50 is known to about 7 points
+  constexpr std::uint64_t kEnough = 50;  // pass@1 over 50 problems: standard error about 7 points
   constexpr std::array kShares{0.1, 0.15, 0.2, 0.25, 0.3, 0.35};
   EvaluationSplit held;
   actors::TaskConfig config;
@@ -161,7 +161,7 @@ std::string starter_config(const InitOptions& options, std::size_t cores) {
 
 int run_init(const InitOptions& options, std::ostream& out, std::ostream& err) {
   if (std::error_code ignored; fs::exists(options.file, ignored)) {
-    err << fmt::format("temper: {} is there already; name another file\n", options.file);
+    err << fmt::format("temper: {} already exists; name another file\n", options.file);
     return kBadInput;
   }
   const Status written =
@@ -171,7 +171,7 @@ int run_init(const InitOptions& options, std::ostream& out, std::ostream& err) {
     return exit_code_of(written.error());
   }
   out << fmt::format(
-      "{0} is a configuration to be filled in; then\n"
+      "wrote {0}. Edit it, then:\n"
       "  temper check {0}\n  temper run {0}\n",
       options.file);
   return kDone;
@@ -179,15 +179,15 @@ int run_init(const InitOptions& options, std::ostream& out, std::ostream& err) {
 
 Handler doctor_command(Flags& flags) {
   const auto json = std::make_shared<bool>(false);
-  flags.json(*json, "As a list of JSON objects");
+  flags.json(*json, "Print a list of JSON objects");
   return [json] { return run_doctor(*json, std::cout); };
 }
 
 Handler init_command(Flags& flags) {
   const auto options = std::make_shared<InitOptions>();
-  flags.argument("file", options->file, "The YAML to write");
-  flags.text("--task", options->task, "Problems: a JSONL file with prompt and answer");
-  flags.text("--model", options->model, "Folder of a Hugging Face model");
+  flags.argument("file", options->file, "YAML file to write");
+  flags.text("--task", options->task, "JSONL file of problems with prompt and answer");
+  flags.text("--model", options->model, "Hugging Face model folder (default: a small new network)");
   return [options] { return run_init(*options, std::cout, std::cerr); };
 }
 

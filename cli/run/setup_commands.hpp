@@ -1,5 +1,5 @@
-// `temper doctor`: what this machine has of what a run needs. `temper init`: a configuration for a
-// task of one's own, to be filled in.
+// `temper doctor` checks this machine for everything that a run needs. `temper init` writes a
+// commented configuration for the user's own task.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -9,19 +9,20 @@
 
 namespace temper::cli {
 
-/// kFound where something that every run needs is missing.
+/// Returns the exit code: kFound if something that every run needs is missing.
 int run_doctor(bool json, std::ostream& out);
 
 struct InitOptions {
   std::string file;
-  std::string task{};   ///< JSONL; empty: a file to be named.
-  std::string model{};  ///< Folder; empty: a small network of its own.
+  std::string task{};   ///< JSONL file; empty: a placeholder path.
+  std::string model{};  ///< Model folder; empty: a small network with random weights.
 };
 
-/// Never overwrites. The file it writes is a good configuration once `task.path` is there.
+/// Returns the exit code. Never overwrites a file. The configuration is valid once `task.path`
+/// exists.
 int run_init(const InitOptions& options, std::ostream& out, std::ostream& err);
 
-/// What `temper init` writes.
+/// The text that `temper init` writes for a machine with this many cores.
 std::string starter_config(const InitOptions& options, std::size_t cores);
 
 Handler doctor_command(Flags& flags);

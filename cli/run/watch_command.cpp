@@ -22,12 +22,12 @@ constexpr int kWatchPeriodMs = 500;
 int run_watch(const std::string& folder, bool plain) {
   const fs::path run = fs::absolute(folder).lexically_normal();
   if (!is_run(run)) {
-    fmt::print(stderr, "temper: {} holds no run\n", run.string());
+    fmt::print(stderr, "temper: {} holds no run (no events.log)\n", run.string());
     return kBadInput;
   }
   RunFiles files(run.filename(), run);
   const RealClock clock;
-  ViewOptions options = detect_view(STDOUT_FILENO, plain ? Wish::Plain : Wish::Auto);
+  ViewOptions options = detect_view(STDOUT_FILENO, plain ? OutputForm::Plain : OutputForm::Auto);
   TerminalView view(options, clock);
   for (;;) {
     if (files.update() && files.live())
@@ -35,19 +35,18 @@ int run_watch(const std::string& folder, bool plain) {
     if (files.live() && files.state() != RunState::Running)
       break;
     if (!files.live()) {
-      fmt::print(stderr,
-                 "temper: {} has no live.json yet; temper report tells of its log\n",
-                 run.string());
+      fmt::print(
+          stderr, "temper: {} has no live.json yet; `temper report` reads its log\n", run.string());
       return kBadInput;
     }
     ::poll(nullptr, 0, kWatchPeriodMs);
   }
   const orchestrator::Summary& s = files.live()->summary;
   if (files.state() == RunState::Lost) {
-    fmt::print("the run's process is gone; temper run --resume {} goes on\n", folder);
+    fmt::print("the run's process is gone; resume it with: temper run --resume {}\n", folder);
     return kFailed;
   }
-  fmt::print("{} after {} updates{}\n",
+  fmt::print("{} after {} steps{}\n",
              name_of(files.state()),
              s.steps,
              s.reason.empty() ? "" : ": " + s.reason);
@@ -59,8 +58,8 @@ int run_watch(const std::string& folder, bool plain) {
 Handler watch_command(Flags& flags) {
   const auto run = std::make_shared<std::string>();
   const auto plain = std::make_shared<bool>(false);
-  flags.argument("run", *run, "Folder of the run");
-  flags.flag("--plain", *plain, "Plain lines even on a terminal");
+  flags.argument("run", *run, "Run folder");
+  flags.flag("--plain", *plain, "Print plain lines even on a terminal");
   return [run, plain] { return run_watch(*run, *plain); };
 }
 

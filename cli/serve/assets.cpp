@@ -1,7 +1,7 @@
 #include "cli/serve/assets.hpp"
 
-// The assembler puts the files where the linker finds them; CMake names the folder, and builds this
-// file again when they change.
+// The assembler embeds the files (.incbin). CMake passes the folder and rebuilds this file when
+// they change.
 #define TEMPER_ASSET(name, file)               \
   asm(".section .rodata\n"                     \
       ".global temper_asset_" #name            \

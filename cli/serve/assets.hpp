@@ -1,4 +1,4 @@
-// The built page (web/dist), as it lies in the program.
+// The built web page (web/dist), embedded in the program.
 #pragma once
 
 #include <string_view>

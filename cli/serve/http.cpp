@@ -8,7 +8,7 @@
 namespace temper::cli {
 namespace {
 
-/// What a flush of deflate ends with: a Packer leaves it out, a browser needs it.
+/// The end of a deflate flush. Packer omits it, but browsers need it.
 constexpr std::string_view kFlushMark{"\x00\x00\xff\xff", 4};
 
 std::string decoded(std::string_view text) {
@@ -27,7 +27,7 @@ std::string decoded(std::string_view text) {
   return out;
 }
 
-/// Of a query, where a space may be a plus.
+/// Decodes a part of a query, in which "+" means a space.
 std::string decoded_query(std::string text) {
   std::ranges::replace(text, '+', ' ');
   return decoded(text);

@@ -1,5 +1,5 @@
-// A request and its answer, without the library that carries them (server.cpp), so that a test can
-// ask anything.
+// HTTP requests and answers as plain data, independent of the network library (server.cpp), so that
+// tests need no sockets.
 #pragma once
 
 #include "core/deflate.hpp"
@@ -12,8 +12,8 @@ namespace temper::cli {
 
 struct HttpRequest {
   std::string method = "GET";
-  std::string target = "/";                                 ///< As it came: path and query.
-  std::map<std::string, std::string, std::less<>> headers;  ///< By name in lower case.
+  std::string target = "/";                                 ///< Undecoded path and query.
+  std::map<std::string, std::string, std::less<>> headers;  ///< Lower-case name -> value.
 };
 
 struct HttpAnswer {
@@ -21,8 +21,8 @@ struct HttpAnswer {
   std::string type = "application/json";
   std::string body;
   std::map<std::string, std::string, std::less<>> headers;
-  /// Not empty: the answer is a stream of the frames of this run. With a Content-Encoding, each
-  /// frame is packed by pack_frame().
+  /// If not empty, the answer is a stream of the frames of this run. With a Content-Encoding, each
+  /// frame is compressed by pack_frame().
   std::string stream_of;
 };
 
@@ -34,18 +34,18 @@ struct Target {
     return it == query.end() ? std::string_view() : std::string_view(it->second);
   }
 };
-/// Splits and decodes a target. What is no escape stays as it is.
+/// Splits and percent-decodes a target. Invalid escapes are kept literally.
 Target parse_target(std::string_view target);
-/// A part of a path or of a query that parse_target() reads back as it was.
+/// Percent-encodes a part of a path or query; parse_target() restores it.
 std::string encoded(std::string_view text);
 
 /// Whether an Accept-Encoding header allows gzip.
 bool accepts_gzip(std::string_view accept);
 
-/// What a packed stream begins with, before its first frame.
+/// The header of a compressed stream, before its first frame.
 inline constexpr std::string_view kGzipHeader{"\x1f\x8b\x08\0\0\0\0\0\0\xff", 10};
-/// A part of a gzip stream that can be read as soon as it is there. Each begins anew, so that it is
-/// packed once for all clients and may follow any other: a client that skips frames loses nothing.
+/// Compresses a frame into a self-contained part of a gzip stream that decodes immediately. A frame
+/// is compressed once for all clients, and a client may skip frames.
 std::string pack_frame(Packer& packer, std::string_view frame);
 
 }  // namespace temper::cli

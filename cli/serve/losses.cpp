@@ -17,14 +17,14 @@ using orchestrator::Summary;
 using orchestrator::WaitSummary;
 
 constexpr double kLeast = 0.001;
-/// Cards that are occupied for this share of their time or more are the bottleneck.
+/// Cards that are occupied for at least this share of their time are the bottleneck.
 constexpr double kLimit = 0.8;
 
-/// What would change a loss, and the setting whose effect can be asked for; empty: none can.
+/// Advice against a loss, and the setting whose effect can be predicted; empty: none.
 struct Advice {
   std::string text, change;
 };
-/// One of several ways, and the setting that it is; empty: no setting.
+/// One remedy of several, and its setting; empty: no setting.
 struct Way {
   std::string_view text, setting;
 };
@@ -33,7 +33,7 @@ using Shares = std::map<CardState, double>;
 struct CardGroup {
   std::vector<RoleKind> roles;
   double cards = 0;
-  Shares shares;  ///< Means of its cards.
+  Shares shares;  ///< Mean share of each state over the cards.
 
   double share(CardState s) const {
     const auto it = shares.find(s);
@@ -52,7 +52,7 @@ struct CardGroup {
     const double up = 1 - share(CardState::Down);
     return up > 0 ? std::min(1.0, occupied() / up) : 0;
   }
-  /// The part of the run that these cards need even if nothing is lost in this state.
+  /// The share of the run that these cards need even without any loss in this state.
   double needed_without(CardState state) const {
     const double all = occupied() + share(CardState::Down);
     const bool part =
@@ -61,7 +61,7 @@ struct CardGroup {
   }
 };
 
-/// The cards of a run by the roles that they have.
+/// The cards of a run, grouped by their roles.
 std::vector<CardGroup> card_groups(const Live& live) {
   std::vector<CardGroup> groups;
   for (const LiveCards& line : live.cards) {
@@ -89,13 +89,13 @@ std::vector<CardGroup> card_groups(const Live& live) {
   return groups;
 }
 
-/// How much faster a run is of which this share of the time is left.
+/// Relative speedup of a run whose time shrinks to the share `left`.
 double gain_of(double left) {
   return left > 0 ? 1 / left - 1 : std::numeric_limits<double>::infinity();
 }
 
-/// How much faster the run could be if its cards lost no time in this state. 0 if no card does any
-/// work, since nothing then limits the run.
+/// Upper limit of the relative speedup if the cards lost no time in this state. 0 if no card does
+/// any work, since nothing limits such a run.
 double most_gain(const std::vector<CardGroup>& groups, CardState state) {
   double needed = 0;
   for (const CardGroup& group : groups)
@@ -112,7 +112,7 @@ std::string names_of(const std::vector<RoleKind>& roles) {
   return text;
 }
 
-/// A search knows the cost of everything on simulated cards only.
+/// The change "tuned" for simulated runs; `temper tune` cannot search others.
 std::string tuned(const Summary& s) {
   return s.simulated ? std::string(orchestrator::kTunedChange) : std::string();
 }
@@ -121,8 +121,8 @@ std::string bound_of(std::uint64_t bound) {
   return fmt::format("staleness.bound={}", bound);
 }
 
-/// Whether the run has this setting, "placement.mode=hybrid", already.
-bool has(const AboutRun& run, std::string_view setting) {
+/// Whether the run already has this setting, e.g. "placement.mode=hybrid".
+bool has(const RunFacts& run, std::string_view setting) {
   const std::size_t at = setting.find('=');
   if (at == std::string_view::npos)
     return false;
@@ -130,8 +130,8 @@ bool has(const AboutRun& run, std::string_view setting) {
   return it != run.settings.end() && it->second == setting.substr(at + 1);
 }
 
-/// The ways that the run does not go already, as one sentence.
-std::string ways_text(const AboutRun& run, std::initializer_list<Way> ways) {
+/// The remedies that the run does not use yet, as one sentence.
+std::string ways_text(const RunFacts& run, std::initializer_list<Way> ways) {
   std::string text;
   for (const Way& way : ways) {
     if (has(run, way.setting))
@@ -164,26 +164,26 @@ std::optional<BusiestCards> busiest_of(const std::vector<CardGroup>& groups, con
       fmt::format("{} occupied {:.0f} % of the time", cards, b.occupied * 100);
   if (!b.limits) {
     b.headline = fmt::format(
-        "No role is the bottleneck. The busiest, {}, still had room: {}.", roles, occupied);
+        "No role is the bottleneck. The busiest one, {}, has spare capacity: {}.", roles, occupied);
     return b;
   }
   b.headline = fmt::format("The bottleneck is {}: {}.", roles, occupied);
   b.advice = groups.size() > 1
                  ? fmt::format(
-                       "To make the run faster, give {} more cards or less work. Everything "
-                       "else together can add {:.1f} % at most.",
+                       "To speed up the run, give {} more cards or less work. All other changes "
+                       "together gain at most {:.1f} %.",
                        roles,
                        b.most_gain * 100)
                  : fmt::format(
-                       "All cards do all the work: only more cards or less work make the "
-                       "run much faster. Its waits together cost {:.1f} % at most.",
+                       "All cards share all roles: only more cards or less work speed up the run "
+                       "much. All waits together cost at most {:.1f} %.",
                        b.most_gain * 100);
   constexpr double kFewSlots = 0.5;
   if (std::ranges::count(b.roles, RoleKind::Rollout) > 0 && s.slots.slots > 0 &&
       s.slots.while_serving < kFewSlots) {
     b.advice += fmt::format(
-        " Its engines held a response in only {:.0f} % of their slots: more groups in flight give "
-        "the same cards more to do at once.",
+        " Engines filled only {:.0f} % of their slots: more groups in flight keep the same cards "
+        "busier.",
         s.slots.while_serving * 100);
   }
   b.command = tuned(s);
@@ -193,61 +193,65 @@ std::optional<BusiestCards> busiest_of(const std::vector<CardGroup>& groups, con
 Advice advice_on(const WaitSummary& w,
                  const Summary& s,
                  const std::optional<BusiestCards>& busiest,
-                 const AboutRun& run) {
+                 const RunFacts& run) {
   const std::uint64_t more = s.staleness.bound + 1;
   const bool behind = busiest && busiest->limits && std::ranges::count(busiest->roles, w.role) == 0;
   const bool waits = w.state == CardState::WaitData || w.state == CardState::WaitQuota ||
                      w.state == CardState::WaitWeights || w.state == CardState::Idle;
   if (behind && waits) {
-    return {fmt::format("These cards waited for the bottleneck, {}. The wait shrinks only with it.",
-                        names_of(busiest->roles)),
+    return {fmt::format(
+                "These cards wait for the bottleneck, {}. Only a faster bottleneck shortens it.",
+                names_of(busiest->roles)),
             tuned(s)};
   }
   switch (w.state) {
     case CardState::WaitQuota:
       if (w.cause == orchestrator::WaitKind::TrainerDemand) {
         return {
-            "Groups are held back until the trainer needs them (staleness.admission: "
-            "just_in_time): the trainer is the limit, and a larger bound changes nothing. Give it "
-            "more cards, those of the rollout for instance.",
+            "The scheduler holds groups back until the trainer needs them (staleness.admission: "
+            "just_in_time). The trainer is the limit and a larger bound changes nothing; give it "
+            "more "
+            "cards, for example from the rollout.",
             tuned(s)};
       }
-      return {fmt::format("The staleness rule admits no group. A bound of {} lets engines begin "
-                          "sooner; more cards for the trainer shorten the wait at the same bound.",
-                          more),
-              bound_of(more)};
+      return {
+          fmt::format("The staleness bound throttles the engines. A bound of {} lets them start "
+                      "sooner; with more cards for the trainer the same bound throttles less.",
+                      more),
+          bound_of(more)};
     case CardState::WaitData:
       if (w.role == RoleKind::Trainer) {
         return {"The trainer waits for groups. " +
                     ways_text(run,
                               {{"give the rollout more cards or slots", ""},
-                               {"let the trainer lend its cards while it waits",
+                               {"lend the trainer's cards to the rollout while the trainer waits",
                                 "placement.mode=hybrid"}}),
                 s.simulated ? tuned(s) : bound_of(more)};
       }
       if (w.role == RoleKind::Rollout) {
         return {
-            "Engines have free slots and no group to fill them. More groups in flight "
-            "(rollout.concurrency, staleness.bound) or fewer rollout cards.",
+            "Engines have free slots but no group to generate. Raise the groups in flight "
+            "(rollout.concurrency, staleness.bound) or use fewer rollout cards.",
             bound_of(more)};
       }
       return {
-          "These cards were done with what there was. If the role has them to itself, fewer of "
-          "them, or those of the rollout, would lose less.",
+          "These cards had no work. If they are exclusive to the role, give it fewer cards, or let "
+          "it "
+          "share the rollout's.",
           tuned(s)};
     case CardState::WaitWeights:
       return {
-          "Engines without work waited for new weights. A faster link, or larger and fewer "
-          "updates, shorten that.",
+          "Idle engines waited for new weights. A faster link, or fewer and larger steps, shorten "
+          "the wait.",
           tuned(s)};
     case CardState::Idle:
-      return {"Nothing was left to do: the end of the run, or a role that is rarely needed.",
-              tuned(s)};
+      return {"No work: the end of the run, or a role that is rarely needed.", tuned(s)};
     case CardState::Down:
-      return {w.cause == orchestrator::WaitKind::Start
-                  ? "Actors were starting: a longer run hides it."
-                  : "Actors were lost and started again: see the restarts, and logs/.",
-              {}};
+      return {
+          w.cause == orchestrator::WaitKind::Start
+              ? "Actors were starting. The share shrinks in a longer run."
+              : "Actors were lost and restarted: see the restarts, and logs/ in the run folder.",
+          {}};
     default:
       return {};
   }
@@ -261,8 +265,8 @@ std::string command_for(const std::string& change, const std::string& run) {
   return fmt::format("temper whatif {} --set {} --keep", run, change);
 }
 
-/// The advice, the command that asks for its effect, and the answer if it was asked already.
-void advise(Loss& loss, const Advice& advice, const AboutRun& run) {
+/// Adds the advice, the command that predicts its effect, and the prediction if one is stored.
+void advise(Loss& loss, const Advice& advice, const RunFacts& run) {
   loss.advice = advice.text;
   loss.command = command_for(advice.change, run.folder);
   const auto known =
@@ -275,7 +279,7 @@ void advise(Loss& loss, const Advice& advice, const AboutRun& run) {
 
 }  // namespace
 
-Losses rank_losses(const Live& live, const AboutRun& run) {
+Losses rank_losses(const Live& live, const RunFacts& run) {
   const Summary& s = live.summary;
   const std::vector<CardGroup> groups = card_groups(live);
   Losses out;
@@ -302,16 +306,16 @@ Losses rank_losses(const Live& live, const AboutRun& run) {
     loss.longest_on = w.longest_on;
     add(std::move(loss), advice_on(w, s, out.busiest, run));
   }
-  // What cards do besides their work, by state: these are no waits, so they have no reason.
+  // Overheads of the cards by state. They are no waits, so they have no cause.
   const double all = s.wall_s * static_cast<double>(s.cards);
   const std::pair<CardState, std::string> overheads[] = {
       {CardState::WeightSync,
-       "Weights are exported, loaded and checkpointed. Fewer, larger updates or rarer checkpoints "
-       "(checkpoint.every) spend less on it."},
+       "Weights are exported, loaded and checkpointed. Fewer, larger steps or rarer checkpoints "
+       "(checkpoint.every) reduce the time."},
       {CardState::Switch,
        ways_text(run,
-                 {{"larger batches: cards change their role less often", ""},
-                  {"cards of their own for each role", "placement.mode=separate"}})}};
+                 {{"use larger batches, so that cards switch roles less often", ""},
+                  {"give each role exclusive cards", "placement.mode=separate"}})}};
   for (const auto& [state, advice] : overheads) {
     const auto it = s.utilization.states.find(state);
     if (it == s.utilization.states.end())

@@ -1,9 +1,9 @@
-// Where the card time of a run went: the busiest cards, which no change elsewhere makes faster, and
-// the largest losses, ranked, each with what would change it and by how much at most; and by how
-// much the simulator says, where it was asked. Pure.
+// Where the card time of a run went: the busiest cards (the bottleneck), and the largest losses,
+// ranked, each with advice, an upper limit of the gain, and the simulator's prediction if one is
+// stored. Pure functions.
 //
-// No gain above what the busiest cards allow is claimed: a run takes at least as long as its
-// busiest cards were occupied, whatever the others wait for.
+// No gain exceeds what the busiest cards allow: a run takes at least as long as its busiest cards
+// were occupied, whatever the other cards wait for.
 #pragma once
 
 #include "cli/watch/live.hpp"
@@ -16,36 +16,36 @@
 
 namespace temper::cli {
 
-/// Cards that had the same roles, and of all of these the busiest.
+/// The busiest group of cards with the same roles.
 struct BusiestCards {
   std::vector<actors::RoleKind> roles;
   std::uint64_t cards = 0;
-  double busy = 0;        ///< Share of their time at work.
-  double occupied = 0;    ///< The same with weights moved and roles switched, while they were up.
-  bool limits = false;    ///< They are the bottleneck: occupied is kLimit or more.
-  double most_gain = 0;   ///< Of any change that leaves them and their work as they are.
-  std::string headline;   ///< In one sentence.
-  std::string advice;     ///< What would make a run faster that they limit; else empty.
-  std::string command{};  ///< What tells whether it would; empty: nothing does.
+  double busy = 0;        ///< Share of their time with work.
+  double occupied = 0;    ///< Busy, moving weights or switching roles, as share of the time up.
+  bool limits = false;    ///< Whether they are the bottleneck: occupied >= kLimit.
+  double most_gain = 0;   ///< Upper limit of any change elsewhere, relative.
+  std::string headline;   ///< One sentence.
+  std::string advice;     ///< How to speed up the run if they are the bottleneck; else empty.
+  std::string command{};  ///< Command that predicts the effect; empty: none.
 };
 
 struct Loss {
   std::string what;  ///< "trainer waits for data: groups N (v0 N)"
   actors::CardState state = actors::CardState::Idle;
-  double card_s = 0;     ///< Card time.
-  double share = 0;      ///< Of all card time.
-  double most_gain = 0;  ///< If none of it were lost and all else stayed, and the busiest allow it.
+  double card_s = 0;     ///< Card seconds.
+  double share = 0;      ///< Share of all card time.
+  double most_gain = 0;  ///< Upper limit of the relative gain if nothing were lost here.
   double longest_s = 0, longest_at_s = 0;
   std::string longest_on;
-  std::string advice;   ///< What would change it.
-  std::string command;  ///< What tells whether it would, before it is tried; empty: nothing does.
-  std::optional<double> predicted;  ///< Gain of tokens/s that this command has said, relative.
-  double predicted_error = 0;       ///< A gain below it is not told apart from none.
+  std::string advice;               ///< How to reduce the loss.
+  std::string command;              ///< Command that predicts the effect; empty: none.
+  std::optional<double> predicted;  ///< Relative gain in tokens/s from that command.
+  double predicted_error = 0;       ///< A smaller gain is within the error.
 };
 
 struct Losses {
-  std::optional<BusiestCards> busiest;  ///< None: no card has done anything yet.
-  std::vector<Loss> losses;  ///< Longest card time first; without those under a thousandth of all.
+  std::optional<BusiestCards> busiest;  ///< nullopt: no card has worked yet.
+  std::vector<Loss> losses;             ///< By card time; without those below 0.1 %.
 };
 
 template <class V>
@@ -81,14 +81,13 @@ void describe(V& v, Losses& l) {
   v.field(2, "losses", l.losses);
 }
 
-/// What is known of a run besides its figures.
-struct AboutRun {
-  std::string folder;  ///< For the commands.
-  std::map<std::string, std::string>
-      settings;  ///< Of its config.yaml: "placement.mode" -> "hybrid".
-  std::vector<orchestrator::Prediction> predictions;  ///< Those that were kept of it.
+/// Facts about a run besides its figures.
+struct RunFacts {
+  std::string folder;                           ///< Run folder, for the commands.
+  std::map<std::string, std::string> settings;  ///< From config.yaml: "placement.mode" -> "hybrid".
+  std::vector<orchestrator::Prediction> predictions;  ///< Stored predictions.
 };
 
-Losses rank_losses(const Live& live, const AboutRun& run);
+Losses rank_losses(const Live& live, const RunFacts& run);
 
 }  // namespace temper::cli

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kShortest = 16;
 constexpr std::size_t kLongest = 256;
 
-/// NotFound: there is no such file.
+/// Reads the token. Error NotFound: the file does not exist.
 Result<std::string> read_token(const std::filesystem::path& file) {
   TEMPER_TRY(FileReader reader, FileReader::open(file));
   struct stat info {};
@@ -24,8 +24,8 @@ Result<std::string> read_token(const std::filesystem::path& file) {
     return io_error("cannot inspect " + file.string(), errno);
   if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
     return invalid_input(
-        fmt::format("{}: others may read this token; it must be yours and of mode 0600: chmod 600 "
-                    "it, or remove it for a new one",
+        fmt::format("{}: other users can read this token; expected your file with mode 0600: chmod "
+                    "600 it, or delete it to get a new token",
                     file.string()));
   }
   std::string text;
@@ -38,8 +38,8 @@ Result<std::string> read_token(const std::filesystem::path& file) {
   if (text.size() < kShortest || text.size() > kLongest ||
       text.find_first_not_of(kPlain) != std::string::npos) {
     return invalid_input(fmt::format(
-        "{}: expected a token of {} to {} letters, digits, '-', '_', '.' or '~'; remove "
-        "the file for a new one",
+        "{}: expected a token of {} to {} letters, digits, '-', '_', '.' or '~'; delete "
+        "the file to get a new token",
         file.string(),
         kShortest,
         kLongest));
@@ -57,7 +57,7 @@ Result<std::string> token_in(const std::filesystem::path& file) {
   const FileDescriptor fd(
       ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd.is_open() && errno == EEXIST)
-    return read_token(file);  // made by another program meanwhile
+    return read_token(file);  // another program created it meanwhile
   const std::string line = token + "\n";
   if (!fd.is_open() ||
       ::write(fd.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))

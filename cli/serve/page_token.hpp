@@ -1,4 +1,4 @@
-// The secret that a client of the page shows.
+// The access token of the web page.
 #pragma once
 
 #include "core/result.hpp"
@@ -8,9 +8,9 @@
 
 namespace temper::cli {
 
-/// The token in this file, so that it stays the same from one start to the next; made with mode
-/// 0600 if the file is missing. Errors: the file is not readable by its owner alone; it holds no
-/// token (16 to 256 letters, digits, '-', '_', '.', '~').
+/// Reads the token from a file, so that it stays the same across starts. A missing file is created
+/// with mode 0600 and a new token. Errors: other users can read the file; it holds no token (16 to
+/// 256 letters, digits, '-', '_', '.', '~').
 Result<std::string> token_in(const std::filesystem::path& file);
 
 }  // namespace temper::cli

@@ -9,7 +9,7 @@
 namespace temper::cli {
 namespace {
 
-/// Samples by metric, so that each metric has its lines together, as the format wants.
+/// Groups samples by metric, as the text format requires.
 class Exposition {
  public:
   void add(const std::string& name, const std::string& labels, double value) {
@@ -44,7 +44,7 @@ std::string metric_name(std::string_view ours) {
     if (c == '/' || c == '-')
       c = '_';
   }
-  // Prometheus wants units in full.
+  // By convention, Prometheus names spell out units.
   if (const std::size_t at = name.find("_per_s"); at != std::string::npos)
     name.replace(at, 6, "_per_second");
   return name;
@@ -62,24 +62,25 @@ std::string label(std::string_view name, std::string_view value) {
 
 std::map<std::string, std::string> help_texts() {
   std::map<std::string, std::string> help{
-      {"temper_up", "1 while the run goes on."},
-      {"temper_steps_done_total", "Updates made."},
-      {"temper_steps_wanted", "Updates to be made."},
-      {"temper_actor_load", "Responses that an actor holds."},
-      {"temper_actor_capacity", "Responses that an engine holds at most."},
-      {"temper_actor_restarts", "Times in a row that an actor was started again."},
-      {"temper_card_share", "Share of card time in a state over the last ten seconds, all cards."},
+      {"temper_up", "1 while the run is running."},
+      {"temper_steps_done_total", "Completed steps."},
+      {"temper_steps_wanted", "Configured number of steps."},
+      {"temper_actor_load", "Responses that an actor currently holds."},
+      {"temper_actor_capacity", "Maximum number of responses of an engine."},
+      {"temper_actor_restarts", "Consecutive restarts of an actor."},
+      {"temper_card_share",
+       "Share of card time in a state, over all cards and the last ten seconds."},
       {"temper_alarms_total", "Alarms raised, by kind."},
       {"temper_memory_bytes", "Resident memory of the run's processes."},
       {"temper_disk_free_bytes", "Free space under the run's folder."},
-      {"temper_tokens_generated_total", "Tokens sampled, whatever became of them."},
+      {"temper_tokens_generated_total", "Sampled tokens, including discarded ones."},
       {"temper_tokens_trained_total", "Prompt and response tokens of trained groups."},
-      {"temper_tokens_effective_total", "Trained, without groups of equal rewards."}};
+      {"temper_tokens_effective_total", "Trained tokens without groups of equal rewards."}};
   for (const orchestrator::Alias& name : orchestrator::metric_names())
     help[metric_name(name.ours)] = name.doc;
   for (const auto& [state, name] : EnumNames<actors::CardState>::value)
     help[metric_name("states/" + std::string(name))] =
-        fmt::format("Share of card time in the state {} since the update before.", name);
+        fmt::format("Share of card time in state {} since the previous step.", name);
   return help;
 }
 

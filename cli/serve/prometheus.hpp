@@ -1,5 +1,5 @@
-// The text that Prometheus scrapes: the newest line of each run's metrics under the names of
-// docs/metrics.md (`temper_tokens_per_s_raw{run="..."}`), and what live.json says of its actors.
+// The Prometheus text format: the newest metrics of each run under the names of docs/metrics.md
+// (`temper_tokens_per_s_raw{run="..."}`), and the states of its actors from live.json.
 #pragma once
 
 #include "cli/serve/run_files.hpp"

@@ -21,12 +21,12 @@ namespace {
 namespace fs = std::filesystem;
 using orchestrator::TimelineFile;
 
-/// Of the blocks of an answer; about what a page draws without a pause.
+/// Maximum size of an answer's blocks: about what a page draws without a pause.
 constexpr std::size_t kMostBytes = std::size_t{3} << 19;
-/// A run on another machine that was silent for so long is taken for lost.
+/// A run on another machine counts as lost after this silence.
 constexpr double kSilence = 60;
 
-/// The number behind `"b":` or `"e":` at the head of a line.
+/// The number after `"b":` or `"e":` at the start of a line.
 std::int64_t head_number(std::string_view line, std::string_view key) {
   const std::size_t at = line.substr(0, 64).find(key);
   if (at == std::string_view::npos)
@@ -37,13 +37,12 @@ std::int64_t head_number(std::string_view line, std::string_view key) {
 }
 
 struct Blocks {
-  std::string text;  ///< Joined by commas.
+  std::string text;  ///< Blocks joined by commas.
   std::int64_t from = INT64_MAX;
   bool fits = true;
 };
 
-/// Adds the blocks of a file's text that overlap [from, to), in buckets; up to `most` bytes of
-/// them.
+/// Adds the blocks of a file's text that overlap the buckets [from, to), up to `most` bytes.
 void add_blocks(const Result<std::string>& text,
                 std::int64_t from,
                 std::int64_t to,
@@ -116,7 +115,7 @@ RunState RunFiles::compute_state() const {
 
 bool RunFiles::update() {
   metrics_.update();
-  // Its time alone would not do: two that are written within a tick of the kernel have the same.
+  // The time alone is not enough: two files written within one kernel tick have the same time.
   struct stat file {};
   const auto opened = open_to_read(folder_, kLiveFile);
   const bool there = opened && ::fstat(opened->get(), &file) == 0;
@@ -142,7 +141,7 @@ bool RunFiles::update() {
 }
 
 std::string RunFiles::timeline(double from, double to) const {
-  // Of any number, NaN included, seconds whose buckets are numbers.
+  // Clamps any number, including NaN, to seconds with valid buckets.
   constexpr double kMost = 1e9;
   from = from > 0 ? std::min(from, kMost) : 0;
   to = to > from ? std::min(to, kMost) : from;
@@ -151,7 +150,7 @@ std::string RunFiles::timeline(double from, double to) const {
     return read_file(folder_, folder / fmt::format("{}{}", level, ending));
   };
   std::string best;
-  // From coarse to fine, as long as the answer stays small and reaches back far enough.
+  // From coarse to fine, as long as the answer is small and reaches back far enough.
   double width = seconds(TimelineFile::kFinest);
   std::array<double, TimelineFile::kLevels> widths{};
   for (double& w : widths)
@@ -160,7 +159,7 @@ std::string RunFiles::timeline(double from, double to) const {
     const double w = widths[level];
     const auto first = static_cast<std::int64_t>(from / w);
     const auto end = static_cast<std::int64_t>(to / w) + 1;
-    // The coarsest one is the answer if nothing else is.
+    // Falls back to the coarsest level.
     const std::size_t most = best.empty() ? SIZE_MAX : kMostBytes;
     Blocks blocks;
     add_blocks(file(level, ".old.jsonl"), first, end, most, blocks);
@@ -171,7 +170,7 @@ std::string RunFiles::timeline(double from, double to) const {
     if (!blocks.text.empty())
       best = fmt::format(R"({{"level":{},"width_s":{},"blocks":[{}]}})", level, w, blocks.text);
     if (!best.empty() && w <= (to - from) / 4000)
-      break;  // finer than a screen shows
+      break;  // finer than a screen can show
   }
   return best.empty() ? R"({"level":0,"width_s":0.001,"blocks":[]})" : best;
 }
@@ -180,7 +179,7 @@ std::vector<UntrustedFolder> find_runs(const std::vector<fs::path>& folders) {
   std::vector<UntrustedFolder> runs;
   for (const fs::path& given : folders) {
     fs::path folder = fs::absolute(given).lexically_normal();
-    if (!folder.has_filename())  // "runs/": it has its name from the last part
+    if (!folder.has_filename())  // "runs/": the name is the last part
       folder = folder.parent_path();
     if (is_run(folder)) {
       runs.emplace_back(folder);

@@ -1,5 +1,5 @@
-// What is served of one run, read from its folder alone: a run that goes on, one that ended and one
-// whose process is gone look alike. Cheap to ask again: a file is read when it has changed.
+// The data that the server shows of one run, read only from its folder, so that running, finished
+// and lost runs use the same code. Files are read again only if they have changed.
 #pragma once
 
 #include "cli/serve/series.hpp"
@@ -10,14 +10,14 @@
 
 namespace temper::cli {
 
-/// How a run is or how it ended. Lost: its process is gone without a word (killed, or on another
-/// machine and silent). Unknown: it has no live.json yet.
+/// The state of a run. Lost: the process ended without a final record (killed, or silent on another
+/// machine). Unknown: there is no live.json yet.
 enum class RunState { Running, Finished, Stopped, Failed, Lost, Unknown };
 
-/// How far a run is and how well it does, for lists of runs.
+/// Progress and key figures of a run, for lists of runs.
 struct RunFigures {
   bool simulated = false;
-  double began = 0;  ///< Seconds since 1970; 0: not known.
+  double began = 0;  ///< Seconds since 1970; 0: unknown.
   std::uint64_t steps = 0, steps_wanted = 0;
   double wall_s = 0;
   std::optional<double> reward;
@@ -45,20 +45,20 @@ class RunFiles {
   const std::string& id() const { return id_; }
   const UntrustedFolder& folder() const { return folder_; }
 
-  /// Reads what has changed. True: a client should be told.
+  /// Reads changed files. True: clients need an update.
   bool update();
   RunState state() const { return state_; }
-  /// {"id","state","live":{...}}; `live` is null before the run has written any.
+  /// {"id","state","live":{...}}; `live` is null before the first live.json.
   const std::string& frame() const { return frame_; }
   const std::optional<Live>& live() const { return live_; }
-  /// All 0 before the run has written any.
+  /// All 0 before the first live.json.
   RunFigures figures() const;
   const Series& series() const { return metrics_.series(); }
 
-  /// The time line of [from, to) seconds at the finest level whose answer is small:
-  /// {"width_s","level","blocks":[...]} with blocks as they are in the files.
+  /// The timeline of [from, to) seconds at the finest level with a small answer:
+  /// {"width_s","level","blocks":[...]} with blocks as in the files.
   std::string timeline(double from, double to) const;
-  /// Also of a run that ended before there was a live.json.
+  /// Works also for a run without live.json.
   bool exists() const;
 
  private:
@@ -68,15 +68,15 @@ class RunFiles {
   const std::string id_;
   const UntrustedFolder folder_;
   MetricsFollower metrics_;
-  std::optional<std::array<std::int64_t, 3>> read_;  ///< Which live.json: its file, and its time.
+  std::optional<std::array<std::int64_t, 3>>
+      read_;  ///< Identity of the last read live.json: inode and time.
   RunState state_ = RunState::Unknown;
   std::string frame_;
   std::optional<Live> live_;
 };
 
-/// The folders that hold runs: each given one that is a run, and runs directly below the others. A
-/// symbolic link below a given folder is no run, since anyone who may write there could point it
-/// anywhere.
+/// Finds run folders: each given folder that is a run, and the runs directly below the others. A
+/// symbolic link below a given folder is skipped, since it could point anywhere.
 std::vector<UntrustedFolder> find_runs(const std::vector<std::filesystem::path>& folders);
 bool is_run(const UntrustedFolder& folder);
 

@@ -14,7 +14,7 @@
 namespace temper::cli {
 namespace {
 
-/// The nearest float that is finite.
+/// The nearest finite float.
 float finite_float(double value) {
   constexpr double kMost = std::numeric_limits<float>::max();
   return static_cast<float>(std::clamp(value, -kMost, kMost));
@@ -69,7 +69,7 @@ void Series::add(const orchestrator::FlatMetrics& line) {
   next.step = number(line, "step");
   next.time = number(line, "time");
   next.first_step = static_cast<std::uint64_t>(std::clamp(next.step, 0.0, 1e18));
-  std::size_t likely = 0;  // lines have their columns in the same order
+  std::size_t likely = 0;  // lines usually have the same column order
   for (const auto& [name, value] : line) {
     if (name == "step" || name == "time")
       continue;

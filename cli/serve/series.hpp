@@ -1,5 +1,5 @@
-// The metrics of a run as columns in bounded memory: at most kPoints points, each the mean, the
-// smallest and the largest value of equally many updates (the last one: of fewer).
+// The metrics of a run as columns in bounded memory: at most kPoints points, each with mean,
+// minimum and maximum over the same number of steps (the last point: fewer).
 #pragma once
 
 #include "core/files.hpp"
@@ -16,23 +16,24 @@ class Series {
  public:
   static constexpr std::size_t kPoints = 2048;
 
-  /// A line of metrics.jsonl. Where its step is not after the one before, the run went back: what
-  /// was after it is taken out.
+  /// Adds a line of metrics.jsonl. A step that is not after the previous one means that the run
+  /// rolled back: later steps are removed.
   void add(const orchestrator::FlatMetrics& line);
 
-  /// Updates in a point.
+  /// Steps per point.
   std::uint64_t stride() const { return stride_; }
   std::size_t points() const { return points_.size(); }
   std::uint64_t updates() const;
-  /// The line that was added last; empty: none.
+  /// The last added line; empty if there is none.
   const orchestrator::FlatMetrics& last() const { return last_; }
 
   /// {"stride","points","from","step":[..],"time":[..],"series":{name:{"mean":[..],"min":..,"max":..}}}
-  /// from this point on; min and max only where a point has several updates.
+  /// starting at point `from`; min and max only if a point has several steps.
   std::string to_json(std::size_t from) const;
 
  private:
-  /// Values are kept as floats and so are finite in JSON; their sum never is too large.
+  /// Values are stored as finite floats, so that JSON can hold them and their sum does not
+  /// overflow.
   struct Cell {
     double sum = 0;
     float min = 0, max = 0;
@@ -41,8 +42,8 @@ class Series {
   struct Point {
     std::uint64_t updates = 0;
     std::uint64_t first_step = 0;
-    double step = 0, time = 0;  ///< Of its last update.
-    std::vector<Cell> cells;    ///< By column; fewer if the last ones did not occur.
+    double step = 0, time = 0;  ///< Of the last step in the point.
+    std::vector<Cell> cells;    ///< By column; trailing columns may be missing.
   };
   static void add(Cell& cell, const Cell& other);
   static void add(Point& point, const Point& other);
@@ -61,7 +62,7 @@ class Series {
 class MetricsFollower {
  public:
   explicit MetricsFollower(UntrustedFolder run) : run_(std::move(run)) {}
-  /// Reads what was written since. A file that is shorter than it was is read from its beginning.
+  /// Reads new lines. A file that has become shorter is read from its beginning.
   void update();
   const Series& series() const { return series_; }
 

@@ -29,12 +29,12 @@ constexpr auto kPeriod = std::chrono::milliseconds(250);
 
 class Session;
 
-/// One frame as it is sent: plain, and packed for those who take that.
+/// One frame to send: plain, and compressed for clients that accept gzip.
 struct SentFrame {
   std::string plain, packed;
 };
 
-/// What the sessions share; all on one thread.
+/// The state shared by all sessions. Used by one thread only.
 struct Shared {
   Shared(SiteOptions options, std::chrono::milliseconds patience_of)
       : site(std::move(options)), patience(patience_of) {}
@@ -50,7 +50,7 @@ struct Shared {
   const std::chrono::milliseconds patience;
   Packer packer;
   std::set<Session*> sessions;
-  std::list<Session*> unproven;  ///< Those that have not shown the token, the oldest first.
+  std::list<Session*> unproven;  ///< Sessions without the token, oldest first.
 };
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -65,14 +65,14 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   void start() { read(); }
-  /// Its handlers end with an error, and with the last of them it ends.
+  /// Closes the socket. The handlers fail, and the last of them destroys the session.
   void close() {
     prove();
     stream_.close();
   }
   const std::string& stream_of() const { return stream_of_; }
 
-  /// The latest frame; one that is not sent yet is forgotten.
+  /// Queues the latest frame and replaces one that was not sent yet.
   void push(std::shared_ptr<const SentFrame> frame) {
     next_ = std::move(frame);
     if (!sending_)
@@ -80,14 +80,14 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
  private:
-  /// It counts no longer among those that have not shown the token.
+  /// The session has shown the token.
   void prove() {
     if (unproven_)
       shared_.unproven.erase(*std::exchange(unproven_, std::nullopt));
   }
 
-  /// Whether it may stay: of those that have shown the token so many may, that there is always room
-  /// for others to do so.
+  /// Whether an authenticated session may stay. Some connections are reserved for clients that have
+  /// yet to show the token.
   bool may_stay() {
     if (!unproven_)
       return true;
@@ -131,7 +131,7 @@ class Session : public std::enable_shared_from_this<Session> {
       answer = {};
       answer.status = 503;
       answer.type = "text/plain; charset=utf-8";
-      answer.body = "too many clients follow this page; close some\n";
+      answer.body = "too many clients follow this page; close some tabs and reload\n";
     }
     stream_of_ = answer.stream_of;
     answer_.emplace();
@@ -165,7 +165,7 @@ class Session : public std::enable_shared_from_this<Session> {
       answer_->set(name, value);
   }
 
-  /// A stream has no length and ends with its connection.
+  /// Starts a stream, which has no length and ends with the connection.
   void begin_stream() {
     answer_->keep_alive(false);
     head_.emplace(*answer_);
@@ -184,7 +184,7 @@ class Session : public std::enable_shared_from_this<Session> {
         });
   }
 
-  /// Nothing comes any more; that the client goes away does.
+  /// Reads until the client closes the connection; it sends no more data.
   void watch_for_end() {
     stream_.expires_never();
     stream_.socket().async_read_some(
@@ -203,7 +203,7 @@ class Session : public std::enable_shared_from_this<Session> {
     current_ = packed_ ? frame->packed : frame->plain;
     if (packed_ && !std::exchange(begun_, true))
       current_.insert(0, kGzipHeader);
-    // A deadline of its own: that of the stream would end the reading, too.
+    // Needs its own deadline: the stream's would also cancel the read.
     patience_.emplace(stream_.get_executor(), shared_.patience * 6);
     patience_->async_wait([weak = weak_from_this()](beast::error_code error) {
       if (const auto self = weak.lock(); self && !error)
@@ -238,7 +238,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
 Error cannot(const ServerOptions& options, const beast::error_code& error) {
   return {ErrorCode::Unavailable,
-          fmt::format("the page cannot be served on {}:{}: {}",
+          fmt::format("cannot serve the page on {}:{}: {}; choose another --address",
                       options.address,
                       options.port,
                       error.message())};
@@ -254,7 +254,7 @@ struct Server::Loop {
     acceptor.async_accept([this](beast::error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted)
         return;
-      accepting = !error;  // else tried again at the next tick: descriptors come back with time
+      accepting = !error;  // retried at the next tick, when descriptors may be free again
       if (error)
         return;
       if (shared.unproven.size() >= kMostUnproven)
@@ -286,7 +286,7 @@ struct Server::Loop {
     });
   }
 
-  Shared shared;  ///< Before `io`, whose end ends the sessions.
+  Shared shared;  ///< Declared before `io`, whose destructor ends the sessions.
   asio::io_context io{1};
   tcp::acceptor acceptor{io};
   asio::steady_timer timer{io};
@@ -302,7 +302,8 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
   beast::error_code error;
   const auto address = asio::ip::make_address(options.address, error);
   if (error)
-    return invalid_input(fmt::format("{} is no address", options.address));
+    return invalid_input(fmt::format(
+        "expected an IP address such as 127.0.0.1 or 0.0.0.0, found {}", options.address));
   if (options.token.empty())
     options.token = make_secret();
   auto loop = std::make_unique<Loop>(SiteOptions{options.folders, options.token}, options.patience);
@@ -343,7 +344,7 @@ Server::~Server() {
     return;
   }
   loop_->thread.detach();
-  static_cast<void>(loop_.release());  // the thread still has it
+  static_cast<void>(loop_.release());  // the thread still uses it
 }
 
 Status parse_address(const std::string& text, ServerOptions& to) {
@@ -358,7 +359,7 @@ Status parse_address(const std::string& text, ServerOptions& to) {
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), to.port);
   if (rest.empty() || error != std::errc() || end != rest.data() + rest.size()) {
     return invalid_input(fmt::format(
-        "{} is no address to serve on; it is a port or ADDRESS:PORT, such as 8080 or 0.0.0.0:8080",
+        "--address: expected a port or ADDRESS:PORT, such as 8080 or 0.0.0.0:8080, found {}",
         text));
   }
   return {};

@@ -18,7 +18,7 @@ namespace temper::cli {
 namespace {
 
 constexpr std::size_t kMostGroups = 50;
-constexpr std::size_t kLeastPacked = 1024;  ///< Bytes; what is smaller fits in a packet.
+constexpr std::size_t kLeastPacked = 1024;  ///< Bytes; smaller answers fit into one packet.
 
 HttpAnswer refusal(int status, std::string_view why) {
   HttpAnswer answer;
@@ -35,7 +35,7 @@ HttpAnswer text_answer(std::string_view body, std::string type) {
   return answer;
 }
 
-/// A run in the list of /api/runs.
+/// One run in the list of /api/runs.
 struct ListedRun : RunFigures {
   std::string id;
   RunState state = RunState::Unknown;
@@ -61,8 +61,8 @@ std::string_view header(const HttpRequest& request, std::string_view name) {
   return it == request.headers.end() ? std::string_view() : std::string_view(it->second);
 }
 
-/// Browsers send a cookie to every port of a host. By its name it belongs to the port that the
-/// browser sees, so that two pages on 127.0.0.1 do not replace each other's.
+/// The name of the cookie contains the port: browsers send cookies to every port of a host, and two
+/// pages on 127.0.0.1 must not overwrite each other's cookie.
 std::string cookie_name(const HttpRequest& request) {
   const std::string_view host = header(request, "host");
   const std::string_view port = host.substr(std::min(host.rfind(':'), host.size()));
@@ -118,13 +118,13 @@ std::optional<HttpAnswer> refuse(const HttpRequest& request, const std::string& 
   if (!token.empty() && !shows_token(request, token)) {
     HttpAnswer answer = refusal(
         401,
-        "this page needs its token: open the address that `temper` printed, or send the header "
+        "this page needs its access token: open the URL that `temper` printed, or send the header "
         "`Authorization: Bearer TOKEN`");
     answer.headers["WWW-Authenticate"] = "Bearer";
     return answer;
   }
   if (request.method != "GET" && request.method != "HEAD")
-    return refusal(405, "only GET is answered");
+    return refusal(405, "expected method GET or HEAD");
   return std::nullopt;
 }
 
@@ -163,7 +163,7 @@ HttpAnswer Site::answer_plainly(const HttpRequest& request) {
   } else if (target.path.starts_with("/api/runs")) {
     answer = answer_api(target);
   } else {
-    answer = refusal(404, "there is no such page");
+    answer = refusal(404, "no such page; the start page is /");
   }
   return answer;
 }
@@ -179,7 +179,7 @@ HttpAnswer Site::answer_api(const Target& target) {
     look_for_runs();
   RunFiles* run = find(id);
   if (run == nullptr || slash == std::string_view::npos)
-    return refusal(404, "there is no such run");
+    return refusal(404, "no such run; /api/runs lists all runs");
   return answer_run(*run, rest.substr(slash + 1), target);
 }
 
@@ -203,8 +203,8 @@ HttpAnswer Site::answer_run(RunFiles& run, std::string_view what, const Target& 
     return text_answer(samples_json(run.folder(), target), "application/json");
   if (what == "losses") {
     const auto yaml = read_file(run.folder(), "config.yaml");
-    const AboutRun about{run.folder().path().string(),
-                         yaml ? orchestrator::flat_settings(*yaml) : decltype(AboutRun::settings)(),
+    const RunFacts about{run.folder().path().string(),
+                         yaml ? orchestrator::flat_settings(*yaml) : decltype(RunFacts::settings)(),
                          orchestrator::read_predictions(run.folder())};
     const Losses losses = run.live() ? rank_losses(*run.live(), about) : Losses();
     return text_answer(to_json(losses), "application/json");
@@ -212,9 +212,11 @@ HttpAnswer Site::answer_run(RunFiles& run, std::string_view what, const Target& 
   if (what == "config") {
     const auto text = read_file(run.folder(), "config.yaml");
     return text ? text_answer(*text, "text/plain; charset=utf-8")
-                : refusal(404, "config.yaml cannot be read");
+                : refusal(404, "cannot read config.yaml of this run");
   }
-  return refusal(404, "a run has no such part");
+  return refusal(404,
+                 "no such resource of a run; expected live, stream, metrics, timeline, samples, "
+                 "losses or config");
 }
 
 std::string Site::list_runs() {

@@ -1,18 +1,18 @@
-// What is answered to whom: routes, and who may ask. No sockets here.
+// HTTP routes and access control. No I/O on sockets.
 //
 //   /                          the page            /page.js, /page.css
-//   /api/runs                  every run: id, state, figures
-//   /api/runs/ID/live          its frame           /api/runs/ID/stream   the same, as it changes
+//   /api/runs                  id, state and figures of every run
+//   /api/runs/ID/live          its frame           /api/runs/ID/stream   a stream of its frames
 //   /api/runs/ID/metrics       columns; ?from=POINT
 //   /api/runs/ID/timeline      ?from=SECONDS&to=SECONDS
 //   /api/runs/ID/samples       ?step=&order=newest|worst|best&grep=&limit=
-//   /api/runs/ID/losses        losses of card time, ranked
+//   /api/runs/ID/losses        ranked losses of card time
 //   /api/runs/ID/config        config.yaml
-//   /metrics                   for Prometheus
+//   /metrics                   Prometheus text format
 //
 // Access: every request needs the token, as `?token=` (the answer sets a cookie), as that cookie,
-// or as `Authorization: Bearer`. Loopback is no exception: every user of the machine can connect
-// there, and a foreign page can have its name point to 127.0.0.1.
+// or as `Authorization: Bearer`. Loopback is no exception: every user of the machine can connect,
+// and a foreign web page can resolve its name to 127.0.0.1.
 #pragma once
 
 #include "cli/serve/http.hpp"
@@ -23,8 +23,8 @@
 namespace temper::cli {
 
 struct SiteOptions {
-  std::vector<std::filesystem::path> folders;  ///< Runs, or folders of runs.
-  std::string token;                           ///< Empty: none is needed, within one process.
+  std::vector<std::filesystem::path> folders;  ///< Run folders, or folders of runs.
+  std::string token;                           ///< Empty: no token needed (HTML report, tests).
 };
 
 class Site {
@@ -33,10 +33,10 @@ class Site {
 
   HttpAnswer answer(const HttpRequest& request);
 
-  /// Looks for runs and for what changed in them; the ids of those whose clients should be told. To
-  /// be called a few times a second. `watched`: only these are read, and what was never read.
+  /// Finds new runs and reads changed files. Returns the ids of runs whose clients need an update.
+  /// Call it a few times a second. Only runs in `watched` and new runs are read.
   std::vector<std::string> update(const std::vector<std::string>& watched);
-  /// Null: no such run.
+  /// Null if there is no such run.
   RunFiles* find(std::string_view id);
 
  private:
@@ -51,7 +51,7 @@ class Site {
   std::uint64_t updates_ = 0;
 };
 
-/// Whether a request may be answered; else what is answered instead: 401 without the token.
+/// nullopt if the request is authorized; else the refusal, 401 without the token.
 std::optional<HttpAnswer> refuse(const HttpRequest& request, const std::string& token);
 
 }  // namespace temper::cli

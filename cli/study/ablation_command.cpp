@@ -55,10 +55,14 @@ int run_ablation(const AblationOptions& options, std::ostream& out, std::ostream
 
 Handler ablation_command(Flags& flags) {
   const auto options = std::make_shared<AblationOptions>();
-  flags.text("--expert-loads", options->expert_loads, "CSV, a row per step, a column per expert");
-  flags.text("--samples", options->samples, "CSV with columns sample, length: a row per document");
-  flags.flag("--markdown", options->markdown, "As docs/moe_mechanisms.md has it");
-  flags.json(options->json, "As one JSON array");
+  flags.text("--expert-loads",
+             options->expert_loads,
+             "CSV of expert loads: one row per step, one column per expert (default: generated)");
+  flags.text("--samples",
+             options->samples,
+             "CSV of document lengths with columns sample, length (default: generated)");
+  flags.flag("--markdown", options->markdown, "Print the Markdown table of docs/moe_mechanisms.md");
+  flags.json(options->json, "Print one JSON array");
   return [options] { return run_ablation(*options, std::cout, std::cerr); };
 }
 

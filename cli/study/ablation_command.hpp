@@ -1,5 +1,5 @@
-// `temper ablation`: what each mechanism of MoE training is worth, predicted with it off and on,
-// beside what was published (sim_hw/ablation/ablation.hpp).
+// `temper ablation`: the predicted gain of each MoE training mechanism, beside the published gain
+// (sim_hw/ablation/ablation.hpp).
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -13,13 +13,13 @@ struct AblationOptions {
   std::string expert_loads;  ///< CSV of recorded loads; empty: generated.
   std::string samples;       ///< CSV of recorded document lengths; empty: generated.
   bool json = false;
-  bool markdown = false;  ///< As docs/moe_mechanisms.md has it.
+  bool markdown = false;  ///< Print the table of docs/moe_mechanisms.md.
 };
 
-/// The exit code of the command.
+/// Returns the exit code.
 int run_ablation(const AblationOptions& options, std::ostream& out, std::ostream& err);
 
-/// `temper ablation`: its flags, and what it does.
+/// Declares the flags of `temper ablation`.
 Handler ablation_command(Flags& flags);
 
 }  // namespace temper::cli

@@ -28,15 +28,15 @@ Result<std::vector<sim_hw::Row>> read_all(const std::vector<std::string>& files)
   return rows;
 }
 
-/// "SD084", or "SD08*" for all that begin so.
+/// Whether an id matches a pattern: "SD084", or "SD08*" for a prefix.
 bool names_row(std::string_view pattern, std::string_view id) {
   if (!pattern.ends_with('*'))
     return pattern == id;
   return id.starts_with(pattern.substr(0, pattern.size() - 1));
 }
 
-/// Rows to fit: the chosen ids, else every operator and step; iterations are there to be predicted.
-/// Host links are data of the hardware's description, not constants of its operators.
+/// Rows to fit: the chosen ids, else every operator and step. Iterations are kept for validation.
+/// Host links belong to the hardware description, not to the operator constants.
 std::vector<sim_hw::Row> fit_rows(const std::vector<sim_hw::Row>& rows,
                                   const std::vector<std::string>& ids) {
   std::set<std::string, std::less<>> kinds;
@@ -64,7 +64,7 @@ Result<std::string> hardware_of(const std::vector<sim_hw::Row>& rows, const std:
     names.insert(row.hardware);
   if (names.size() != 1)
     return invalid_input(fmt::format(
-        "the rows are of {} kinds of hardware; choose one with --hardware", names.size()));
+        "the rows cover {} kinds of hardware; choose one with --hardware NAME", names.size()));
   return *names.begin();
 }
 
@@ -86,7 +86,8 @@ void print_table(std::ostream& out, const std::vector<Statistics>& table) {
   }
 }
 
-/// One record per kind of rows; the rows by id where they were chosen, else by file and kind.
+/// One provenance record per kind of row. It names rows by id if chosen by id, else by file and
+/// kind.
 std::vector<FitRecord> records(const Fit& fit, const CalibrateOptions& options) {
   std::string names;
   for (const std::string& file : options.files)
@@ -113,12 +114,12 @@ std::vector<FitRecord> records(const Fit& fit, const CalibrateOptions& options) 
     for (const std::string_view name : kCountedConstants)
       counted += (counted.empty() ? "operators." : ", operators.") + std::string(name);
     out.push_back(
-        {counted, "counts of what the measured engine reads and writes; not fitted", 0, 0, 0});
+        {counted, "counts of the measured engine's reads and writes; not fitted", 0, 0, 0});
   }
   return out;
 }
 
-/// Provenance that stays: with --only, of the constants that were not fitted now.
+/// Provenance to keep: with --only, that of the constants which were not fitted now.
 Result<std::vector<FitRecord>> kept_records(const std::filesystem::path& file,
                                             const CalibrateOptions& options,
                                             const Fit& fit) {
@@ -157,7 +158,7 @@ void describe(V& v, Report& r) {
   v.field(6, "left_out", r.left_out);
 }
 
-/// The errors on models that a fit has not seen, for docs/validation.md.
+/// Writes the errors on models that the fit did not see, for docs/validation.md.
 Status put_tables(const std::string& file,
                   const std::string& hardware,
                   const std::vector<HeldOutModel>& left) {
@@ -167,24 +168,25 @@ Status put_tables(const std::string& file,
   TEMPER_TRY_STATUS(put_report_table(
       file,
       {fmt::format("Leave one model out: {}, all models", hardware),
-       "The constants are fitted without the steps of one model, and that model is predicted; this "
-       "table has the left-out rows of every model. Rows of single operators (gemm, attention, "
-       "moe_layer) stay in every fit: they are microbenchmarks, named after a shape. What only the "
-       "left-out steps could tell, such as the share of experts that one sequence reaches, stays "
-       "at "
-       "its prior.",
+       "For each model, the constants are fitted without its steps and then predict them. The "
+       "table "
+       "has the left-out rows of all models. Rows of single operators (gemm, attention, moe_layer) "
+       "stay in every fit: they are microbenchmarks, named after a shape. A constant that only the "
+       "left-out steps determine, such as the share of experts that one sequence reaches, keeps "
+       "its "
+       "prior.",
        by_kind_hardware_metric(all)}));
   for (const HeldOutModel& model : left) {
     TEMPER_TRY_STATUS(put_report_table(
         file,
         {fmt::format("Leave one model out: {}, without {}", hardware, model.model),
-         fmt::format("Fitted without the steps of {}, predicting them.", model.model),
+         fmt::format("Fitted without the steps of {}, then used to predict them.", model.model),
          by_kind_hardware_metric(model.rows)}));
   }
   return {};
 }
 
-/// A hardware to fit, and where its constants go.
+/// The hardware to fit and the file for its constants.
 struct CalibrationSubject {
   std::string name;
   std::filesystem::path target;
@@ -200,7 +202,7 @@ Result<CalibrationSubject> subject_of(const CalibrateOptions& options,
     subject = {spec->name, catalog.configs() / "calibration" / (spec->name + ".yaml")};
   } else {
     if (!options.hardware.empty())
-      return invalid_input("--hardware and --hardware-file are two ways to say it: give one");
+      return invalid_input("--hardware and --hardware-file exclude each other; give one of them");
     TEMPER_TRY(HardwareSpec spec, hardware_in(options.hardware_file, catalog));
     subject = {spec.name, calibration_file(options.hardware_file)};
     catalog.put(std::move(spec));
@@ -210,7 +212,7 @@ Result<CalibrationSubject> subject_of(const CalibrateOptions& options,
   return subject;
 }
 
-/// The words that make the same fit again.
+/// The command line that repeats the fit.
 std::string command_of(const CalibrateOptions& options, const std::string& name) {
   std::string command = "temper calibrate";
   for (const std::string& file : options.files)
@@ -231,7 +233,7 @@ void print_fit(std::ostream& out, const Fit& fit) {
   for (const sim_hw::Comparison& row : fit.left_out)
     out << fmt::format("left out: row {}: {}\n", row.row.id, row.failure);
   for (const std::string& constant : fit.undetermined)
-    out << fmt::format("undetermined by these rows, left at its prior: {}\n", constant);
+    out << fmt::format("not determined by these rows, keeps its prior: {}\n", constant);
 }
 
 Status calibrate(const CalibrateOptions& options, std::ostream& out) {
@@ -276,7 +278,8 @@ Status calibrate(const CalibrateOptions& options, std::ostream& out) {
 
 int run_calibrate(const CalibrateOptions& options, std::ostream& out, std::ostream& err) {
   if (options.machine) {
-    err << "temper calibrate: this machine is measured by `temper measure CONFIG`\n";
+    err << "temper calibrate: --local was replaced; to measure this machine: temper measure "
+           "CONFIG\n";
     return kBadInput;
   }
   const Status done = calibrate(options, out);
@@ -288,17 +291,21 @@ int run_calibrate(const CalibrateOptions& options, std::ostream& out, std::ostre
 
 Handler calibrate_command(Flags& flags) {
   const auto options = std::make_shared<CalibrateOptions>();
-  flags.flag("--local", options->machine, "Is `temper measure CONFIG` now");
-  flags.arguments("files", options->files, "Measurements, CSV");
-  flags.text("--hardware", options->hardware, "Name; default: that of the rows");
-  flags.text("--hardware-file", options->hardware_file, "A description of your own: its path");
-  flags.repeated("--only", options->only, "A constant to fit; default: all; repeatable");
-  flags.repeated("--id", options->ids, "A row to use; default: operators and steps; repeatable");
+  flags.flag("--local", options->machine, "Removed; use `temper measure CONFIG`");
+  flags.arguments("files", options->files, "CSV files of measurements");
+  flags.text("--hardware", options->hardware, "Name of the hardware (default: from the rows)");
+  flags.text("--hardware-file", options->hardware_file, "Path of your own hardware description");
+  flags.repeated("--only", options->only, "Fit only this constant (repeatable; default: all)");
+  flags.repeated(
+      "--id", options->ids, "Use only this row (repeatable; default: operators and steps)");
   flags.text("--out",
              options->out,
-             "YAML; default: configs/calibration/NAME.yaml, or beside --hardware-file");
-  flags.flag("--leave-one-out", options->leave_one_out, "Also without each model in turn");
-  flags.text("--report-tables", options->report_tables, "Where --leave-one-out goes, YAML");
+             "YAML to write (default: configs/calibration/NAME.yaml, or beside --hardware-file)");
+  flags.flag("--leave-one-out",
+             options->leave_one_out,
+             "Also fit without each model in turn and predict it");
+  flags.text(
+      "--report-tables", options->report_tables, "YAML file for the tables of --leave-one-out");
   flags.flag("--dry-run", options->dry_run, "Print the fit, write nothing");
   flags.json(options->json);
   return [options] { return run_calibrate(*options, std::cout, std::cerr); };

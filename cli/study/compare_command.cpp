@@ -43,7 +43,7 @@ Result<study::CompareOptions> to_options(const CompareOptions& command) {
   return options;
 }
 
-/// What this machine cannot do is said before anything is run.
+/// Checks the machine before any run starts.
 Status check_machine(const std::vector<study::CompareJob>& jobs) {
   for (const study::CompareJob& job : jobs) {
     if (job.row.end == study::CompareEnd::NotRun || !study::is_real_run(job.config))
@@ -57,7 +57,7 @@ Status check_machine(const std::vector<study::CompareJob>& jobs) {
   return {};
 }
 
-/// Real runs have to be possible here, and somewhere.
+/// Checks that real runs are possible on this machine and chooses their folder.
 Status check_and_choose_out(study::CompareOptions& options, std::ostream& err) {
   TEMPER_TRY(const auto jobs, study::compare_jobs(options));
   TEMPER_TRY_STATUS(check_machine(jobs));
@@ -66,16 +66,16 @@ Status check_and_choose_out(study::CompareOptions& options, std::ostream& err) {
   if (options.folders == study::CompareOptions::Folders::Resume) {
     if (real == jobs.end()) {
       return invalid_input(
-          "--resume: these runs are simulated in this process and leave nothing to go on from; run "
-          "them again");
+          "--resume: expected hardware: local; simulated runs leave no folders to resume, so start "
+          "the comparison again without --resume");
     }
     if (options.out.empty())
-      return invalid_input("--resume: name the folder of the comparison with --out");
+      return invalid_input("--resume needs --out FOLDER, the folder of the comparison to resume");
   }
   if (real == jobs.end() || !options.out.empty())
     return {};
   options.out = fmt::format("runs/compare-{}-{}", real->config.name, calendar_stamp());
-  err << fmt::format("runs go to {}\n", options.out.string()) << std::flush;
+  err << fmt::format("writing runs to {}\n", options.out.string()) << std::flush;
   return {};
 }
 
@@ -96,13 +96,13 @@ Status write_files(const study::PolicyComparison& done,
                    const std::string& name) {
   TEMPER_TRY_STATUS(make_folder(folder));
   const std::span<const study::CompareRow> rows(done.rows);
-  const std::string title = name + ": staleness policies";
+  const std::string title = name + ": staleness rules";
   TEMPER_TRY_STATUS(write_file_atomically(folder / "compare.csv", to_csv(rows)));
   TEMPER_TRY_STATUS(write_file_atomically(
       folder / "compare.md", fmt::format("# {}\n\n{}", title, study::compare_text(done))));
   TEMPER_TRY_STATUS(write_file_atomically(folder / "compare.svg", study::compare_svg(done, title)));
   if (const auto plot =
-          study::rewards_svg(done, study::RewardAxis::Steps, name + ": reward over updates"))
+          study::rewards_svg(done, study::RewardAxis::Steps, name + ": reward over steps"))
     TEMPER_TRY_STATUS(write_file_atomically(folder / "reward_steps.svg", *plot));
   if (const auto plot =
           study::rewards_svg(done, study::RewardAxis::Time, name + ": reward over time"))
@@ -110,7 +110,7 @@ Status write_files(const study::PolicyComparison& done,
   return {};
 }
 
-/// `folder` becomes where the files are.
+/// Sets `folder` to the folder of the files.
 Result<study::PolicyComparison> compare(const CompareOptions& command,
                                         std::ostream& err,
                                         std::string& folder) {
@@ -140,31 +140,36 @@ int run_compare(const CompareOptions& command, std::ostream& out, std::ostream& 
     out << study::compare_text(*done);
   beside(command.json, out, err) << constants_note(command.config, command.sets);
   if (done->end == study::PolicyComparison::End::Stopped) {
-    err << fmt::format("temper: stopped on request; the same with --resume --out {} goes on\n",
-                       folder);
+    err << fmt::format(
+        "temper: stopped on request; to continue, add --resume --out {} to the same command\n",
+        folder);
     return 130;
   }
   const auto failed =
       std::ranges::count(done->rows, study::CompareEnd::Failed, &study::CompareRow::end);
   if (failed == 0)
     return 0;
-  err << fmt::format("temper: {} of {} runs failed\n", failed, done->rows.size());
+  err << fmt::format(
+      "temper: {} of {} runs failed; the table has the reasons\n", failed, done->rows.size());
   return kFailed;
 }
 
 Handler compare_command(Flags& flags) {
   const auto options = std::make_shared<CompareOptions>();
   flags.pipeline(options->config, options->sets);
-  flags.list("--policies", options->policies, "exact,sync,...; default: all");
-  flags.list("--eta", options->etas, "Bounds of each policy");
-  flags.list("--seeds", options->seeds, "Every run with each, e.g. 1,2,3; default: as configured");
-  flags.repeated("--vary", options->vary, "key=v,v; every run with each value; repeatable");
-  flags.number("--steps", options->steps, "Updates of each run; default: as configured");
-  flags.number("--target-reward", options->target_reward, "How soon is it reached?");
-  flags.number("--threads", options->threads, "Of counted runs; default: one per core");
-  flags.text("--out", options->out, "Folder for tables, plots and the runs themselves");
-  flags.flag("--resume", options->resume, "Go on in --out; whole runs are not run again");
-  flags.json(options->json, "As JSON, one object per run");
+  flags.list(
+      "--policies", options->policies, "Staleness rules to compare: exact,sync,... (default: all)");
+  flags.list("--eta", options->etas, "Staleness bounds to try with each rule");
+  flags.list(
+      "--seeds", options->seeds, "Seeds for each run, e.g. 1,2,3 (default: the configured seed)");
+  flags.repeated("--vary", options->vary, "key=v,v: repeat every run with each value (repeatable)");
+  flags.number("--steps", options->steps, "Steps per run (default: steps of the configuration)");
+  flags.number(
+      "--target-reward", options->target_reward, "Also report how soon this reward is reached");
+  flags.number("--threads", options->threads, "Simulated runs in parallel (default: one per core)");
+  flags.text("--out", options->out, "Folder for tables, plots and run folders");
+  flags.flag("--resume", options->resume, "Resume the comparison in --out; finished runs are kept");
+  flags.json(options->json, "Print a JSON list with one object per run");
   return [options] { return run_compare(*options, std::cout, std::cerr); };
 }
 

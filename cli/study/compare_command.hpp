@@ -1,4 +1,4 @@
-// `temper compare`: staleness policies on the same run (study/compare/compare.hpp).
+// `temper compare`: staleness rules on the same pipeline (study/compare/compare.hpp).
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -13,24 +13,24 @@ namespace temper::cli {
 struct CompareOptions {
   std::string config;
   std::vector<std::string> sets;
-  std::vector<std::string> policies;                ///< By name; empty: all.
-  std::vector<std::string> etas = {"1", "2", "4"};  ///< Bounds.
-  std::vector<std::string> seeds;                   ///< Empty: the configuration's.
+  std::vector<std::string> policies;                ///< Names of staleness rules; empty: all.
+  std::vector<std::string> etas = {"1", "2", "4"};  ///< Staleness bounds.
+  std::vector<std::string> seeds;                   ///< Empty: the configured seed.
   std::vector<std::string> vary;                    ///< "key=value,value"
-  std::uint64_t steps = 0;                          ///< Updates of each run; 0: as configured.
+  std::uint64_t steps = 0;                          ///< Steps per run; 0: as configured.
   double target_reward = 0.9;
-  int threads = 0;  ///< Of runs in this process; 0: as many as there are cores.
+  int threads = 0;  ///< Simulated runs in parallel; 0: one per core.
   std::string out;  ///< Folder for tables, plots and real runs; empty: runs/compare-NAME-TIME for
                     ///< real runs, no files for others.
-  bool resume = false;  ///< Real runs that are whole are not run again.
+  bool resume = false;  ///< Keep finished real runs.
   bool json = false;
 };
 
-/// The exit code of the command: 0 only if no run failed (one that a rule forbids is none), 130 if
-/// the user stopped one. The table goes to `out`, progress and what is wrong to `err`.
+/// Returns the exit code: 0 if no run failed (a combination that a rule forbids does not count),
+/// 130 if the user stopped it. Prints the table to `out`, progress and errors to `err`.
 int run_compare(const CompareOptions& command, std::ostream& out, std::ostream& err);
 
-/// `temper compare`: its flags, and what it does.
+/// Declares the flags of `temper compare`.
 Handler compare_command(Flags& flags);
 
 }  // namespace temper::cli

@@ -1,4 +1,4 @@
-// What answers about simulated runs say of the constants that they rest on.
+// The note below predictions about the constants that were not measured.
 #pragma once
 
 #include <iosfwd>
@@ -7,11 +7,10 @@
 
 namespace temper::cli {
 
-/// Of a pipeline as commands name it; empty on this machine, or if every constant was measured.
+/// The note for a pipeline; empty on local hardware, or if every constant was measured.
 std::string constants_note(const std::string& config, std::span<const std::string> sets);
 
-/// Where what is said beside an answer goes: behind it, or, if a program reads that, to `err` once
-/// it is written.
+/// The stream for notes: `out`, or, if a program reads `out`, `err` after a flush of `out`.
 std::ostream& beside(bool for_programs, std::ostream& out, std::ostream& err);
 
 }  // namespace temper::cli

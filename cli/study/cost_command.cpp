@@ -2,7 +2,6 @@
 
 #include "cli/command/exit_code.hpp"
 #include "core/json.hpp"
-#include "core/text/numbers.hpp"
 #include "core/text/table.hpp"
 #include "sim_hw/queries/queries.hpp"
 #include "sim_hw/request/readable.hpp"
@@ -52,7 +51,7 @@ void describe(V& v, MetricJson& m) {
   v.field(4, "terms", m.terms);
 }
 
-/// What the answer would be with what another hardware measured.
+/// The result with the constants that were measured on another hardware.
 struct TogetherJson {
   std::string hardware;
   double value = 0;
@@ -69,7 +68,7 @@ struct CostJson {
   std::int64_t cards = 1;
   std::string params;
   std::vector<MetricJson> metrics;
-  std::vector<sim_hw::ConstantEffect> unmeasured{};
+  std::vector<sim_hw::Doubt> unmeasured{};
   std::vector<TogetherJson> as_elsewhere{};
 };
 template <class V>
@@ -99,7 +98,7 @@ double share(const Term& term, const Metric& metric) {
   return metric.value == 0 ? 0 : term.value / metric.value;
 }
 
-/// Of an assignment to `hardware` and no other; empty: there are others.
+/// The value if `hardware=` is the only assignment; else empty.
 std::string hardware_alone(const std::vector<std::string>& assignments) {
   constexpr std::string_view kKey = "hardware=";
   return assignments.size() == 1 && assignments.front().starts_with(kKey)
@@ -122,7 +121,7 @@ Result<Request> to_request(const std::vector<std::string>& assignments) {
   return request;
 }
 
-/// What was asked wrongly, and where the right questions are listed.
+/// Prints an error and the command that lists the valid parameters.
 int refuse(const Error& error, std::string_view kind, std::ostream& err) {
   err << "temper: " << error.context << '\n';
   if (error.code == ErrorCode::OutOfMemory)
@@ -151,10 +150,10 @@ int list_kinds(bool json, std::ostream& out) {
   return 0;
 }
 
-/// An equation's `|a, b|4` (smooth_max4() of sim_hw/operators).
+/// Explains `|a, b|4` in equations (smooth_max4() of sim_hw/operators).
 constexpr std::string_view kSmoothMaximum =
-    "\n  |a, b|4 = (a^4 + b^4)^(1/4): the longer of two times that overlap, and up to 19 % more "
-    "where they are alike\n";
+    "\n  |a, b|4 = (a^4 + b^4)^(1/4): the longer of two overlapping times, plus up to 19 % if "
+    "they are equal\n";
 
 bool has_smooth_maximum(const sim_hw::Cost& cost) {
   return std::ranges::any_of(cost.metrics, [](const Metric& metric) {
@@ -174,24 +173,21 @@ void print_terms(const Metric& metric, std::ostream& out) {
                        width,
                        term.count,
                        sim_hw::readable(term.value, metric.unit),
-                       percent_text(share(term, metric), 1),
+                       sim_hw::percent(share(term, metric)),
                        term.equation);
   }
 }
 
-/// What was not measured on the hardware and would change the answer, by how much.
-void print_unmeasured(const sim_hw::UnmeasuredConstants& unmeasured,
-                      const Metric& metric,
-                      std::ostream& out) {
-  if (unmeasured.constants.empty())
+/// The constants that were not measured on the hardware, and how much they affect the result.
+void print_doubts(const sim_hw::Doubts& doubts, const Metric& metric, std::ostream& out) {
+  if (doubts.constants.empty())
     return;
-  std::vector<std::vector<std::string>> rows{
-      {fmt::format("not measured on {}", unmeasured.hardware),
-       "used",
-       "measured elsewhere",
-       metric.name}};
+  std::vector<std::vector<std::string>> rows{{fmt::format("not measured on {}", doubts.hardware),
+                                              "used",
+                                              "measured elsewhere",
+                                              metric.name}};
   const auto number = [](double value) { return fmt::format("{:.3g}", value); };
-  for (const sim_hw::ConstantEffect& d : unmeasured.constants) {
+  for (const sim_hw::Doubt& d : doubts.constants) {
     rows.push_back(
         {d.name,
          d.used ? number(*d.used) : "",
@@ -199,12 +195,13 @@ void print_unmeasured(const sim_hw::UnmeasuredConstants& unmeasured,
          sim_hw::readable(d.least, metric.unit) + " to " + sim_hw::readable(d.most, metric.unit)});
   }
   out << '\n' << bar_table(rows);
-  for (const auto& [hardware, value] : unmeasured.together)
-    out << fmt::format(
-        "with all of them as on {}: {}\n", hardware, sim_hw::readable(value, metric.unit));
+  for (const auto& [hardware, value] : doubts.together)
+    out << fmt::format("with all of these constants as on {}: {}\n",
+                       hardware,
+                       sim_hw::readable(value, metric.unit));
 }
 
-/// The names that notes below other answers count.
+/// Lists the unmeasured constants whose number appears in the notes below predictions.
 Status list_unmeasured(const std::string& name, std::ostream& out) {
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   TEMPER_TRY(const auto hardware, catalog.hardware(name));
@@ -214,13 +211,13 @@ Status list_unmeasured(const std::string& name, std::ostream& out) {
                      constants.size() == 1 ? "" : "s",
                      hardware->name,
                      constants.empty() ? "" : ": ",
-                     sim_hw::constant_names(constants));
+                     sim_hw::names_of(constants));
   return {};
 }
 
 CostJson to_document(const Request& request,
                      const sim_hw::Cost& prediction,
-                     const sim_hw::UnmeasuredConstants& unmeasured) {
+                     const sim_hw::Doubts& doubts) {
   CostJson document{request.kind, request.hardware, request.cards, request.params.to_text(), {}};
   for (const Metric& metric : prediction.metrics) {
     MetricJson& each =
@@ -228,8 +225,8 @@ CostJson to_document(const Request& request,
     for (const Term& term : metric.terms)
       each.terms.push_back({term.name, term.count, term.value, share(term, metric), term.equation});
   }
-  document.unmeasured = unmeasured.constants;
-  for (const auto& [hardware, value] : unmeasured.together)
+  document.unmeasured = doubts.constants;
+  for (const auto& [hardware, value] : doubts.together)
     document.as_elsewhere.push_back({hardware, value});
   return document;
 }
@@ -252,10 +249,9 @@ int run_cost(const CostOptions& options, std::ostream& out, std::ostream& err) {
       sim_hw::cost_of({catalog, std::filesystem::path(".")}, *request, sim_hw::kinds());
   if (!prediction)
     return refuse(prediction.error(), request->kind, err);
-  const sim_hw::UnmeasuredConstants unmeasured =
-      sim_hw::analyze_unmeasured({catalog, "."}, *request, *prediction);
+  const sim_hw::Doubts doubts = sim_hw::doubts_of({catalog, "."}, *request, *prediction);
   if (options.json) {
-    out << to_json(to_document(*request, *prediction, unmeasured), JsonStyle::Pretty) << '\n';
+    out << to_json(to_document(*request, *prediction, doubts), JsonStyle::Pretty) << '\n';
     return 0;
   }
   std::size_t width = 0;
@@ -270,19 +266,21 @@ int run_cost(const CostOptions& options, std::ostream& out, std::ostream& err) {
   if (options.explain && has_smooth_maximum(*prediction))
     out << kSmoothMaximum;
   if (!prediction->metrics.empty())
-    print_unmeasured(unmeasured, prediction->metrics.front(), out);
+    print_doubts(doubts, prediction->metrics.front(), out);
   return 0;
 }
 
 Handler cost_command(Flags& flags) {
   const auto options = std::make_shared<CostOptions>();
-  flags.arguments(
-      "assignments", options->assignments, "kind=, hardware=, cards=, parameters", Need::Optional);
+  flags.arguments("assignments",
+                  options->assignments,
+                  "kind=KIND, hardware=NAME, cards=N and parameters of the kind",
+                  Need::Optional);
   flags.flag("--explain",
              options->explain,
-             "Each term, with its equation and numbers; with hardware= alone: which constants were "
-             "not measured on it");
-  flags.flag("--list", options->list, "The kinds and their parameters");
+             "Print each term with its equation; with only hardware=NAME: list its unmeasured "
+             "constants");
+  flags.flag("--list", options->list, "List the kinds and their parameters");
   flags.json(options->json);
   return [options] { return run_cost(*options, std::cout, std::cerr); };
 }

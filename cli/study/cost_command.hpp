@@ -1,4 +1,4 @@
-// `temper cost`: the cost of one operation, step or phase on a hardware, with its terms.
+// `temper cost`: the predicted cost of one operation, training step or phase, with its terms.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -12,14 +12,14 @@ namespace temper::cli {
 struct CostOptions {
   std::vector<std::string> assignments;  ///< "kind=gemm", "hardware=nvidia-h200", "m=8192", ...
   bool json = false;
-  bool explain = false;  ///< Each term with its equation.
-  bool list = false;     ///< The kinds, with their parameters.
+  bool explain = false;  ///< Print each term with its equation.
+  bool list = false;     ///< List the kinds and their parameters.
 };
 
-/// The exit code of the command. Results go to `out`, what is wrong to `err`.
+/// Returns the exit code. Prints results to `out` and errors to `err`.
 int run_cost(const CostOptions& options, std::ostream& out, std::ostream& err);
 
-/// `temper cost`: its flags, and what it does.
+/// Declares the flags of `temper cost`.
 Handler cost_command(Flags& flags);
 
 }  // namespace temper::cli

@@ -20,14 +20,14 @@
 namespace temper::cli {
 namespace {
 
-/// Of --every and --spares.
+/// Parses the numbers of --every or --spares.
 template <class T>
 Result<std::vector<T>> counts(const char* flag, const std::vector<std::string>& texts) {
   std::vector<T> numbers;
   for (const std::string& text : texts) {
     const auto number = parse_number<int>(text);
     if (!number || *number < 0)
-      return invalid_input(fmt::format("{}: `{}` is no number from 0 on", flag, text));
+      return invalid_input(fmt::format("{}: expected an integer >= 0, found `{}`", flag, text));
     numbers.push_back(static_cast<T>(*number));
   }
   return numbers;
@@ -37,9 +37,13 @@ Result<study::FaultsReport> answer(const FaultsCommand& command, std::ostream& e
   study::FaultsOptions options;
   TEMPER_TRY(options.config, orchestrator::load_config(command.config, command.sets));
   if (options.config.hardware != orchestrator::HardwareKind::Simulated)
-    return invalid_input("hardware: local; only simulated hardware fails by plan");
+    return invalid_input("expected hardware: simulated, found hardware: local");
   if (command.days <= 0 || command.days > 10000 || command.seeds < 1 || command.seeds > 1000)
-    return invalid_input("--days is above 0 and at most 10000, --seeds from 1 to 1000");
+    return invalid_input(fmt::format(
+        "expected --days above 0 and up to 10000 and --seeds from 1 to 1000, found --days "
+        "{} and --seeds {}",
+        command.days,
+        command.seeds));
   options.time = from_seconds(command.days * 86400);
   TEMPER_TRY(options.every, counts<std::uint64_t>("--every", command.every));
   TEMPER_TRY(options.spares, counts<std::int32_t>("--spares", command.spares));
@@ -54,7 +58,7 @@ Result<study::FaultsReport> answer(const FaultsCommand& command, std::ostream& e
   return study::study_faults(options);
 }
 
-/// Of a run whose processes failed by plan.
+/// The report of a run whose fault plan failed local processes.
 int show_played(const FaultsCommand& command, std::ostream& out, std::ostream& err) {
   const auto played = study::predict_faults(command.config);
   if (!played) {
@@ -90,13 +94,14 @@ int run_faults(const FaultsCommand& command, std::ostream& out, std::ostream& er
 Handler faults_command(Flags& flags) {
   const auto options = std::make_shared<FaultsCommand>();
   flags.pipeline(options->config, options->sets);
-  flags.number("--days", options->days, "Simulated time of each run");
-  flags.list("--every", options->every, "Checkpoint intervals, in updates; default: as configured");
-  flags.list("--spares", options->spares, "Numbers of spare hosts; default: as configured");
-  flags.number("--seeds", options->seeds, "Runs of each combination");
-  flags.number("--weight", options->weight, "Above 1: thinned runs, one response for so many");
-  flags.number("--threads", options->threads, "Default: one per core");
-  flags.text("--plot", options->plot, "Goodput over the interval, as SVG");
+  flags.number("--days", options->days, "Simulated time per run, in days");
+  flags.list(
+      "--every", options->every, "Checkpoint intervals in steps (default: checkpoint.every)");
+  flags.list("--spares", options->spares, "Numbers of spare hosts (default: as configured)");
+  flags.number("--seeds", options->seeds, "Runs per combination, each with its own seed");
+  flags.number("--weight", options->weight, "Simulate one response in N (1: all)");
+  flags.number("--threads", options->threads, "Runs in parallel (default: one per core)");
+  flags.text("--plot", options->plot, "Write an SVG plot of goodput over the checkpoint interval");
   flags.json(options->json);
   return [options] { return run_faults(*options, std::cout, std::cerr); };
 }

@@ -1,4 +1,4 @@
-// `temper faults`: what failures of simulated hardware cost (study/faults/faults.hpp).
+// `temper faults`: the expected loss to failures of simulated hardware (study/faults/faults.hpp).
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -14,19 +14,19 @@ struct FaultsCommand {
   std::string config;
   std::vector<std::string> sets;
   double days = 10;
-  std::vector<std::string> every;   ///< Numbers of updates.
-  std::vector<std::string> spares;  ///< Numbers of hosts.
+  std::vector<std::string> every;   ///< Checkpoint intervals in steps.
+  std::vector<std::string> spares;  ///< Numbers of spare hosts.
   std::uint64_t seeds = 2;
   std::uint64_t weight = 1;
-  int threads = 0;   ///< 0: as many as there are cores.
-  std::string plot;  ///< An SVG file; empty: none.
+  int threads = 0;   ///< 0: one per core.
+  std::string plot;  ///< SVG file; empty: none.
   bool json = false;
 };
 
-/// The exit code of the command. The table goes to `out`, progress and what is wrong to `err`.
+/// Returns the exit code. Prints the table to `out`, progress and errors to `err`.
 int run_faults(const FaultsCommand& command, std::ostream& out, std::ostream& err);
 
-/// `temper faults`: its flags, and what it does.
+/// Declares the flags of `temper faults`.
 Handler faults_command(Flags& flags);
 
 }  // namespace temper::cli

@@ -31,11 +31,11 @@ Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std:
     TEMPER_TRY(const orchestrator::PipelineConfig config,
                orchestrator::load_config(command.config, command.sets));
     if (Status status = study::check_of_this_machine(config); !status)
-      return std::move(status).error().within(command.config);  // no measurement would help
+      return std::move(status).error().within(command.config);  // a calibration would not help
     return std::move(calibration)
         .error()
-        .within("no calibration of this machine; make one with `temper measure " + command.config +
-                "`");
+        .within("this machine has no calibration; create it with `temper measure " +
+                command.config + "`");
   }
   options.calibration = *std::move(calibration);
   err << study::busy_note(options.calibration);
@@ -75,11 +75,11 @@ int run_forecast(const ForecastOptions& command, std::ostream& out, std::ostream
 Handler forecast_command(Flags& flags) {
   const auto options = std::make_shared<ForecastOptions>();
   flags.pipeline(options->config, options->sets);
-  flags.text("--calibration", options->calibration, "What `temper measure` found");
-  flags.repeated("--over", options->over, "key=v,v or key+key=v/v,v/v; repeatable");
-  flags.number("--check", options->check, "Then run each so many times, and compare");
-  flags.number("--threads", options->threads, "Default: one per core");
-  flags.text("--out", options->out, "Folder for the table and the runs");
+  flags.text("--calibration", options->calibration, "Calibration file from `temper measure`");
+  flags.repeated("--over", options->over, "Values to try: key=v,v or key+key=v/v,v/v (repeatable)");
+  flags.number("--check", options->check, "Then run each configuration N times and compare");
+  flags.number("--threads", options->threads, "Predictions in parallel (default: one per core)");
+  flags.text("--out", options->out, "Folder for the table and the run folders");
   flags.json(options->json);
   return [options] { return run_forecast(*options, std::cout, std::cerr); };
 }

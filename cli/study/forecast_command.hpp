@@ -1,5 +1,5 @@
-// `temper forecast`: what runs on this machine would do, from a calibration of it; with --check
-// they are run afterwards and held against it.
+// `temper forecast`: predicts runs on this machine from its calibration. With --check, it also runs
+// them and compares.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -16,16 +16,16 @@ struct ForecastOptions {
   std::vector<std::string> sets;
   std::string calibration = kMachineModel;
   std::vector<std::string> over;
-  int check = 0;  ///< Real runs of each.
+  int check = 0;  ///< Real runs per configuration.
   int threads = 0;
   std::string out;
   bool json = false;
 };
 
-/// 0 only if all could be predicted (and run).
+/// Returns the exit code: 0 only if all configurations were predicted (and run).
 int run_forecast(const ForecastOptions& command, std::ostream& out, std::ostream& err);
 
-/// `temper forecast`: its flags, and what it does.
+/// Declares the flags of `temper forecast`.
 Handler forecast_command(Flags& flags);
 
 }  // namespace temper::cli

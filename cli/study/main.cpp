@@ -1,4 +1,4 @@
-// temper-study: the commands that ask before and after a run. `temper` starts it for them.
+// temper-study: the commands that predict, search and validate. `temper` starts it for them.
 #include "cli/command/command_line.hpp"
 #include "cli/study/ablation_command.hpp"
 #include "cli/study/calibrate_command.hpp"

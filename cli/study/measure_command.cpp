@@ -40,7 +40,7 @@ std::string cpu_name() {
   return info->substr(begin + 2, info->find('\n', begin) - begin - 2);
 }
 
-/// What is measured in a process of its own, as it is in a run.
+/// A part of the measurement that runs in its own process, as in a run.
 struct Part {
   const char* name;
   enum class Threads { One, AlsoAll } threads;
@@ -51,7 +51,7 @@ constexpr Part kParts[] = {{"rollout", Part::Threads::AlsoAll},
                            {"beside", Part::Threads::One},
                            {"rest", Part::Threads::One}};
 
-/// A measurement that other programs disturbed is made again.
+/// The progress text of a measurement, which is repeated if other programs disturb it.
 std::string tries_text(const std::string& stage, int tries) {
   return tries == 1
              ? stage
@@ -59,7 +59,7 @@ std::string tries_text(const std::string& stage, int tries) {
                    "{}, try {} of {} (other programs were busy)", stage, tries, study::kTries);
 }
 
-/// The process that measures a part with so many threads and writes `samples`.
+/// The process that measures a part with this number of threads and writes `samples`.
 orchestrator::ChildSpec measuring_program(const Part& part,
                                           std::size_t threads,
                                           const orchestrator::RunDir& run_dir,
@@ -85,8 +85,8 @@ orchestrator::ChildSpec measuring_program(const Part& part,
   return spec;
 }
 
-/// The engines, in processes that have them; `others`: raised to the share of the cores that other
-/// programs had while any of them was measured.
+/// Measures the engines, each in its own process. Raises `others` to the largest share of the cores
+/// that other programs used meanwhile.
 Result<orchestrator::Timings> measure_engines(orchestrator::PipelineConfig config,
                                               const fs::path& folder,
                                               ProgressLine& progress,
@@ -232,7 +232,7 @@ int run_measure(const MeasureOptions& options, std::ostream& out, std::ostream& 
 Handler measure_command(Flags& flags) {
   const auto options = std::make_shared<MeasureOptions>();
   flags.pipeline(options->config, options->sets);
-  flags.text("--out", options->out, "Where the measurements go, YAML");
+  flags.text("--out", options->out, "YAML file for the measurements");
   flags.json(options->json);
   return [options] { return run_measure(*options, std::cout, std::cerr); };
 }

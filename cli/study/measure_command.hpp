@@ -1,5 +1,5 @@
-// `temper measure`: measures what the engines of a pipeline, their messages and processes
-// take on this machine, and stores it for forecasts of runs on it (docs/forecast.md).
+// `temper measure`: measures a pipeline's engines, messages and processes on this machine, for
+// forecasts of runs on it (docs/forecast.md).
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -11,7 +11,7 @@
 
 namespace temper::cli {
 
-/// Where a calibration is looked for if none is named: beside the run folders, as they are.
+/// Default path of the calibration: beside the run folders.
 inline constexpr const char* kMachineModel = "runs/machine.yaml";
 
 struct MeasureOptions {
@@ -21,10 +21,10 @@ struct MeasureOptions {
   bool json = false;
 };
 
-/// 0 only if it was measured and written.
+/// Returns the exit code: 0 only if the measurements were made and written.
 int run_measure(const MeasureOptions& options, std::ostream& out, std::ostream& err);
 
-/// `temper measure`: its flags, and what it does.
+/// Declares the flags of `temper measure`.
 Handler measure_command(Flags& flags);
 
 }  // namespace temper::cli

@@ -24,14 +24,14 @@
 namespace temper::cli {
 namespace {
 
-using sim_hw::KindMetric;
+using sim_hw::MeasuredAs;
 
-constexpr KindMetric kTraining[] = {
+constexpr MeasuredAs kTraining[] = {
     {"train_iteration", "time"}, {"train_step", "time"}, {"rl_iteration", "update"}};
 
-constexpr KindMetric kRollout[] = {{"decode_step", "time"}, {"rl_iteration", "rollout"}};
+constexpr MeasuredAs kRollout[] = {{"decode_step", "time"}, {"rl_iteration", "rollout"}};
 
-/// Where the answer goes, and what is said beside it.
+/// The streams for the result and for notes.
 struct Streams {
   std::ostream& out;
   std::ostream& err;
@@ -55,7 +55,7 @@ Status read_subject(const sim_hw::Params& params, PlanSubject& subject) {
   return {};
 }
 
-/// The words that ask the same again.
+/// The command line that repeats the question.
 std::string question(const PlanOptions& options) {
   std::string out = "temper plan";
   for (const std::string& word : options.words)
@@ -73,7 +73,7 @@ Status write_pipeline(const PlanOptions& options,
       fmt::format("# From `{}`.\n# {}\n{}", question(options), about, to_yaml(config)));
 }
 
-/// The response lengths that a rollout question asks for, as a pipeline says them.
+/// The response lengths of a rollout question, as settings of a pipeline.
 Result<actors::LengthConfig> response_lengths(const sim_hw::Params& params,
                                               const sim_hw::RolloutLengths& lengths) {
   actors::LengthConfig out;
@@ -89,16 +89,16 @@ Result<actors::LengthConfig> response_lengths(const sim_hw::Params& params,
   return out;
 }
 
-/// Whether stdout is read by people: else what is said beside an answer goes to stderr.
+/// Whether people read stdout. If not, notes go to stderr.
 bool for_people(const PlanOptions& options) {
   return !options.json && !options.emit;
 }
 
-/// What an answer rests on that was not measured; a program gets it beside its document.
+/// Prints the note about unmeasured constants.
 Status say_unmeasured(const PlanOptions& options,
                       sim_hw::Catalog& catalog,
                       const sim_hw::HardwareSpec& hardware,
-                      std::span<const KindMetric> kinds,
+                      std::span<const MeasuredAs> kinds,
                       Streams to) {
   TEMPER_TRY(const auto note, sim_hw::unmeasured_note(catalog, hardware, kinds));
   if (note)
@@ -145,7 +145,7 @@ Status plan_training(const PlanOptions& options, const sim_hw::Params& params, S
     TEMPER_TRY_STATUS(write_pipeline(options,
                                      config,
                                      "A pipeline trains with ZeRO 1, sequence parallelism and full "
-                                     "recompute, whatever the plan chose."));
+                                     "recomputation, regardless of the plan's choice."));
   }
   return {};
 }
@@ -182,13 +182,13 @@ Status plan_rollout(const PlanOptions& options, const sim_hw::Params& params, St
                                   problem,
                                   report.search.best.front(),
                                   responses));
-    TEMPER_TRY_STATUS(write_pipeline(
-        options, config, "The trainer takes turns with the engines on their cards."));
+    TEMPER_TRY_STATUS(
+        write_pipeline(options, config, "Trainer and engines time-share their cards."));
   }
   return {};
 }
 
-/// A pipeline whose only fault may be the layouts that are to be replaced.
+/// Loads a pipeline. Errors in the layouts that the plan replaces are ignored.
 Result<orchestrator::PipelineConfig> load_to_plan(const PlanOptions& options) {
   TEMPER_TRY(orchestrator::LoadedConfig loaded,
              orchestrator::read_config(options.words.front(), options.sets));
@@ -204,14 +204,15 @@ Result<orchestrator::PipelineConfig> load_to_plan(const PlanOptions& options) {
 
 Status plan_pipeline(const PlanOptions& options, Streams to) {
   if (options.words.size() != 1)
-    return invalid_input("expected one pipeline, or task=... and other key=value words");
+    return invalid_input("expected one pipeline YAML, or task=... and other key=value parameters");
   if (!options.svg.empty())
-    return invalid_input("--svg: a pipeline has one point of each side, and no plot");
+    return invalid_input(
+        "--svg: expected task=train or task=rollout; the plan of a pipeline has no plot");
   TEMPER_TRY(const orchestrator::PipelineConfig config, load_to_plan(options));
   if (config.hardware != orchestrator::HardwareKind::Simulated) {
-    return invalid_input(
-        fmt::format("{}: needs `hardware: simulated`; layouts of local cards are not searched",
-                    options.words.front()));
+    return invalid_input(fmt::format(
+        "{}: expected hardware: simulated, found hardware: local, whose layouts are fixed",
+        options.words.front()));
   }
   TEMPER_TRY(study::ConfigPlan plan, study::plan_config(config));
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
@@ -228,10 +229,11 @@ Status plan_pipeline(const PlanOptions& options, Streams to) {
     to.out << (options.json ? study::config_plan_json(report) : study::config_plan_text(report));
   }
   const std::array<const sim_hw::HardwareSpec*, 2> both{&training, &engines};
-  beside(!for_people(options), to.out, to.err) << sim_hw::simulated_run_note(both);
+  beside(!for_people(options), to.out, to.err) << sim_hw::note_of_runs(both);
   if (!options.out.empty()) {
     TEMPER_TRY_STATUS(study::check_rules(report.plan.config));
-    TEMPER_TRY_STATUS(write_pipeline(options, report.plan.config, "Both layouts were chosen."));
+    TEMPER_TRY_STATUS(write_pipeline(
+        options, report.plan.config, "The plan chose the layouts of trainer and rollout."));
   }
   return {};
 }
@@ -240,7 +242,7 @@ Status plan(const PlanOptions& options, Streams to) {
   if (!options.words.empty() && options.words.front().find('=') == std::string::npos)
     return plan_pipeline(options, to);
   if (!options.sets.empty())
-    return invalid_input("--set: belongs to a pipeline; without one, write key=value");
+    return invalid_input("--set: expected a pipeline YAML; without one, write key=value");
   TEMPER_TRY(const sim_hw::Params params, sim_hw::Params::from_words(options.words));
   TEMPER_TRY(const std::string task, params.text("task"));
   if (task == "train")
@@ -249,7 +251,7 @@ Status plan(const PlanOptions& options, Streams to) {
     return plan_rollout(options, params, to);
   if (task == "rl") {
     return invalid_input(
-        "task=rl: how to split cards between both sides is what `temper tune CONFIG` searches");
+        "task=rl: expected train or rollout; `temper tune CONFIG` splits cards between the two");
   }
   return invalid_input(fmt::format("task={}: expected train, rollout or rl", task));
 }
@@ -260,7 +262,7 @@ int run_plan(const PlanOptions& options, std::ostream& out, std::ostream& err) {
   if (options.list) {
     out << fmt::format("task=train    hardware; {}\n", sim_hw::kTrainPlanParameters)
         << fmt::format("task=rollout  hardware; {}\n", sim_hw::kRolloutPlanParameters)
-        << "CONFIG        the path of a pipeline on simulated hardware: both of its sides\n";
+        << "CONFIG        the path of a pipeline on simulated hardware: trainer and rollout\n";
     return 0;
   }
   const Status status = plan(options, {out, err});
@@ -268,27 +270,29 @@ int run_plan(const PlanOptions& options, std::ostream& out, std::ostream& err) {
     return 0;
   err << "temper: " << status.error().context << '\n';
   if (status.error().code == ErrorCode::InvalidInput)
-    err << "words of each task: temper plan --list\n";
+    err << "parameters of each task: temper plan --list\n";
   return exit_code_of(status.error());
 }
 
 Handler plan_command(Flags& flags) {
   const auto options = std::make_shared<PlanOptions>();
-  flags.arguments(
-      "words", options->words, "A pipeline YAML; or task=, model=, hardware=, ...", Need::Optional);
-  flags.sets(options->sets, "key=value; overrides the pipeline, may be repeated");
-  flags.text("--out", options->out, "Write a pipeline with the best layouts as YAML");
-  flags.text("--svg", options->svg, "Write time against memory, or tokens/s against time");
+  flags.arguments("words",
+                  options->words,
+                  "Pipeline YAML; or task=train|rollout, model=, hardware= and other parameters",
+                  Need::Optional);
+  flags.sets(options->sets, "Override a key of the pipeline: key=value (repeatable)");
+  flags.text("--out", options->out, "Write a pipeline YAML with the best layouts");
+  flags.text("--svg", options->svg, "Write a plot of memory over time, or of tokens/s over time");
   std::vector<std::string> engines;
-  engines.reserve(std::size(EnumNames<study::EmitTarget>::value));
-  for (const auto& [engine, name] : EnumNames<study::EmitTarget>::value)
+  engines.reserve(std::size(EnumNames<study::EmitFor>::value));
+  for (const auto& [engine, name] : EnumNames<study::EmitFor>::value)
     engines.emplace_back(name);
   flags.choice(
       "--emit",
       engines,
-      [options](std::size_t i) { options->emit = EnumNames<study::EmitTarget>::value[i].first; },
-      "Print the best plan as flags of this engine, in place of the report");
-  flags.flag("--list", options->list, "The words of each task");
+      [options](std::size_t i) { options->emit = EnumNames<study::EmitFor>::value[i].first; },
+      "Print the best plan as flags of this engine instead of the report");
+  flags.flag("--list", options->list, "List the parameters of each task");
   flags.json(options->json);
   return [options] { return run_plan(*options, std::cout, std::cerr); };
 }

@@ -1,5 +1,5 @@
-// `temper plan`: the best layouts for training or rollout on a cluster, or for both sides of a
-// pipeline, before anything runs.
+// `temper plan`: the best parallel layouts for training or rollout on a cluster, or for both sides
+// of a pipeline.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -13,21 +13,22 @@
 namespace temper::cli {
 
 struct PlanOptions {
-  /// "task=train", "model=...", "hardware=..." and so on; or the path of a pipeline's YAML.
+  /// "task=train", "model=...", "hardware=..." and other parameters; or the path of a pipeline
+  /// YAML.
   std::vector<std::string> words;
-  std::vector<std::string> sets;  ///< "key=value", of a pipeline.
-  std::string svg;                ///< Where the plot goes; empty: nowhere.
-  std::string out;                ///< Where a pipeline with the best layout goes; empty: nowhere.
-  /// Print the flags of this engine in place of the report.
-  std::optional<study::EmitTarget> emit;
+  std::vector<std::string> sets;  ///< "key=value" for a pipeline.
+  std::string svg;                ///< File for the plot; empty: none.
+  std::string out;                ///< File for a pipeline with the best layouts; empty: none.
+  /// Print the flags of this engine instead of the report.
+  std::optional<study::EmitFor> emit;
   bool json = false;
-  bool list = false;  ///< What the words of each task are.
+  bool list = false;  ///< List the parameters of each task.
 };
 
-/// The exit code of the command. Results go to `out`, what is wrong to `err`.
+/// Returns the exit code. Prints results to `out` and errors to `err`.
 int run_plan(const PlanOptions& options, std::ostream& out, std::ostream& err);
 
-/// `temper plan`: its flags, and what it does.
+/// Declares the flags of `temper plan`.
 Handler plan_command(Flags& flags);
 
 }  // namespace temper::cli

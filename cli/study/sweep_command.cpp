@@ -64,16 +64,19 @@ int run_sweep(const SweepOptions& command, std::ostream& out, std::ostream& err)
 Handler sweep_command(Flags& flags) {
   const auto options = std::make_shared<SweepOptions>();
   flags.pipeline(options->config, options->sets);
-  flags.repeated("--over", options->over, "key=v,v or key+key=v/v,v/v; a row each; repeatable");
-  flags.repeated("--any", options->any, "The same; the best value is kept; repeatable");
-  flags.flag(
-      "--fit", options->fit, "Choose the trainer's layout, rollout.ep and kv_share for each");
-  flags.number("--steps", options->steps, "Steady updates; default: steps as configured");
-  flags.number("--threads", options->threads, "Default: one per core");
+  flags.repeated(
+      "--over", options->over, "Values for one row each: key=v,v or key+key=v/v,v/v (repeatable)");
+  flags.repeated(
+      "--any", options->any, "As --over, but each row shows only the best value (repeatable)");
+  flags.flag("--fit", options->fit, "Choose trainer layout, rollout.ep and kv_share for each row");
+  flags.number("--steps",
+               options->steps,
+               "Steady-state steps per run (default: steps of the configuration)");
+  flags.number("--threads", options->threads, "Runs in parallel (default: one per core)");
   flags.text("--csv", options->csv, "Write the table as CSV");
-  flags.text("--plot", options->plot, "Write tokens/s and utilisation as SVG");
-  flags.text("--title", options->title, "Of the plot");
-  flags.text("--x-label", options->x_label, "Of the plot; default: the first key");
+  flags.text("--plot", options->plot, "Write an SVG plot of tokens/s and utilization");
+  flags.text("--title", options->title, "Title of the plot");
+  flags.text("--x-label", options->x_label, "Label of the plot's x axis (default: the first key)");
   return [options] { return run_sweep(*options, std::cout, std::cerr); };
 }
 

@@ -1,4 +1,4 @@
-// `temper sweep`: a grid of simulated configurations as a table, CSV or plot
+// `temper sweep`: simulates a grid of configurations; prints a table, writes CSV and a plot
 // (study/simulate/sweep.hpp).
 #pragma once
 
@@ -17,16 +17,16 @@ struct SweepOptions {
   std::vector<std::string> over;
   std::vector<std::string> any;
   bool fit = false;
-  std::uint64_t steps = 0;  ///< Steady updates; 0: `steps` as configured.
-  int threads = 0;          ///< 0: as many as there are cores.
-  std::string csv, plot;    ///< Files to write.
+  std::uint64_t steps = 0;  ///< Steady-state steps; 0: as configured.
+  int threads = 0;          ///< 0: one per core.
+  std::string csv, plot;    ///< Files to write; empty: none.
   std::string title, x_label;
 };
 
-/// The exit code of the command. The table goes to `out`, progress and what is wrong to `err`.
+/// Returns the exit code. Prints the table to `out`, progress and errors to `err`.
 int run_sweep(const SweepOptions& command, std::ostream& out, std::ostream& err);
 
-/// `temper sweep`: its flags, and what it does.
+/// Declares the flags of `temper sweep`.
 Handler sweep_command(Flags& flags);
 
 }  // namespace temper::cli

@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "tp=2,4": an axis of study/search/space.hpp.
+/// Parses "tp=2,4", an axis of study/search/space.hpp.
 Result<study::Space::Axis> parse_limit(std::string_view text) {
   TEMPER_TRY(const study::SweepAxis axis, study::parse_axis("--only", text));
   study::Space::Axis limit{axis.name(), {}};
@@ -38,15 +38,15 @@ Result<study::Space::Axis> parse_limit(std::string_view text) {
     std::int64_t value = 0;
     const auto [stop, errc] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (errc != std::errc{} || stop != word.data() + word.size())
-      return invalid_input(fmt::format("--only {}: `{}` is no whole number", text, word));
+      return invalid_input(fmt::format("--only {}: expected an integer, found `{}`", text, word));
     limit.values.push_back(value);
   }
   return limit;
 }
 
-/// The objective and its curve. Without a word of the user: the time to a reward, if a curve was
-/// recorded of what is trained and no other batch is tried, of which it would say nothing; else
-/// throughput, and any curve says what staleness costs.
+/// The objective and its curve. Default: time to a reward, if there is a curve of this task and no
+/// other batch size is tried, since the curve does not cover it. Else throughput; the curve then
+/// only estimates the cost of staleness.
 Status choose_objective(const TuneOptions& command, study::TuneOptions& options) {
   const fs::path folder = sim_hw::Catalog::shipped().configs() / "curves";
   TEMPER_TRY(const orchestrator::PipelineConfig config,
@@ -71,7 +71,7 @@ Status choose_objective(const TuneOptions& command, study::TuneOptions& options)
   }
   TEMPER_TRY(options.objective, parse_name<study::TuneObjective>("--objective", command.objective));
   if (options.objective == study::TuneObjective::Reward && !own)
-    options.curve.reset();  // of another task: to be asked for by name
+    options.curve.reset();  // the curve is of another task: used only on request
   return {};
 }
 
@@ -109,16 +109,16 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
     TEMPER_TRY(options.calibration, study::load_machine_model(command.calibration));
   }
   if (command.effort < 1 || command.steps < 1)
-    return invalid_input("--effort and --steps must be at least 1");
+    return invalid_input("--effort and --steps: expected at least 1, found 0");
   if (command.threads < 0)
-    return invalid_input("--threads must be at least 1; without it there is one per core");
+    return invalid_input("--threads: expected at least 1, found 0; leave it out for one per core");
   options.runs = command.effort;
   options.final_updates = command.steps;
   options.threads = worker_threads(command.threads);
   return options;
 }
 
-Status write_files(const study::TuneResult& tuned, const fs::path& folder) {
+Status write_files(const study::Tuned& tuned, const fs::path& folder) {
   TEMPER_TRY_STATUS(make_folder(folder));
   const std::vector<study::TuneRow> rows = study::tune_rows(tuned);
   TEMPER_TRY_STATUS(
@@ -128,12 +128,13 @@ Status write_files(const study::TuneResult& tuned, const fs::path& folder) {
   return write_file_atomically(folder / "tuned.yaml", to_yaml(tuned.tried[tuned.best].config));
 }
 
-/// The gain in tokens/s of the best over the configuration as given, both as simulated.
-Status keep(const study::TuneResult& tuned, const fs::path& run) {
+/// The simulated gain in tokens/s of the best configuration over the given one.
+Status keep(const study::Tuned& tuned, const fs::path& run) {
   const auto given = tuned.tried[tuned.given].row.tokens_per_s;
   const auto best = tuned.tried[tuned.best].row.tokens_per_s;
   if (!given || !best)
-    return invalid_input("nothing to keep: the configuration as given was not simulated whole");
+    return invalid_input(
+        "--keep: the given configuration was not simulated in full, so there is no gain to store");
   return orchestrator::keep_prediction(
       run, {std::string(orchestrator::kTunedChange), *best / *given - 1, 0});
 }
@@ -144,13 +145,11 @@ std::string bar(std::size_t done, std::size_t of) {
   return "[" + std::string(full, '#') + std::string(kWidth - full, '.') + "]";
 }
 
-Result<study::TuneResult> search(const TuneOptions& command,
-                                 const fs::path& folder,
-                                 std::ostream& err) {
+Result<study::Tuned> search(const TuneOptions& command, const fs::path& folder, std::ostream& err) {
   TEMPER_TRY(study::TuneOptions options, to_options(command));
   if (fs::exists(folder / "tuned.yaml")) {
-    return invalid_input(
-        fmt::format("{} is there already; name another --out", (folder / "tuned.yaml").string()));
+    return invalid_input(fmt::format("{} already exists; choose another folder with --out",
+                                     (folder / "tuned.yaml").string()));
   }
   orchestrator::StopSignals signals;
   options.stop = [&] { return signals.count() > 0; };
@@ -164,7 +163,7 @@ Result<study::TuneResult> search(const TuneOptions& command,
                               p.of,
                               p.best.empty() ? "" : "  best so far " + p.best));
   };
-  TEMPER_TRY(study::TuneResult tuned, study::tune(options));
+  TEMPER_TRY(study::Tuned tuned, study::tune(options));
   if (tuned.tried[tuned.best].config.hardware == orchestrator::HardwareKind::Local)
     err << study::busy_note(*options.calibration);
   TEMPER_TRY_STATUS(write_files(tuned, folder));
@@ -173,11 +172,11 @@ Result<study::TuneResult> search(const TuneOptions& command,
   return tuned;
 }
 
-/// A run of the file that was written, from start to finish: what `temper run` of it will print.
+/// Simulates the written file from start to finish, as `temper run` will.
 Result<std::string> prediction_of(const orchestrator::PipelineConfig& config) {
   TEMPER_TRY(const study::Figures figures, study::simulate(config));
   return fmt::format(
-      "a run of it, {} updates from start to finish: {:.1f}k trained tokens/s, {:.2f} h",
+      "a full run of {} steps from start to finish: {:.1f}k trained tokens/s, {:.2f} h",
       config.steps,
       figures.whole.trained_per_s / 1e3,
       figures.whole.seconds / 3600);
@@ -199,10 +198,10 @@ int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err) {
     return 0;
   }
   out << study::tune_text(*tuned);
-  out << fmt::format("written to {}: tuned.yaml, tune.csv, tune.svg, tune.md\n", folder.string());
+  out << fmt::format("wrote tuned.yaml, tune.csv, tune.svg and tune.md to {}\n", folder.string());
   const orchestrator::PipelineConfig& best = tuned->tried[tuned->best].config;
   if (best.hardware == orchestrator::HardwareKind::Local)
-    return 0;  // predicted as whole runs already
+    return 0;  // local runs were predicted in full already
   const auto predicted = prediction_of(best);
   out << (predicted ? *predicted : predicted.error().context) << '\n';
   out << constants_note(command.config, command.sets);
@@ -212,32 +211,39 @@ int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err) {
 Handler tune_command(Flags& flags) {
   const auto options = std::make_shared<TuneOptions>();
   flags.pipeline(options->config, options->sets);
-  flags.list("--modes", options->modes, "Placements to try, by commas; default: all");
-  flags.list("--eta", options->etas, "Staleness bounds to try, by commas");
-  flags.repeated("--vary", options->vary, "key=v1,v2: one more thing to try; repeatable");
+  flags.list("--modes", options->modes, "Placement modes to try (default: all)");
+  flags.list("--eta", options->etas, "Staleness bounds to try");
+  flags.repeated("--vary", options->vary, "key=v1,v2: values of another key to try (repeatable)");
   flags.repeated("--only",
                  options->only,
-                 "AXIS=v1,v2: engine_cards, tp, slots, reference_cards, rollout_share, "
-                 "return_share or lending has these values alone; repeatable");
-  flags.text("--objective",
-             options->objective,
-             "throughput; steps (least time of all updates); reward; default: reward if --curve or "
-             "configs/curves has a curve of this task, else throughput");
+                 "AXIS=v1,v2: limit the values of engine_cards, tp, slots, reference_cards, "
+                 "rollout_share, return_share or lending (repeatable)");
   flags.text(
-      "--curve", options->curve, "compare.csv: how many updates a reward took at each staleness");
-  flags.text("--lengths", options->lengths, "Local hardware: a run whose answers' lengths to take");
-  flags.number("--max-staleness", options->max_staleness, "No plan may train older groups");
-  flags.number("--min-tokens-per-s", options->min_tokens_per_s, "No plan may train fewer");
-  flags.text("--max-memory", options->max_memory, "Of a device, e.g. 56GB");
-  flags.text("--calibration", options->calibration, "Local hardware: what `temper measure` found");
-  flags.number("--effort", options->effort, "Thinned runs");
-  flags.number("--steps", options->steps, "Steady updates of the last runs");
-  flags.number("--threads", options->threads, "Runs at once; default: one per core");
+      "--objective",
+      options->objective,
+      "throughput; steps (shortest time for all steps); or reward (default: reward if --curve "
+      "or configs/curves has a curve of this task, else throughput)");
+  flags.text(
+      "--curve", options->curve, "compare.csv of `temper compare`: steps to a reward by staleness");
+  flags.text(
+      "--lengths", options->lengths, "Local hardware: run folder with the response lengths to use");
+  flags.number(
+      "--max-staleness", options->max_staleness, "Upper limit of the staleness of trained groups");
+  flags.number("--min-tokens-per-s", options->min_tokens_per_s, "Lower limit of trained tokens/s");
+  flags.text("--max-memory", options->max_memory, "Upper limit of memory per device, e.g. 56GB");
+  flags.text("--calibration",
+             options->calibration,
+             "Local hardware: calibration file from `temper measure`");
+  flags.number(
+      "--effort", options->effort, "Number of sampled runs (a fraction of the responses each)");
+  flags.number("--steps", options->steps, "Steady-state steps of the full runs");
+  flags.number("--threads", options->threads, "Runs in parallel (default: one per core)");
   flags.text("--out",
              options->out,
-             "Folder for tuned.yaml, tune.csv, tune.svg, tune.md; default: runs/tune-TIME");
-  flags.flag("--keep", options->keep, "Keep the gain in the run whose config.yaml this is");
-  flags.json(options->json, "Rows of the CSV as JSON");
+             "Folder for tuned.yaml, tune.csv, tune.svg and tune.md (default: runs/tune-TIME)");
+  flags.flag(
+      "--keep", options->keep, "If CONFIG is a run's config.yaml: store the gain for its web page");
+  flags.json(options->json, "Print the rows of the CSV as JSON");
   return [options] { return run_tune(*options, std::cout, std::cerr); };
 }
 

@@ -1,4 +1,4 @@
-// `temper tune`: the best configuration of a pipeline, before it runs
+// `temper tune`: searches the best configuration of a pipeline
 // (study/search/tune.hpp).
 #pragma once
 
@@ -19,24 +19,24 @@ struct TuneOptions {
   std::vector<std::string> modes;  ///< Empty: all.
   std::vector<std::string> etas{"0", "1", "2", "4"};
   std::vector<std::string> vary, only;
-  std::string objective;  ///< Empty: a reward where a curve of this task is at hand.
+  std::string objective;  ///< Empty: reward if there is a curve of this task.
   std::string curve;
-  std::string lengths;  ///< A run's folder.
+  std::string lengths;  ///< Run folder with response lengths.
   std::optional<double> max_staleness, min_tokens_per_s;
   std::string max_memory;
-  std::string calibration = kMachineModel;  ///< Of local hardware.
+  std::string calibration = kMachineModel;  ///< For local hardware.
   int effort = 64;
   std::uint64_t steps = 20;
-  int threads = 0;  ///< 0: as many as there are cores.
-  std::string out;  ///< Folder; empty: runs/tune-TIME.
+  int threads = 0;  ///< 0: one per core.
+  std::string out;  ///< Output folder; empty: runs/tune-TIME.
   bool json = false;
-  bool keep = false;  ///< Write the gain beside the run whose config.yaml this is, for its page.
+  bool keep = false;  ///< Store the gain in the run of this config.yaml, for its web page.
 };
 
-/// The exit code of the command. The table goes to `out`, progress and what is wrong to `err`.
+/// Returns the exit code. Prints the table to `out`, progress and errors to `err`.
 int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err);
 
-/// `temper tune`: its flags, and what it does.
+/// Declares the flags of `temper tune`.
 Handler tune_command(Flags& flags);
 
 }  // namespace temper::cli

@@ -39,7 +39,7 @@ void describe(V& v, KindErrorsJson& k) {
   v.field(6, "rank_correlation", k.rank_correlation);
 }
 
-/// Measured and predicted in the unit of the row; a failed row has neither prediction nor error.
+/// Measured and predicted values in the row's unit. A failed row has no prediction and no error.
 struct RowJson {
   std::string id, hardware;
   std::int64_t cards = 1;
@@ -114,7 +114,7 @@ Result<std::map<std::string, double>> parse_limits(const std::vector<std::string
   return limits;
 }
 
-/// Of the kinds, and of what else a limit names: a metric ("peak_memory") or one of a kind
+/// Errors of the kinds and of other names in limits: a metric ("peak_memory") or a metric of a kind
 /// ("train_step.peak_memory").
 std::vector<Statistics> limited(const std::map<std::string, double>& limits,
                                 std::vector<Statistics> kinds,
@@ -133,7 +133,7 @@ std::vector<Statistics> limited(const std::map<std::string, double>& limits,
   return kinds;
 }
 
-/// One line per limit that does not hold.
+/// One line per exceeded limit.
 std::vector<std::string> broken_limits(const std::map<std::string, double>& limits,
                                        const std::vector<Statistics>& kinds) {
   std::vector<std::string> broken;
@@ -141,7 +141,7 @@ std::vector<std::string> broken_limits(const std::map<std::string, double>& limi
     const auto found = std::find_if(
         kinds.begin(), kinds.end(), [&k = kind](const Statistics& s) { return s.kind == k; });
     if (found == kinds.end() || !found->mape) {
-      broken.push_back(fmt::format("{}: a limit is given, but no row was predicted", kind));
+      broken.push_back(fmt::format("--max-mape {}: no row with this name was predicted", kind));
     } else if (*found->mape > limit) {
       broken.push_back(fmt::format("{}: MAPE {} is above the limit {}",
                                    kind,
@@ -170,11 +170,11 @@ Result<sim_hw::MeasurementFile> read_files(const std::vector<std::string>& files
     std::move(each.unused.begin(), each.unused.end(), std::back_inserter(all.unused));
   }
   if (all.rows.empty() && all.unused.empty())
-    return invalid_input("no rows in the given files");
+    return invalid_input("the given files contain no rows");
   return all;
 }
 
-/// Which file of a converted publication a row belongs in.
+/// The output file of a converted row.
 std::string converted_file(const sim_hw::Row& row) {
   if (row.kind == "train_iteration")
     return "megatron.csv";
@@ -298,7 +298,7 @@ void print_json(const std::vector<Statistics>& kinds,
   out << to_json(document, JsonStyle::Pretty) << '\n';
 }
 
-/// Nothing but the number of failed checks can still go wrong after this.
+/// Prints the results. The only remaining failures are those of the checks.
 Result<int> validate(const ValidateOptions& options, std::ostream& out, std::ostream& err) {
   TEMPER_TRY(const auto limits, parse_limits(options.max_mape));
   TEMPER_TRY(const auto catalog, make_catalog(options));
@@ -306,7 +306,7 @@ Result<int> validate(const ValidateOptions& options, std::ostream& out, std::ost
   if (options.convert) {
     TEMPER_TRY_STATUS(write_converted(all, options.out, out));
     err << fmt::format(
-        "converted {} rows; {} have a reason not to be used\n", all.rows.size(), all.unused.size());
+        "converted {} rows; {} are marked as not used\n", all.rows.size(), all.unused.size());
     return 0;
   }
   const std::vector<Comparison> rows = sim_hw::compare(*catalog, all.rows);
@@ -320,7 +320,8 @@ Result<int> validate(const ValidateOptions& options, std::ostream& out, std::ost
       print_rows(rows, out);
     print_kinds(kinds, out);
     if (!all.unused.empty())
-      out << fmt::format("{} published rows not used (--convert lists why)\n", all.unused.size());
+      out << fmt::format("{} published rows are not used (--convert lists the reasons)\n",
+                         all.unused.size());
   }
   int failed = 0;
   for (const Comparison& row : rows) {
@@ -331,7 +332,7 @@ Result<int> validate(const ValidateOptions& options, std::ostream& out, std::ost
       err << fmt::format("temper: {}: {}\n", row.row.id, row.failure);
   }
   if (failed > 0)
-    err << fmt::format("temper: {} rows without a prediction (--allow-failures accepts them)\n",
+    err << fmt::format("temper: {} rows have no prediction (--allow-failures accepts them)\n",
                        failed);
   for (const std::string& broken : broken_limits(limits, limited(limits, kinds, rows))) {
     err << "temper: " << broken << '\n';
@@ -353,15 +354,20 @@ int run_validate(const ValidateOptions& options, std::ostream& out, std::ostream
 
 Handler validate_command(Flags& flags) {
   const auto options = std::make_shared<ValidateOptions>();
-  flags.arguments("files", options->files, "Measurements or publications, CSV");
-  flags.repeated("--max-mape", options->max_mape, "kind=limit; exit code 3 above it; repeatable");
-  flags.text("--hardware-file", options->hardware_file, "Replaces the shipped one");
+  flags.arguments("files", options->files, "CSV files of measurements or publications");
+  flags.repeated("--max-mape",
+                 options->max_mape,
+                 "kind=LIMIT: exit with 3 if the mean error of a kind exceeds it (repeatable)");
+  flags.text("--hardware-file",
+             options->hardware_file,
+             "Use this description instead of the shipped one of the same name");
   flags.flag("--rows,!--no-rows", options->rows, "Print each row (default)");
-  flags.flag("--convert", options->convert, "Turn publications into rows, and stop");
-  flags.text("--out", options->out, "Folder for --convert; default: stdout");
-  flags.text("--report", options->report, "Write the report as Markdown");
-  flags.text("--notes", options->notes, "Notes of the report, YAML");
-  flags.flag("--allow-failures", options->allow_failures, "Accept rows without prediction");
+  flags.flag("--convert", options->convert, "Convert publications into rows and stop");
+  flags.text("--out", options->out, "Folder for the rows of --convert (default: stdout)");
+  flags.text("--report", options->report, "Write a Markdown report to this file");
+  flags.text("--notes", options->notes, "YAML file with notes for the report");
+  flags.flag(
+      "--allow-failures", options->allow_failures, "Succeed even if rows have no prediction");
   flags.json(options->json);
   return [options] { return run_validate(*options, std::cout, std::cerr); };
 }

@@ -47,12 +47,13 @@ int run_whatif(const WhatifOptions& command, std::ostream& out, std::ostream& er
 
 Handler whatif_command(Flags& flags) {
   const auto options = std::make_shared<WhatifOptions>();
-  flags.argument("run", options->run, "Folder of the run");
+  flags.argument("run", options->run, "Run folder");
   flags.sets(options->sets);
   flags.text("--calibration",
              options->calibration,
-             "Local runs: the shape of engine times, and other numbers of threads");
-  flags.flag("--keep", options->keep, "Keep the answer in the run's folder: its page shows it");
+             "Local runs: calibration file, for how engine times scale with batch and threads");
+  flags.flag(
+      "--keep", options->keep, "Store the prediction in the run folder; its web page shows it");
   flags.json(options->json);
   return [options] { return run_whatif(*options, std::cout, std::cerr); };
 }

@@ -1,4 +1,4 @@
-// `temper whatif RUN --set key=value`: a recorded run decided again under other settings.
+// `temper whatif RUN --set key=value`: predicts a recorded run under other settings.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -12,15 +12,15 @@ namespace temper::cli {
 struct WhatifOptions {
   std::string run;
   std::vector<std::string> sets;
-  std::string calibration;  ///< Empty: the run's own times alone.
+  std::string calibration;  ///< Empty: only the run's own times.
   bool json = false;
-  bool keep = false;  ///< Write the answer beside the run, for its page.
+  bool keep = false;  ///< Store the prediction in the run folder, for its web page.
 };
 
-/// 0 only if there is an answer.
+/// Returns the exit code: 0 only if there is a prediction.
 int run_whatif(const WhatifOptions& command, std::ostream& out, std::ostream& err);
 
-/// `temper whatif`: its flags, and what it does.
+/// Declares the flags of `temper whatif`.
 Handler whatif_command(Flags& flags);
 
 }  // namespace temper::cli

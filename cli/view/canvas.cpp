@@ -67,7 +67,7 @@ Canvas& Canvas::text(std::string_view utf8, Paint paint) {
     raw("\x1b[1m");
   if (paint.foreground >= 0)
     raw(fmt::format("\x1b[38;5;{}m", paint.foreground));
-  for (const char c : utf8)  // names and reasons come from outside: no control characters
+  for (const char c : utf8)  // names and reasons are untrusted: no control characters
     out_ += (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) ? '?' : c;
   if (!(paint == Paint{}))
     raw("\x1b[0m");
@@ -94,7 +94,7 @@ void Canvas::line() {
 
 Canvas& Canvas::bar(std::span<const Part> parts, std::size_t columns, std::size_t solid) {
   const std::size_t eighths = columns * 8;
-  // Where each part ends, in eighths; the rest is empty.
+  // The end of each part in eighths of a character; the rest is empty.
   std::vector<std::pair<std::size_t, int>> ends;
   double sum = 0;
   for (std::size_t i = 0; i < parts.size() && (coloured() || i < solid); ++i) {
@@ -115,7 +115,7 @@ Canvas& Canvas::bar(std::span<const Part> parts, std::size_t columns, std::size_
     }
     const std::size_t filled = std::min(end, ends[part].first) - begin;
     if (coloured()) {
-      // The next part shows through behind what is left of this cell.
+      // The next part is the background of this cell's remainder.
       const int behind = part + 1 < ends.size() ? ends[part + 1].second : kEmptyColour;
       cell(kEighths[filled], ends[part].second, filled < 8 ? behind : -1, false);
     } else {

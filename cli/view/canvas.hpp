@@ -1,5 +1,5 @@
-// Text for a terminal: lines of known width with colours, bars in eighths of a character,
-// sparklines, and figures in few characters.
+// Terminal text: lines of a fixed width with colors, bars in eighths of a character, sparklines,
+// and short number formats.
 #pragma once
 
 #include "core/units.hpp"
@@ -14,20 +14,20 @@ namespace temper::cli {
 
 enum class Colours { Off, On };
 
-/// An index of the 256-colour palette, or none.
+/// Indices of the 256-color palette; nullopt: the terminal's default.
 struct Paint {
   int foreground = -1;
   bool bold = false;
   bool operator==(const Paint&) const = default;
 };
 
-/// Lines that are cut at a width; colour codes take no width.
+/// Builds lines that are cut at a width. Color codes count as zero columns.
 class Canvas {
  public:
   Canvas(std::size_t width, Colours colours) : width_(width), colours_(colours) {}
 
   Canvas& text(std::string_view utf8, Paint paint = {});
-  /// Fills with blanks up to this column of the line.
+  /// Pads the line with blanks up to this column.
   Canvas& to(std::size_t column);
   /// Ends the line.
   void line();
@@ -41,11 +41,11 @@ class Canvas {
     double share = 0;
     Paint paint;
   };
-  /// A bar of `columns` characters; parts from left to right, in eighths where there are colours.
-  /// Without colours only the first `solid` parts are drawn, as one.
+  /// A bar of `columns` characters with its parts from left to right, in eighths of a character.
+  /// Without colors, only the first `solid` parts are drawn, as one.
   Canvas& bar(std::span<const Part> parts, std::size_t columns, std::size_t solid);
-  /// The last values, at most `columns`, scaled from `low` to `high`; each column is the mean of
-  /// the values it stands for.
+  /// A sparkline of at most `columns` characters, scaled from `low` to `high`. Each column shows
+  /// the mean of its values.
   Canvas& sparkline(
       std::span<const double> values, std::size_t columns, double low, double high, Paint paint);
 
@@ -59,10 +59,10 @@ class Canvas {
   const Colours colours_;
   std::string out_;
   std::size_t column_ = 0;
-  std::size_t lines_ = 0;  ///< That were ended.
+  std::size_t lines_ = 0;  ///< Completed lines.
 };
 
-/// Characters a terminal shows; every code point counts one.
+/// Columns of a text on the terminal: the number of its code points.
 std::size_t display_width(std::string_view utf8);
 
 /// "12,345".

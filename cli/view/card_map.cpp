@@ -15,7 +15,7 @@ namespace temper::cli {
 namespace {
 
 constexpr std::string_view kRamp = " .:-=+*#%@";
-/// From dark to light without a glaring colour; lightness alone tells the steps apart.
+/// A color ramp from dark to light whose steps differ in lightness alone.
 constexpr std::array<int, 10> kHeat{236, 54, 90, 126, 132, 168, 173, 179, 186, 229};
 
 char letter_of(actors::RoleKind role) {
@@ -37,7 +37,7 @@ std::size_t level_of(double busy) {
   return std::min(level, kRamp.size() - 1);
 }
 
-/// "0-31", "0-3, 8-11"; no more than a few.
+/// "0-31", "0-3, 8-11"; a long list is shortened.
 std::string ranges(const std::vector<CardId>& cards) {
   constexpr std::size_t kMostParts = 3;
   std::string out;
@@ -56,7 +56,7 @@ std::string ranges(const std::vector<CardId>& cards) {
   return out;
 }
 
-/// Of actors in the order of their ids: "rollout-0 to rollout-6, 32 cards each", "trainer".
+/// Actors in id order as text: "rollout-0 to rollout-6, 32 cards each, trainer".
 std::string names_of(const std::vector<const orchestrator::ActorSpec*>& actors) {
   std::string out;
   for (std::size_t i = 0; i < actors.size();) {
@@ -77,7 +77,7 @@ std::string names_of(const std::vector<const orchestrator::ActorSpec*>& actors) 
   return out;
 }
 
-/// What a cell shows: the mean of its cards.
+/// One cell of the map: the mean of its cards.
 struct Cell {
   double busy = 0;
   std::size_t cards = 0;
@@ -91,12 +91,12 @@ struct Cell {
   }
 };
 
-/// How many of what share a cell and a line.
+/// The layout of the map: how many nodes and cards share a cell and a line.
 struct Scale {
-  std::size_t columns = 0;        ///< Of a supernode.
+  std::size_t columns = 0;        ///< Per supernode.
   std::size_t nodes = 1;          ///< In a column.
   std::size_t cell_width = 1;     ///< Characters.
-  std::size_t lines = 1;          ///< Of a supernode.
+  std::size_t lines = 1;          ///< Per supernode.
   std::size_t cards_in_line = 1;  ///< Of each node.
   std::size_t supernodes = 1;
 };

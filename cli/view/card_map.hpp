@@ -1,10 +1,8 @@
-// How busy each card of a simulated run was, as a map of its machine: nodes from left to right, the
-// cards of a node from top to bottom, supernodes one below the other. A run on cards of several
-// kinds has a map of each, under its name.
+// A map of how busy each card of a simulated run was: nodes from left to right, the cards of a node
+// from top to bottom, supernodes below each other. Each kind of card has its own map.
 //
-// A cell is one card, coloured where there are colours, else one of ten characters. What is too
-// large for the width or for kMostMapLines shows the mean of neighbours in one cell: several nodes
-// in a column, or a node's cards in a line.
+// A cell is one card, shown as a color or as one of ten characters. If the map exceeds the width or
+// kMostMapLines, a cell shows the mean of neighbors: several nodes, or all cards of a node.
 #pragma once
 
 #include "cli/view/canvas.hpp"
@@ -16,26 +14,25 @@
 
 namespace temper::cli {
 
-/// How cards are numbered: node by node, supernode by supernode.
+/// The numbering of cards: node by node, supernode by supernode.
 struct MachineShape {
   std::size_t cards_per_node = 8;
-  std::size_t nodes = std::size_t{1} << 32;  ///< Of a supernode.
-  std::string name = {};                     ///< Of one of several kinds.
-  std::size_t first = 0;                     ///< Its first card.
-  std::size_t cards = std::size_t{1} << 32;  ///< As many as there are, if fewer.
+  std::size_t nodes = std::size_t{1} << 32;  ///< Nodes per supernode.
+  std::string name = {};                     ///< Kind of card, if there are several.
+  std::size_t first = 0;                     ///< Id of its first card.
+  std::size_t cards = std::size_t{1} << 32;  ///< Upper limit of its cards.
 };
 
-/// Of the cluster that a simulated run describes; where its description is gone, one row of nodes
-/// of 8 cards.
+/// The shape of a simulated run's cluster. Without a description of it: one row of 8-card nodes.
 MachineShape machine_shape(const sim_hw::HardwareSpec& cluster);
 
 struct CardMap {
   std::vector<MachineShape> machines;
   struct Card {
     double busy = 0;  ///< Share of the wall time.
-    char role = ' ';  ///< As in `roles`; ' ': the run does not use it.
+    char role = ' ';  ///< Letter as in `roles`; ' ': the run does not use the card.
   };
-  std::vector<Card> cards;  ///< By id.
+  std::vector<Card> cards;  ///< Indexed by card id.
   /// Cards with the same roles.
   struct Block {
     char role = ' ';
@@ -51,7 +48,7 @@ CardMap make_card_map(const orchestrator::Summary& summary,
                       const std::vector<orchestrator::ActorSpec>& actors,
                       std::vector<MachineShape> machines);
 
-/// Empty where there are no cards. Requires: width >= 40.
+/// The map as text; empty if there are no cards. Precondition: width >= 40 columns.
 std::string render_card_map(const CardMap& map, std::size_t width, Colours colours);
 
 inline constexpr std::size_t kMostMapLines = 40;

@@ -1,4 +1,4 @@
-// What the terminal says at the end of a run.
+// The summary that the terminal shows at the end of a run.
 #include "cli/view/parts.hpp"
 #include "cli/view/render.hpp"
 #include "core/text/numbers.hpp"
@@ -16,7 +16,7 @@ using actors::CardState;
 
 struct MainWait {
   double share = 0;
-  std::string on;  ///< The longest of them.
+  std::string on;  ///< Cause of the longest of these waits.
 };
 /// Wait states, the largest share first.
 std::vector<std::pair<CardState, MainWait>> main_waits(const orchestrator::Summary& s) {
@@ -34,7 +34,7 @@ std::vector<std::pair<CardState, MainWait>> main_waits(const orchestrator::Summa
   return waits;
 }
 
-/// What the cards waited for, the largest share first, as far as there is room.
+/// The wait states of the cards, the largest share first, as many as fit.
 void draw_waits(Canvas& c, const orchestrator::Summary& s) {
   bool any = false;
   for (const auto& [state, wait] : main_waits(s)) {
@@ -55,7 +55,7 @@ void draw_waits(Canvas& c, const orchestrator::Summary& s) {
     c.line();
 }
 
-/// What a simulated run used, in three lines.
+/// MFU, memory and network of a simulated run, in three lines.
 void draw_usage(Canvas& c, const orchestrator::Summary& s) {
   if (s.mfu) {
     label(c, "MFU");
@@ -94,14 +94,14 @@ void draw_usage(Canvas& c, const orchestrator::Summary& s) {
 }
 
 void draw_troubles(Canvas& c, const orchestrator::Summary& s) {
-  // That somebody had the run go on is no trouble.
+  // A resume by the user is no trouble.
   const auto restarts = std::ranges::count_if(
       s.restarts, [](const auto& r) { return r.kind != orchestrator::Restart::Kind::Resume; });
   if (s.wasted_tokens == 0 && restarts == 0 && s.groups.responses_failed == 0)
     return;
   label(c, "trouble");
   if (s.lies > 0)
-    figure(c, "lies", std::to_string(s.lies));
+    figure(c, "protocol violations", std::to_string(s.lies));
   figure(c, "restarts", std::to_string(restarts));
   figure(c, "responses failed", grouped(static_cast<std::int64_t>(s.groups.responses_failed)));
   figure(c, "tokens wasted", grouped(s.wasted_tokens));
@@ -111,7 +111,7 @@ void draw_troubles(Canvas& c, const orchestrator::Summary& s) {
 }  // namespace
 
 std::string render_closing(const orchestrator::Summary& s,
-                           const Closing& closing,
+                           const ClosingFacts& closing,
                            std::size_t width,
                            Colours colours) {
   Canvas c(std::max<std::size_t>(width, 20), colours);
@@ -123,16 +123,15 @@ std::string render_closing(const orchestrator::Summary& s,
                      : s.stopped ? "■ stopped"
                                  : "✘ failed",
                      s.ok ? kGood : kBad);
-  c.text(fmt::format(" after {} updates in {}", s.steps, clock_text(from_seconds(s.wall_s))))
-      .line();
+  c.text(fmt::format(" after {} steps in {}", s.steps, clock_text(from_seconds(s.wall_s)))).line();
   if (!s.reason.empty())
     label(c, "reason").text(s.reason, kBad).line();
   label(c, "reward").text(reward(s.reward.first)).text(" → ", kLabel);
   c.text(reward(s.reward.last), kTitle);
   c.text(fmt::format("   best {}", reward(s.reward.best)), kLabel);
   c.text(closing.drawn
-             ? std::string("   (drawn at random: nothing learns here)")
-             : fmt::format("   (means of {} updates)", orchestrator::RewardHistory::kWindow),
+             ? std::string("   (random: simulated responses)")
+             : fmt::format("   (means over {} steps)", orchestrator::RewardHistory::kWindow),
          kLabel)
       .line();
   if (s.evaluation) {
@@ -149,9 +148,9 @@ std::string render_closing(const orchestrator::Summary& s,
   per_card(c, s.tokens.trained_per_s_per_card);
   c.line();
   label(c, "");
-  remark(c, "of the whole run; raw: sampled, trained: with prompts", kFaint);
+  remark(c, "over the whole run; raw: sampled tokens, trained: with prompts", kFaint);
   if (orchestrator::starting_matters(s)) {
-    remark(c, fmt::format("; starting took {} of it", clock_text(from_seconds(s.start_s))), kFaint);
+    remark(c, fmt::format("; startup took {}", clock_text(from_seconds(s.start_s))), kFaint);
   }
   c.line();
   label(c, "cards").text(orchestrator::use_text(s), kTitle).line();
@@ -161,10 +160,10 @@ std::string render_closing(const orchestrator::Summary& s,
   c.text(fmt::format(" of {} allowed, mean {:.2f}", s.staleness.bound, s.staleness.mean), kLabel)
       .line();
   draw_troubles(c, s);
-  // As long as they are: a terminal breaks them, and they can be copied.
+  // Not cut: the terminal wraps these lines, so that they can be copied.
   Canvas whole(closing.run_dir.size() + closing.trace.size() + 100, colours);
   label(whole, "run").text(closing.run_dir, kAccent).line();
-  label(whole, "").text(closing.trace + " opens in ui.perfetto.dev", kFaint).line();
+  label(whole, "").text(closing.trace + " (open it in ui.perfetto.dev)", kFaint).line();
   for (const char* command : {"report", "audit"})
     label(whole, "").text(fmt::format("temper {} {}", command, closing.run_dir), kFaint).line();
   return c.take() + whole.take();

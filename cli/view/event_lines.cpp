@@ -1,4 +1,4 @@
-// What happens in a run, in lines of words.
+// Events of a run as lines of text.
 #include "cli/view/canvas.hpp"
 #include "cli/view/render.hpp"
 #include "core/statistics.hpp"
@@ -26,15 +26,16 @@ std::vector<std::string> event_lines(const orchestrator::Record& record,
              ? fmt::format("checkpoint of step {} saved", saved->version)
              : fmt::format("checkpoint of step {} failed: {}", saved->version, saved->error)));
   } else if (const auto* resumed = std::get_if<orchestrator::event::Resumed>(&record.event)) {
-    lines.push_back(when + (resumed->sequence == 0 ? "begins anew: there is no checkpoint"
-                                                   : "resumed from the last checkpoint"));
+    lines.push_back(when + (resumed->sequence == 0
+                                ? "starting again from step 0: there is no checkpoint"
+                                : "resumed from the last checkpoint"));
     for (const orchestrator::SettingChange& c : resumed->changes)
       lines.push_back(fmt::format("{}with {}: {} -> {}", when, c.key, c.from, c.to));
   } else if (const auto* scaled = std::get_if<orchestrator::event::Scaled>(&record.event)) {
     for (const orchestrator::SettingChange& c : scaled->changes)
       lines.push_back(fmt::format("{}{}: {} -> {}", when, c.key, c.from, c.to));
   } else if (std::holds_alternative<orchestrator::event::StopRequested>(record.event)) {
-    lines.push_back(when + "stopping: the update under way is finished first");
+    lines.push_back(when + "stopping after the current step; a second Ctrl-C stops at once");
   }
   for (const orchestrator::Command& command : record.commands) {
     if (const auto* launch = std::get_if<orchestrator::command::Launch>(&command)) {
@@ -54,7 +55,7 @@ std::vector<std::string> event_lines(const orchestrator::Record& record,
       const Interval interval =
           wilson_interval(evaluated->pass_1, static_cast<double>(evaluated->problems));
       lines.push_back(
-          fmt::format("{}version {} on held-out problems: pass@1 {:.3f} [{:.2f}, {:.2f}]{}{}",
+          fmt::format("{}step {} on held-out problems: pass@1 {:.3f} [{:.2f}, {:.2f}]{}{}",
                       when,
                       evaluated->version,
                       evaluated->pass_1,

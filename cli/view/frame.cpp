@@ -27,7 +27,7 @@ CardState work_of(RoleKind role) {
   return CardState::Idle;
 }
 
-/// The update at which a window of kRecent, but of at least a few updates, begins.
+/// Index of the step where the recent window begins: kRecent ago, but at least a few steps.
 std::size_t window_begin(const std::vector<orchestrator::Update>& updates) {
   constexpr std::size_t kLeast = 5;
   std::size_t begin = updates.size() - 1;
@@ -38,7 +38,7 @@ std::size_t window_begin(const std::vector<orchestrator::Update>& updates) {
   return begin;
 }
 
-/// Where the recent past begins: kRecent ago, or where updates take longer, a few updates ago.
+/// Start of the recent window: kRecent ago, or a few steps ago if steps take longer.
 Time recent_begin(const std::vector<orchestrator::Update>& updates, Time now) {
   Time begin = now - kRecent;
   if (updates.size() > 1)
@@ -174,7 +174,7 @@ Frame make_frame(std::string name,
   f.groups_failed = metrics.groups().failed;
   f.responses_failed = metrics.responses_failed();
   f.last_failure = metrics.last_failure();
-  f.lies = metrics.lies();
+  f.protocol_violations = metrics.lies();
   return f;
 }
 

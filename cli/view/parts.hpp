@@ -1,4 +1,4 @@
-// What the views of a run have in common: paints, labels, and figures that are whole or left out.
+// Paints, labels and figures shared by the views of a run. A figure that does not fit is left out.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
@@ -17,13 +17,12 @@ inline constexpr Paint kAccent{.foreground = 75};
 inline constexpr std::size_t kIndent = 2;
 inline constexpr std::size_t kLabelWidth = 13;
 
-/// The color of a state: that of the page in the dark (web/src/page.css), as near as 256 colors
-/// come.
+/// The color of a state: the nearest of 256 colors to the web page's dark theme (web/src/page.css).
 Paint paint_of(actors::CardState state);
 Canvas& label(Canvas& c, std::string_view text);
-/// A figure and what it is of: "trained 18.2k". Nothing where only a part of it has room.
+/// A label and a figure: "trained 18.2k". Left out unless it fits completely.
 void figure(Canvas& c, std::string_view what, std::string_view value);
-/// Nothing where only a part of it has room.
+/// Faint text. Left out unless it fits completely.
 void remark(Canvas& c, std::string_view text, Paint paint);
 void per_card(Canvas& c, double trained);
 

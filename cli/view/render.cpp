@@ -19,7 +19,7 @@ void draw_head(Canvas& c, const Frame& f) {
   c.to(kIndent).text("temper ", kAccent).text(f.name, kTitle).text("   ");
   c.text(f.subtitle, kFaint).line();
   const double done = f.steps > 0 ? static_cast<double>(f.step) / static_cast<double>(f.steps) : 0;
-  const std::string step = fmt::format("  {}/{} updates  ",
+  const std::string step = fmt::format("  {}/{} steps  ",
                                        grouped(static_cast<std::int64_t>(f.step)),
                                        grouped(static_cast<std::int64_t>(f.steps)));
   const std::string time = fmt::format("{} {}, {} left",
@@ -37,15 +37,15 @@ void draw_head(Canvas& c, const Frame& f) {
 void draw_reward(Canvas& c, const Frame& f) {
   label(c, "reward");
   if (f.rewards.empty()) {
-    c.text("after the first update", kFaint).line();
+    c.text("after the first step", kFaint).line();
     return;
   }
   const auto [low, high] = std::minmax_element(f.rewards.begin(), f.rewards.end());
   c.text(fmt::format("{:<7.3f}", f.rewards.back()), kTitle);
   if (f.drawn)
-    return c.text("drawn at random: nothing learns here", kFaint).line();
+    return c.text("random: simulated responses", kFaint).line();
   const std::string range = fmt::format("  {:.3f} to {:.3f}", *low, *high);
-  const std::string updates = fmt::format(", updates 1 to {}", f.step);
+  const std::string updates = fmt::format(", steps 1 to {}", f.step);
   const std::size_t all = range.size() + updates.size();
   constexpr std::size_t kLeast = 20;
   const std::string tail = c.room() > all + kLeast ? range + updates : range;
@@ -72,12 +72,12 @@ double busy_of(const CardFrame& card) {
   return busy;
 }
 
-/// While an actor that was never lost is down, it starts.
+/// The name of a state. An actor that is down and was never lost is starting.
 std::string_view word_for(CardState s, const Frame& f) {
   return s == CardState::Down && f.restarts == 0 ? "starting" : name_of(s);
 }
 
-/// "decode 82 · wait-quota 9", the largest first, as far as there is room; "…" for the rest.
+/// "decode 82 · wait-quota 9": states by share in percent, as many as fit; "…" for the rest.
 void draw_states(Canvas& c, const CardFrame& card, const Frame& f) {
   std::vector<CardState> states;
   for (const auto& [state, name] : EnumNames<CardState>::value) {
@@ -91,7 +91,7 @@ void draw_states(Canvas& c, const CardFrame& card, const Frame& f) {
     const std::string text =
         fmt::format("{} {:.0f}", word_for(s, f), card.shares[orchestrator::index_of(s)] * 100);
     const std::string_view mark = c.coloured() ? "■ " : "";
-    const std::size_t more = s == states.back() ? 0 : 3;  // for the sign that there are more
+    const std::size_t more = s == states.back() ? 0 : 3;  // room for the "…"
     if (c.room() < text.size() + display_width(mark) + more) {
       remark(c, "…", kLabel);
       break;
@@ -167,7 +167,7 @@ void draw_staleness(Canvas& c, const Frame& f) {
       f.slots > 0 ? static_cast<double>(f.slots_held) / static_cast<double>(f.slots) : 0;
   c.text(percent(held), kTitle)
       .text(
-          fmt::format(" of {} filled now, {} in the mean", grouped(f.slots), percent(f.slots_mean)),
+          fmt::format(" of {} filled now, {} on average", grouped(f.slots), percent(f.slots_mean)),
           kLabel)
       .line();
   label(c, "groups");
@@ -179,11 +179,11 @@ void draw_staleness(Canvas& c, const Frame& f) {
   if (const std::string restarts = std::to_string(f.restarts); c.room() > 9 + restarts.size())
     c.text("restarts ", kLabel).text(restarts, f.restarts > 0 ? kBad : kTitle);
   c.line();
-  if (f.responses_failed == 0 && f.lies == 0)
+  if (f.responses_failed == 0 && f.protocol_violations == 0)
     return;
   label(c, "trouble");
-  if (f.lies > 0)
-    figure(c, "lies", std::to_string(f.lies));
+  if (f.protocol_violations > 0)
+    figure(c, "protocol violations", std::to_string(f.protocol_violations));
   figure(c, "responses failed", std::to_string(f.responses_failed));
   figure(c, "groups failed", std::to_string(f.groups_failed));
   c.text(f.last_failure, kFaint).line();
@@ -207,7 +207,7 @@ void draw_actor(Canvas& c, const ActorFrame& a) {
   c.line();
 }
 
-/// Which actors are shown where not all have room: the first ones, and a trainer among them.
+/// The actors to show if not all fit: the first ones, and always a trainer.
 std::vector<const ActorFrame*> shown_actors(const Frame& f, std::size_t most) {
   std::vector<const ActorFrame*> shown;
   for (std::size_t i = 0; i < std::min(most, f.actors.size()); ++i)
@@ -219,7 +219,7 @@ std::vector<const ActorFrame*> shown_actors(const Frame& f, std::size_t most) {
   return shown;
 }
 
-/// In at most `rows` lines, if that is no less than two.
+/// Draws the actors in at most max(rows, 2) lines.
 void draw_actors(Canvas& c, const Frame& f, std::size_t rows) {
   if (f.actors.empty())
     return;
@@ -236,7 +236,7 @@ void draw_actors(Canvas& c, const Frame& f, std::size_t rows) {
     down += a.state == CardState::Down ? 1U : 0U;
   }
   label(c, "");
-  c.text(fmt::format("and {} more; of all, {} at work, {} {}",
+  c.text(fmt::format("and {} more; of all actors {} busy, {} {}",
                      all - shown.size(),
                      busy,
                      down,
@@ -245,13 +245,13 @@ void draw_actors(Canvas& c, const Frame& f, std::size_t rows) {
       .line();
 }
 
-/// What went wrong so far, for the end of a line; empty: nothing.
+/// Failures so far, for the end of the line; empty if there are none.
 std::string trouble_text(const Frame& f) {
   std::string text;
   if (f.responses_failed > 0)
     text += fmt::format(" failed {} ({} groups)", f.responses_failed, f.groups_failed);
-  if (f.lies > 0)
-    text += fmt::format(" lies {}", f.lies);
+  if (f.protocol_violations > 0)
+    text += fmt::format(" protocol violations {}", f.protocol_violations);
   return text;
 }
 

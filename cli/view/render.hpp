@@ -1,4 +1,4 @@
-// Frames and summaries as text. Pure functions: the same input gives the same text.
+// Frames and summaries as text. All functions are pure.
 #pragma once
 
 #include "cli/view/canvas.hpp"
@@ -7,8 +7,8 @@
 
 namespace temper::cli {
 
-/// The live view: lines of at most `width` columns, each ended by a line break. Never empty. Of
-/// actors as many as there is room for in `rows` lines; 0: a dozen.
+/// The live view: lines of at most `width` columns, each ended by a line break; never empty. Shows
+/// as many actors as fit into `rows` lines; with 0, a dozen.
 std::string render_frame(const Frame& frame,
                          std::size_t width,
                          Colours colours,
@@ -17,21 +17,20 @@ std::string render_frame(const Frame& frame,
 /// The key figures in one line, without a line break; for logs and pipes.
 std::string render_line(const Frame& frame);
 
-/// What a closing summary says besides its figures.
-struct Closing {
+/// Facts that the closing summary shows besides the figures of the run.
+struct ClosingFacts {
   std::string run_dir;
-  std::string trace = "trace.json";  ///< The file for Perfetto.
-  bool drawn = false;                ///< As of a Frame.
+  std::string trace = "trace.json";  ///< The trace file for Perfetto.
+  bool drawn = false;                ///< As in Frame.
 };
-/// What became of the run, at its end. Names of files and commands are never cut: they are for
-/// copying.
+/// The closing summary of a run. Paths and commands are never cut, so that they can be copied.
 std::string render_closing(const orchestrator::Summary& summary,
-                           const Closing& closing,
+                           const ClosingFacts& closing,
                            std::size_t width,
                            Colours colours);
 
-/// What is worth a line of its own in a record: restarts, rollbacks, resumes, checkpoints; nothing
-/// for all others. `config` names the actors.
+/// One line per notable event of a record: restarts, rollbacks, resumes, checkpoints, evaluations.
+/// Empty for other records. `config` has the names of the actors.
 std::vector<std::string> event_lines(const orchestrator::Record& record,
                                      const orchestrator::SchedulerConfig& config);
 

@@ -40,12 +40,12 @@ std::string_view first_lines(std::string_view text, std::size_t rows, std::size_
 
 }  // namespace
 
-ViewOptions detect_view(int fd, Wish wish) {
+ViewOptions detect_view(int fd, OutputForm form) {
   ViewOptions options;
   options.fd = fd;
   const char* terminal = std::getenv("TERM");
   const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
-  if (wish == Wish::Plain || dumb || isatty(fd) == 0)
+  if (form == OutputForm::Plain || dumb || isatty(fd) == 0)
     return options;
   options.mode = ViewOptions::Mode::Live;
   const char* no_colour = std::getenv("NO_COLOR");
@@ -65,12 +65,12 @@ void TerminalView::write(const std::string& text) const {
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0)
-      return;  // nobody looks any more; the run goes on
+      return;  // the terminal is gone; the run continues
     done += static_cast<std::size_t>(n);
   }
 }
 
-/// Moves to where the picture begins and clears from there.
+/// Moves the cursor to the start of the picture and clears from there.
 void TerminalView::erase(std::string& out) {
   if (lines_ > 0)
     out += fmt::format("\x1b[{}A", lines_);
@@ -84,7 +84,7 @@ void TerminalView::feed(const orchestrator::Record& record,
   const bool live = options_.mode == ViewOptions::Mode::Live;
   const auto* saved = std::get_if<orchestrator::event::CheckpointSaved>(&record.event);
   if (live && saved != nullptr && saved->error.empty())
-    return;  // the picture counts them
+    return;  // the live view counts checkpoints
   std::vector<std::string> said = event_lines(record, config);
   for (const orchestrator::Command& command : record.commands) {
     const auto* release = std::get_if<orchestrator::command::Release>(&command);
@@ -165,7 +165,7 @@ void TerminalView::draw(const Frame& frame) {
   const std::string_view shown = first_lines(text, rows, lines);
   std::string out;
   if (width_ != size.columns && lines_ > 0) {
-    out += "\x1b[H\x1b[J";  // old lines were wrapped: nobody knows where they begin
+    out += "\x1b[H\x1b[J";  // the terminal wrapped the old lines: their start is unknown
     lines_ = 0;
   }
   if (lines_ > 0)

@@ -1,6 +1,5 @@
-// Shows a run while it goes on. On a terminal: a picture redrawn in place, below whatever was
-// printed before; the last one stays. Elsewhere: a line every few seconds. Events worth a line of
-// their own scroll by above.
+// Shows a running job. On a terminal: a live view that is redrawn in place, below earlier output.
+// Elsewhere: one line every few seconds. Notable events are printed as lines above it.
 #pragma once
 
 #include "cli/view/card_map.hpp"
@@ -16,18 +15,18 @@ struct ViewOptions {
   int fd = 1;
   enum class Mode { Live, Plain } mode = Mode::Plain;
   Colours colours = Colours::Off;
-  std::string name;                    ///< Of the run.
-  std::string run_dir;                 ///< As named at the end.
-  std::string trace = "trace.json";    ///< The same.
-  std::vector<MachineShape> machines;  ///< Whose cards are shown as a map at the end.
-  bool drawn = false;                  ///< Its rewards are drawn at random.
+  std::string name;                    ///< Name of the run.
+  std::string run_dir;                 ///< Printed in the closing summary.
+  std::string trace = "trace.json";    ///< Trace file; printed in the closing summary.
+  std::vector<MachineShape> machines;  ///< Machines whose card map is printed at the end.
+  bool drawn = false;                  ///< Rewards are random numbers.
 };
 
-/// Live and coloured if `fd` is a terminal that can; plain if `plain` or TERM is dumb; without
-/// colours if NO_COLOR is set.
-enum class Wish { Auto, Plain };
-ViewOptions detect_view(int fd, Wish wish);
-/// Columns to write: those of the terminal, all but the last; elsewhere as wide as lines may be.
+/// Live with colors if `fd` is a terminal; plain on request or if TERM is "dumb"; without colors if
+/// NO_COLOR is set.
+enum class OutputForm { Auto, Plain };
+ViewOptions detect_view(int fd, OutputForm form);
+/// Columns to use: all but the last of the terminal; elsewhere a fixed maximum.
 std::size_t view_width(const ViewOptions& options);
 
 class TerminalView {
@@ -35,19 +34,19 @@ class TerminalView {
   static constexpr Duration kLivePeriod = std::chrono::milliseconds(200);
   static constexpr Duration kPlainPeriod = std::chrono::seconds(5);
 
-  /// `wall` paces the drawing, whatever the time of the run does; it must outlive this.
+  /// `wall` paces the drawing, even if the run uses virtual time. It must outlive this object.
   TerminalView(ViewOptions options, const Clock& wall)
       : options_(std::move(options)), wall_(wall) {}
 
-  /// To be called for every record; prints its events.
+  /// Prints the events of a record. Call it for every record.
   void feed(const orchestrator::Record& record, const orchestrator::SchedulerConfig& config);
-  /// Draws if it is time to. Cheap otherwise: call it as often as you like.
+  /// Draws if a drawing is due; cheap otherwise.
   void refresh(const orchestrator::RunMetrics& metrics,
                const orchestrator::Scheduler& scheduler,
                Time now);
-  /// Draws this, now: a run of another process.
+  /// Draws this frame now; for a run of another process.
   void show(const Frame& frame);
-  /// The last picture, the map of the cards and the closing summary.
+  /// Draws the last view, the card map and the closing summary.
   void close(const orchestrator::RunMetrics& metrics, const orchestrator::Summary& summary);
 
  private:

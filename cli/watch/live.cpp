@@ -148,7 +148,7 @@ Frame frame_of(const Live& live) {
   f.groups_failed = live.summary.groups.failed;
   f.responses_failed = live.summary.groups.responses_failed;
   f.last_failure = live.summary.groups.last_failure;
-  f.lies = live.summary.lies;
+  f.protocol_violations = live.summary.lies;
   return f;
 }
 

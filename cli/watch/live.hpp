@@ -1,6 +1,6 @@
-// live.json: a run at one moment, rewritten about once a second, so that another process can show
-// it: the page, `temper watch`, an exporter. It is replaced as a whole (a reader never sees half of
-// it) and not synced: after a crash the log has everything, and this is written anew.
+// live.json: the current state of a run, rewritten about once a second for other processes: the web
+// page, `temper watch`, an exporter. The file is replaced atomically, so that readers never see a
+// partial one. It is not synced: after a crash it is rebuilt from the log.
 #pragma once
 
 #include "cli/view/frame.hpp"
@@ -20,16 +20,16 @@ struct LiveActor {
   actors::CardState state = actors::CardState::Idle;
   std::string on;
   std::int32_t load = 0, capacity = 0, restarts = 0;
-  orchestrator::WaitKind cause = orchestrator::WaitKind::Work;  ///< What `on` words.
+  orchestrator::WaitKind cause = orchestrator::WaitKind::Work;  ///< The cause that `on` describes.
 };
 
-/// Cards that have the same actors and so do the same at all times.
+/// Cards with the same actors, which therefore share all their states.
 struct LiveCards {
-  std::vector<std::uint32_t> cards;   ///< Runs of numbers: first, how many, first, how many...
-  std::vector<std::uint32_t> actors;  ///< Their places in Live::actors.
-  std::map<actors::CardState, double> recent;  ///< Shares of the last kRecent.
-  std::map<actors::CardState, double> whole;   ///< Of the whole run.
-  std::string host{};  ///< Of the worker that attached; empty: the orchestrator's.
+  std::vector<std::uint32_t> cards;            ///< Ranges: first id, count, first id, count, ...
+  std::vector<std::uint32_t> actors;           ///< Indices into Live::actors.
+  std::map<actors::CardState, double> recent;  ///< Shares of states over the last kRecent.
+  std::map<actors::CardState, double> whole;   ///< Shares over the whole run.
+  std::string host{};  ///< Host of the attached worker; empty: the orchestrator's.
 };
 
 struct LiveHealth {
@@ -44,28 +44,29 @@ struct Live {
   double began = 0, updated = 0;  ///< Seconds since 1970.
   bool over = false;
   std::string placement;
-  std::uint64_t steps = 0;    ///< To be made.
-  std::uint64_t updates = 0;  ///< Lines of metrics.jsonl that count.
+  std::uint64_t steps = 0;    ///< Configured number of steps.
+  std::uint64_t updates = 0;  ///< Valid lines of metrics.jsonl, one per step.
   double elapsed_s = 0;
   std::optional<double> left_s;
-  std::vector<double> rewards;  ///< A curve of at most 2048 points.
+  std::vector<double> rewards;  ///< Reward curve of at most 2048 points.
   FrameRates recent;
   orchestrator::QueueDepth queue;
-  std::int64_t slots = 0, slots_held = 0;  ///< Of all engines; with a response now.
-  double slots_mean = 0;                   ///< Share held while engines generated, so far.
+  std::int64_t slots = 0,
+               slots_held = 0;  ///< Slots of all engines; slots that hold a response now.
+  double slots_mean = 0;        ///< Mean share of held slots while engines had work.
   std::vector<LiveActor> actors;
   std::vector<LiveCards> cards;
-  std::vector<orchestrator::Alarm> alarms;                         ///< The latest.
-  std::map<orchestrator::AlarmKind, std::uint64_t> alarms_raised;  ///< Ever, by kind.
+  std::vector<orchestrator::Alarm> alarms;                         ///< The latest alarms.
+  std::map<orchestrator::AlarmKind, std::uint64_t> alarms_raised;  ///< Count of all alarms by kind.
   LiveHealth health;
-  orchestrator::Summary summary;  ///< Without its list of cards.
+  orchestrator::Summary summary;  ///< Without the list of cards.
 };
 
-/// As `frame` has it. `frame`: of the same moment.
+/// The state of a run. `frame` must be of the same moment.
 Live make_live(const Frame& frame,
                const orchestrator::RunMetrics& metrics,
                const orchestrator::RunIdentity& identity);
-/// What the terminal shows of it.
+/// The frame that the terminal shows for this state.
 Frame frame_of(const Live& live);
 
 template <class V>

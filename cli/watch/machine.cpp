@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The word at this place of a line of words; 0 where it is no number.
+/// The number at index `place` of a space-separated line; 0 if it is no number.
 std::int64_t number_at(std::string_view text, std::size_t place) {
   for (; place > 0; --place) {
     const std::size_t space = text.find(' ');
@@ -42,7 +42,7 @@ Bytes memory_of_run() {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos)
       continue;
-    // pid (name) state parent ...: the name may hold anything, so from its end on.
+    // "pid (name) state parent ...": the name may contain anything, so parse after its end.
     const auto stat = read_file(entry.path() / "stat");
     if (!stat)
       continue;
@@ -75,7 +75,7 @@ Status start_detached(const std::vector<std::string>& words, const fs::path& fol
   const pid_t child = ::fork();
   if (child < 0)
     return io_error("cannot start " + words.front(), errno);
-  if (child == 0) {  // From here on only what a child of a process with threads may call.
+  if (child == 0) {  // only async-signal-safe calls: the parent has threads
     ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
     ::setsid();
     if (::fork() == 0) {

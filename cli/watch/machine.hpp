@@ -1,4 +1,4 @@
-// What this machine says of a run, and what it is asked to start.
+// Memory and disk space of a run on this machine, and detached child processes.
 #pragma once
 
 #include "core/result.hpp"
@@ -10,14 +10,13 @@
 
 namespace temper::cli {
 
-/// Resident memory of this process and of those that it started, pages that they share counted for
-/// each.
+/// Resident memory of this process and its children; shared pages count once per process.
 Bytes memory_of_run();
-/// What its user may still write there; the most there is where nobody knows.
+/// Bytes that the user can still write below `folder`; the maximum value if unknown.
 Bytes disk_free(const std::filesystem::path& folder);
 
-/// Starts a program that is nobody's child afterwards; nothing waits for it. Its folder is
-/// `folder`. Error: it cannot be started.
+/// Starts a program as a daemon with working directory `folder`; nothing waits for it. Error: the
+/// program cannot be started.
 Status start_detached(const std::vector<std::string>& words, const std::filesystem::path& folder);
 
 }  // namespace temper::cli

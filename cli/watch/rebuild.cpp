@@ -18,7 +18,7 @@ Status provide_live_file(const fs::path& run_dir) {
     return {};
   const auto lock = orchestrator::RunDir(run_dir).lock();
   if (!lock)
-    return {};  // it goes on, and writes its own
+    return {};  // the run is running and writes its own file
   TEMPER_TRY(const auto config, orchestrator::load_config(run_dir / "config.yaml"));
   TEMPER_TRY(auto timeline, orchestrator::TimelineFile::create(run_dir, config.tracking.timeline));
   orchestrator::RunMetrics metrics;
@@ -33,7 +33,7 @@ Status provide_live_file(const fs::path& run_dir) {
   const Frame frame = make_frame(config.name, metrics, nullptr, metrics.wall());
   Live live = make_live(
       frame, metrics, {config.name, config.seed, log.hash, orchestrator::is_simulated(config)});
-  // Without a word of its end the run is lost: nobody writes its file, on no host.
+  // Without a final record the run is lost: no process on any host writes its file.
   live.over = metrics.finish().has_value();
   return write_file_atomically(run_dir / kLiveFile, to_json(live) + "\n");
 }

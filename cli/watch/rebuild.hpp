@@ -1,5 +1,4 @@
-// What a run leaves to be looked at, made again from its log: of a run that ended before there was
-// a live.json, or whose files were removed.
+// Rebuilds live.json and the timeline of a run from its log, if the files are missing.
 #pragma once
 
 #include "core/result.hpp"
@@ -8,8 +7,8 @@
 
 namespace temper::cli {
 
-/// Makes live.json and the time line of a run that has none and goes on nowhere. Nothing is done to
-/// one that has a live.json. Errors: the log cannot be read, the files cannot be written.
+/// Rebuilds live.json and the timeline unless live.json exists or the run is running. Errors: the
+/// log cannot be read, or the files cannot be written.
 Status provide_live_file(const std::filesystem::path& run_dir);
 
 }  // namespace temper::cli

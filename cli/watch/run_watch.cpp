@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostAlarms = 200;
 
-/// When the run began: as it was written down before, if it was.
+/// Start of the run in seconds since 1970: from an earlier live.json if there is one.
 double began(const fs::path& run_dir, bool resumed) {
   if (resumed) {
     if (const auto text = read_file(run_dir / kLiveFile)) {
@@ -31,7 +31,7 @@ double began(const fs::path& run_dir, bool resumed) {
   return unix_time();
 }
 
-/// Replaces the file; a power failure may take it, which is no loss.
+/// Replaces the file without a sync: it can be rebuilt after a power failure.
 Status replace(const fs::path& path, std::string_view text) {
   const fs::path fresh = path.string() + ".new";
   TEMPER_TRY(AppendFile file, AppendFile::open(fresh, 0));
@@ -77,7 +77,7 @@ RunWatch::~RunWatch() {
 bool RunWatch::worked(const Status& status, std::string_view what) {
   if (status)
     return true;
-  log_.warning("not written any more",
+  log_.warning("file given up: it cannot be written",
                {{"what", std::string(what)}, {"why", status.error().context}});
   return false;
 }
@@ -90,7 +90,7 @@ void RunWatch::begin() {
     tensorboard_.reset();
 }
 
-/// What was generated between a checkpoint and the end of what a resume takes back.
+/// Notes the time span between a checkpoint and the resume that discards what followed it.
 void RunWatch::note_void_time(const orchestrator::Record& record) {
   if (const auto* resumed = std::get_if<orchestrator::event::Resumed>(&record.event)) {
     const auto at = ways_back_.find(resumed->sequence);
@@ -143,7 +143,7 @@ void RunWatch::raise(const std::vector<orchestrator::Alarm>& alarms) {
       words.insert(words.end(), {kind, alarm.text});
       worked(start_detached(words, run_dir_), "on_alarm");
     }
-    // As one Ctrl-C: the update under way ends, then a checkpoint. A second would stop at once.
+    // Like one Ctrl-C: the current step ends, then a checkpoint. A second one would stop at once.
     if (std::ranges::count(config_.alarms.stop_on, alarm.kind) > 0 &&
         !std::exchange(stop_asked_, true))
       ::kill(::getpid(), SIGTERM);

@@ -1,6 +1,6 @@
-// Everything that a run leaves to be looked at while it goes on: live.json, samples, the time line,
-// event files, alarms. Each file that cannot be written is given up, with a word in the log; none
-// of them stops the run. One thread.
+// Writes the files that let other processes follow a run: live.json, samples, timeline, event files
+// and alarms. A file that cannot be written is given up with a warning in the log; the run
+// continues. Not thread-safe.
 #pragma once
 
 #include "cli/watch/live.hpp"
@@ -19,10 +19,10 @@ namespace temper::cli {
 
 class RunWatch {
  public:
-  /// Of the wall, between two writings of live.json.
+  /// Wall time between two writes of live.json.
   static constexpr Duration kPeriod = std::chrono::seconds(1);
 
-  /// Takes the lines of `recorder`; all of these must outlive this.
+  /// Receives the lines of `recorder`. All arguments must outlive this object.
   RunWatch(std::filesystem::path run_dir,
            const orchestrator::PipelineConfig& config,
            orchestrator::RunRecorder& recorder,
@@ -30,14 +30,14 @@ class RunWatch {
            const Log& log);
   ~RunWatch();
 
-  /// The records of a part that is resumed are counted, and raise no alarm, until this is called.
+  /// Until this is called, records are counted but raise no alarm: they precede a resume.
   void begin();
-  /// To be called for every record, after the recorder was fed with it.
+  /// Call it for every record, after the recorder.
   void feed(const orchestrator::Record& record);
   void on_release(const orchestrator::ReleasedGroup& group);
-  /// Writes what it is time for. Cheap otherwise.
+  /// Writes the files that are due; cheap otherwise.
   void refresh(const orchestrator::Scheduler& scheduler, Time now);
-  /// The last state of the run.
+  /// Writes the final state of the run.
   void close(std::uint64_t log_hash);
 
  private:
@@ -45,7 +45,7 @@ class RunWatch {
   void note_void_time(const orchestrator::Record& record);
   void raise(const std::vector<orchestrator::Alarm>& alarms);
   void write(const orchestrator::Scheduler* scheduler, Time now);
-  /// False, and said in the log: `what` is given up.
+  /// Whether `status` is ok. If not, logs that the file `what` is given up.
   bool worked(const Status& status, std::string_view what);
 
   const std::filesystem::path run_dir_;
@@ -61,7 +61,7 @@ class RunWatch {
   std::uint64_t log_hash_ = 0;
 
   std::optional<orchestrator::SamplesFile> samples_;
-  std::map<std::uint64_t, Time> ways_back_;  ///< Records that the run may go back to.
+  std::map<std::uint64_t, Time> ways_back_;  ///< Records that the run may roll back to.
   std::vector<orchestrator::VoidTime> void_;
   std::optional<orchestrator::TimelineFile> timeline_;
   std::optional<orchestrator::TensorboardFile> tensorboard_;

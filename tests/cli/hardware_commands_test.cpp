@@ -223,7 +223,7 @@ TEST(Validate, ConvertsPublicationsToRows) {
   EXPECT_EQ(outcome.out,
             "id,hardware,cards,kind,params,metric,unit,value,source\n"
             "A,nvidia-h100,1,gemm,m=16;n=7168;k=2048;dtype=bf16,time,ms,0.013,x\n");
-  EXPECT_EQ(outcome.err, "converted 1 rows; 1 have a reason not to be used\n");
+  EXPECT_EQ(outcome.err, "converted 1 rows; 1 are marked as not used\n");
 }
 
 TEST(Validate, NamesAFileThatIsNotOneOfMeasurements) {
@@ -278,7 +278,7 @@ class OwnCard : public testing::Test {
 TEST_F(OwnCard, IsCalibratedBesideItsFileAndUsedFromThere) {
   const Outcome before = decode_step();
   EXPECT_NE(before.out.find("not measured on mine"), std::string::npos) << before.out;
-  EXPECT_NE(before.out.find("with all of them as on nvidia-h100: "), std::string::npos);
+  EXPECT_NE(before.out.find("with all of these constants as on nvidia-h100: "), std::string::npos);
   const Outcome outcome = calibrate();
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto written = folder_ / "mine.calibration.yaml";

@@ -242,7 +242,7 @@ TEST(PlanCommand, ListsTheWordsThatItKnows) {
 }
 
 TEST(PlanCommand, SaysWhatIsWrong) {
-  const std::string list = "words of each task: temper plan --list\n";
+  const std::string list = "parameters of each task: temper plan --list\n";
   EXPECT_EQ(plan({"task=cook"}).err, "temper: task=cook: expected train, rollout or rl\n" + list);
   EXPECT_NE(plan({"task=rl"}).err.find("`temper tune CONFIG`"), std::string::npos);
   EXPECT_EQ(plan({}).err, "temper: task: missing; expected text\n" + list);

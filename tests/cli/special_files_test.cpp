@@ -212,7 +212,7 @@ class Process {
 
 /// Asks a served page for all that it has of the run, and ends it.
 void ask_and_end(Process& server, std::string& told) {
-  ASSERT_TRUE(server.read_until("(Ctrl-C ends it)")) << "it serves no page";
+  ASSERT_TRUE(server.read_until("(Ctrl-C stops the server)")) << "it serves no page";
   const std::size_t colon = server.output.find("127.0.0.1:") + 10;
   std::uint16_t port = 0;
   std::from_chars(server.output.data() + colon, server.output.data() + server.output.size(), port);

@@ -189,7 +189,7 @@ def test_a_host_whose_clock_is_an_hour_ahead_keeps_the_runs_time(begin: Callable
     for slot, ahead in enumerate((3600, 0, 86400)):
         run.worker(slot + 1, slot, clock_ahead=ahead)
     audit = run.is_whole(40)
-    clocks = re.search(r"clocks +(\d) of attached workers, at most (\S+) ms off", audit)
+    clocks = re.search(r"clocks +(\d) of attached workers, offset at most (\S+) ms", audit)
     assert clocks and clocks[1] == "3" and float(clocks[2]) < 1000, audit
     second = 1_000_000_000
     spans = [span for said in run.events("activity") for span in said["spans"]]

@@ -53,7 +53,7 @@ def first(root: Root) -> str:
     command = "--set 'verifier.kind=command' --set 'verifier.command=[python3, judge.py]' --set task.tokenizer=characters"
     root.must(f"temper check my.yaml {command} {SMALL} --set model.context=16")
     said = root.must(f"temper run my.yaml {command} {SMALL} --set model.context=16 --set run_dir=runs/first --plain", timeout=900)
-    assert "finished after 4 updates" in said
+    assert "finished after 4 steps" in said
     return "runs/first"
 
 
@@ -79,7 +79,7 @@ def test_a_own_problems_and_a_program_that_judges(root: Root, first: str) -> Non
 def test_b_a_model_of_another_size(root: Root) -> None:
     said = root.must(f"temper run quickstart {SMALL} --set model.hidden=32 --set model.layers=2 --set run_dir=runs/small --plain",
                      timeout=900)
-    assert "finished after 4 updates" in said
+    assert "finished after 4 steps" in said
 
 
 def test_c_a_folder_of_hugging_face_in_and_out(root: Root, first: str) -> None:
@@ -87,13 +87,13 @@ def test_c_a_folder_of_hugging_face_in_and_out(root: Root, first: str) -> None:
     root.must("temper model exported")
     said = root.must(f"temper run my.yaml {SMALL} --set model.path=exported --set model.context=16 "
                      "--set run_dir=runs/folder --set steps=2 --plain", timeout=900)
-    assert "finished after 2 updates" in said
+    assert "finished after 2 steps" in said
 
 
 def test_d_a_reward_function_in_python(root: Root) -> None:
     said = root.must(f"temper run my.yaml {SMALL} --set verifier.kind=python --set verifier.function=my_rewards:right "
                      "--set task.tokenizer=characters --set model.context=16 --set run_dir=runs/python --plain", timeout=900)
-    assert "finished after 4 updates" in said
+    assert "finished after 4 steps" in said
 
 
 def test_e_a_server_generates(root: Root) -> None:
@@ -108,7 +108,7 @@ def test_e_a_server_generates(root: Root) -> None:
 def test_f_a_trainer_in_python(root: Root) -> None:
     said = root.must("cp -r /usr/share/temper/python/examples . && cd examples && temper run numpy_quickstart.yaml "
                      f"{SMALL} --set algorithm.kl=0 --set run_dir={HOME}/runs/numpy --plain", timeout=900)
-    assert "finished after 4 updates" in said
+    assert "finished after 4 steps" in said
 
 
 def test_g_workers_that_others_start_and_a_job_script(root: Root) -> None:
@@ -124,7 +124,7 @@ def test_g_workers_that_others_start_and_a_job_script(root: Root) -> None:
 def test_h_several_turns_and_a_tool(root: Root) -> None:
     said = root.must("cd /usr/share/temper && temper run python/examples/ask_the_tool.yaml --set steps=2 "
                      f"--set rollout.concurrency=32 --set run_dir={HOME}/runs/tool --plain", timeout=900)
-    assert "finished after 2 updates" in said
+    assert "finished after 2 steps" in said
 
 
 def test_i_a_page_a_file_and_figures_for_prometheus(root: Root, first: str) -> None:
@@ -149,12 +149,12 @@ def test_j_runs_are_listed_and_compared(root: Root, first: str) -> None:
 
 def test_k_a_run_goes_on_longer_under_other_settings_and_is_branched(root: Root, first: str) -> None:
     said = root.must(f"temper run --resume {first} --set steps=6 --set staleness.bound=3 --plain", timeout=900)
-    assert "staleness.bound: 2 -> 3" in said and "finished after 6 updates" in said
+    assert "staleness.bound: 2 -> 3" in said and "finished after 6 steps" in said
     for command in ("audit", "replay", "fsck"):
         root.must(f"temper {command} {first}")
     said = root.must(f"temper run my.yaml {SMALL} --from {first}@4 --set model.context=16 --set task.tokenizer=characters "
                      "--set run_dir=runs/branch --plain", timeout=900)
-    assert "begins with version 4" in said
+    assert "starting from the weights of step 4" in said
 
 
 def test_l_ones_own_cluster_is_planned_and_simulated(root: Root) -> None:

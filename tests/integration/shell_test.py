@@ -74,7 +74,7 @@ def commands(temper: str) -> list[str]:
 
 def test_the_help_has_every_command_once_under_a_heading_and_says_codes_and_variables(temper: str) -> None:
     text = subprocess.run([temper, "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
-    lists, end = text.split("\nBefore a run:\n")[1].split("\nOf one command:")
+    lists, end = text.split("\nSet up:\n")[1].split("\nHelp for one command:")
     listed = re.findall(r"^  ([a-z]+)(?:, [a-z]+)? ", lists, re.M)
     assert sorted(listed) == sorted(commands(temper))
     assert re.search(r"^  130 +stopped on request$", end, re.M)
@@ -91,6 +91,12 @@ def test_the_help_of_every_command_has_an_example_of_it(temper: str) -> None:
         examples = text.split("Examples:")[1]
         known = set(re.findall(r"--[a-z][a-z-]*", text.split("Examples:")[0]))
         assert set(re.findall(r" (--[a-z][a-z-]*)", examples)) <= known, (command, examples)
+
+
+def test_help_fits_80_columns(temper: str) -> None:
+    for words in ([], *([command] for command in commands(temper))):
+        text = subprocess.run([temper, *words, "--help"], capture_output=True, text=True, timeout=60).stdout
+        assert [line for line in text.splitlines() if len(line) > 80] == [], words
 
 
 def test_the_version_is_said(temper: str) -> None:

@@ -6,7 +6,7 @@ numbers of row t of model.embed_tokens.weight, so that whoever has the weights c
 Prints "listening on PORT". POST /fake {"faults": {NAME: COUNT, ...}, "hold_after": N} changes what
 it does: a fault happens COUNT times (-1: always). GET /fake says what it was asked for. Faults:
 
-  admits_during_pause  pause changes nothing            late_resume     goes on only 0.3 s later
+  admits_during_pause  pause changes nothing            late_resume     resumes only 0.3 s later
   resume_fails         status 500                       pause_fails     status 500
   load_fails           status 500, but the label rises  not_applied     loads nothing, label rises
   half_applied         every other row is loaded        wrong_label     says another label

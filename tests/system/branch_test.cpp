@@ -65,7 +65,8 @@ TEST_F(Branched, ARunGoesOnWithAnotherBoundMoreEnginesAndMoreStepsAndABranchBegi
   const Ended branch =
       as_built(arguments("b", {"--from", run.string() + "@4", "--set", "steps=1"}));
   ASSERT_EQ(branch.status, 0) << branch.output;
-  EXPECT_NE(branch.output.find("begins with version 4 of"), std::string::npos) << branch.output;
+  EXPECT_NE(branch.output.find("starting from the weights of step 4 of"), std::string::npos)
+      << branch.output;
   expect_clean(run_folder("b"));
 }
 

@@ -89,10 +89,12 @@ TEST_F(Evaluated, ABranchBeginsWithTheWeightsOfTheVersionThatItIsFrom) {
   const std::string from = run_folder("a").string() + "@2";
   const Ended other = as_built(arguments("b", {"--from", from, "--set", "model.hidden=32"}));
   EXPECT_EQ(other.status, 2) << other.output;
-  EXPECT_NE(other.output.find("model.hidden: 32, but that of"), std::string::npos) << other.output;
+  EXPECT_NE(other.output.find("model.hidden: expected the value of"), std::string::npos)
+      << other.output;
   const Ended branch = as_built(arguments("b", {"--from", from, "--set", "steps=1"}));
   ASSERT_EQ(branch.status, 0) << branch.output;
-  EXPECT_NE(branch.output.find("begins with version 2 of"), std::string::npos) << branch.output;
+  EXPECT_NE(branch.output.find("starting from the weights of step 2 of"), std::string::npos)
+      << branch.output;
   const auto points = [&](const std::string& name) {
     return parse_json(read_file(run_folder(name) / "summary.json").value())["evaluation"]["points"];
   };

@@ -228,7 +228,7 @@ TEST_F(Rehearsal, TheShippedSupernodeRuns) {
                               "--set",
                               "run_dir=" + run_folder("a").string()});
   EXPECT_EQ(ended.status, 0) << ended.output;
-  EXPECT_NE(ended.output.find("finished after 2 updates"), std::string::npos) << ended.output;
+  EXPECT_NE(ended.output.find("finished after 2 steps"), std::string::npos) << ended.output;
   EXPECT_NE(ended.output.find("0-223: rollout-0 to rollout-6, 32 cards each"), std::string::npos);
   EXPECT_EQ(temper({"audit", run_folder("a").string()}).status, 0);
 }

@@ -188,7 +188,7 @@ TEST_F(AScaledRun, ReadsARequestOnlyOnceItHasAFleet) {
     Ended said;
     do {  // from the moment on that it holds the folder, long before its workers are there
       said = temper({"scale", run_dir().string(), number});
-    } while (said.output.find("does not go on") != std::string::npos && !current().has_ended());
+    } while (said.output.find("is not running") != std::string::npos && !current().has_ended());
     EXPECT_TRUE(said.status == 0 || said.output.find("restarted") != std::string::npos)
         << number << ": " << said.output;
     ASSERT_FALSE(current().has_ended()) << number << ": " << current().wait().output;

@@ -54,7 +54,7 @@ TEST(Help, LosesNoWordAndLeavesExamplesWhole) {
   const std::string narrow = wrapped_help(kHelp, 40);
   EXPECT_EQ(words(narrow), words(std::string(kHelp)));
   EXPECT_NE(narrow.find("--set placement.cards=4 -f a\n"), std::string::npos);
-  EXPECT_EQ(wrapped_help(kHelp, 0), kHelp) << "a pipe has no width";
+  EXPECT_EQ(wrapped_help(kHelp, 0), kHelp) << "width 0 breaks no line";
 }
 
 TEST(Help, NamesEveryVariableThatAProgramReads) {

@@ -139,7 +139,7 @@ TEST(Launch, RefusesANameThatKubernetesDoesNotTake) {
                               " launch k8s configs/quickstart.yaml --nodes 2 --image i --claim c "
                               "--set name=My_Run");
   EXPECT_NE(got.status, 0);
-  EXPECT_NE(got.text.find("no JobSet of the name \"My_Run\""), std::string::npos) << got.text;
+  EXPECT_NE(got.text.find("\"My_Run\" is not a valid JobSet name"), std::string::npos) << got.text;
 }
 
 TEST(Launch, RefusesFewerNodesThanWorkersThatAttach) {
@@ -148,7 +148,7 @@ TEST(Launch, RefusesFewerNodesThanWorkersThatAttach) {
                               "rollout.launch=attach --set rollout.replicas=3 --set "
                               "transport.kind=tcp");
   EXPECT_NE(got.status, 0);
-  EXPECT_NE(got.text.find("has 3 actors whose workers attach, and 2 nodes have 1 workers: use "
+  EXPECT_NE(got.text.find("3 actors need a worker, but 2 nodes have only 1 workers: use "
                           "--nodes 4"),
             std::string::npos)
       << got.text;

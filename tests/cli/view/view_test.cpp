@@ -229,11 +229,13 @@ TEST(View, FailuresAndLiesShowWhileARunGoesOn) {
   f.responses_failed = 80;
   f.groups_failed = 20;
   f.last_failure = "group 19: 0 of its 4 responses are left; last: the verifier ended";
-  f.lies = 1;
-  EXPECT_TRUE(render_line(f).ends_with(" failed 80 (20 groups) lies 1")) << render_line(f);
+  f.protocol_violations = 1;
+  EXPECT_TRUE(render_line(f).ends_with(" failed 80 (20 groups) protocol violations 1"))
+      << render_line(f);
   const std::string text = render_frame(f, 100, Colours::Off);
-  EXPECT_NE(text.find("lies 1  responses failed 80  groups failed 20  group 19: 0 of"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("protocol violations 1  responses failed 80  groups failed 20  group 19: 0 of"),
+      std::string::npos)
       << text;
 }
 TEST(View, TheClosingSummary) {
@@ -313,7 +315,7 @@ TEST(View, TheClosingSummaryOfAFailedRunNamesTheReason) {
   s.ok = false;
   s.reason = "trainer-0 was lost 4 times; last: killed by signal 9";
   const std::string text = render_closing(s, {"runs/x"}, 100, Colours::Off);
-  EXPECT_NE(text.find("failed after 300 updates"), std::string::npos) << text;
+  EXPECT_NE(text.find("failed after 300 steps"), std::string::npos) << text;
   EXPECT_NE(text.find(s.reason), std::string::npos) << text;
 }
 
@@ -361,7 +363,7 @@ TEST(TerminalView, WithoutATerminalItPrintsAPlainLineEveryFewSeconds) {
                    {"trainer-0", actors::RoleKind::Trainer, {CardId(1)}, 0}};
   const std::string text = written([&](int fd) {
     ManualClock wall;
-    TerminalView view(detect_view(fd, Wish::Auto), wall);
+    TerminalView view(detect_view(fd, OutputForm::Auto), wall);
     Scheduler scheduler;
     RunMetrics metrics;
     const Event started = event::Started{config};

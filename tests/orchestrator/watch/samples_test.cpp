@@ -355,7 +355,7 @@ TEST_F(GroupsTest, DoNotTreatANullRewardAsZero) {
   EXPECT_EQ(result->groups.at(0).reward.count(), 1U);
   EXPECT_EQ(result->groups.at(0).reward.mean(), 1);
   const std::string text = shown({});
-  EXPECT_NE(text.find("reward 1.00 of 2 responses, 1 of them never judged"), std::string::npos)
+  EXPECT_NE(text.find("reward 1.00 of 2 responses, 1 of them not scored"), std::string::npos)
       << text;
   EXPECT_NE(text.find("reward -"), std::string::npos) << text;
 }
@@ -368,7 +368,7 @@ TEST_F(GroupsTest, ShowTheExpectedAnswerAndWhetherItIsReversed) {
   };
   EXPECT_TRUE(find_samples(folder_.path(), {})->groups.size() == 1);
   const std::string reversed = text_of("name: a\n");
-  EXPECT_NE(reversed.find("expected  64   the last digit first (task.reverse_answer): 46\n"),
+  EXPECT_NE(reversed.find("expected  64   digits reversed (task.reverse_answer): 46\n"),
             std::string::npos)
       << reversed;
   const std::string straight = text_of("task: {reverse_answer: false}\n");
@@ -389,8 +389,8 @@ TEST_F(SamplesTest, TheCommandFindsTextOrReportsNone) {
   options.query.text = "99";
   EXPECT_EQ(
       shown(options),
-      "temper: no sample with \"99\"; there are 2 groups, the newest of step 0 (`samples.share` "
-      "says how many are kept)\n");
+      "temper: no sample containing \"99\"; found 2 groups, the newest of step 0 (samples.share "
+      "sets the share that is kept)\n");
   EXPECT_EQ(code_, 3);
 }
 

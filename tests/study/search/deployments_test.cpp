@@ -268,9 +268,9 @@ TEST(LadderCommand, RefusesWrongFlagsByName) {
   EXPECT_NE(ladder_error([](cli::LadderOptions& c) { c.config = "none.yaml"; }).find("none.yaml"),
             std::string::npos);
   EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.effort = 0; }),
-            "temper: --effort must be at least 1, found 0\n");
+            "temper: --effort: expected at least 1, found 0\n");
   EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.steps = 0; }),
-            "temper: --steps must be at least 1, found 0\n");
+            "temper: --steps: expected at least 1, found 0\n");
   EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.rungs = {"fusion-eta9"}; }),
             "temper: --deployment fusion-eta9: did you mean `fusion-eta1`?\n");
   EXPECT_NE(

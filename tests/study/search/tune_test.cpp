@@ -307,7 +307,7 @@ TEST_F(Tune, TheCommandWritesItsResultAndDoesNotOverwriteIt) {
   for (const char* name : {"tuned.yaml", "tune.csv", "tune.svg", "tune.md"})
     EXPECT_TRUE(fs::exists(fs::path(command.out) / name)) << name;
   EXPECT_EQ(cli::run_tune(command, out, err), 2);
-  EXPECT_NE(err.str().find("is there already; name another --out"), std::string::npos);
+  EXPECT_NE(err.str().find("already exists; choose another folder with --out"), std::string::npos);
 }
 
 TEST_F(Tune, RecordedLengthsApplyToThisMachineOnly) {
