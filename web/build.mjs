@@ -1,7 +1,7 @@
-// Builds web/dist from web/src: one script, one style sheet, one document, as small as they get.
+// Builds web/dist from web/src: one script, one style sheet, one document, all minified.
 //   npm ci && npm run check && npm run build
-// dist/ is committed, so that the program builds without npm; sources.txt beside it says of which
-// sources it is, and a test holds it against them.
+// dist/ is committed, so that the program builds without npm. sources.txt in it has a hash of each
+// source file, and a test compares them.
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Line charts with uPlot: a caption with the value under the pointer, a band from the smallest to
-// the largest value, the same position marked in all charts of a view.
+// Line charts with uPlot: a caption with the value under the pointer, a band from minimum to
+// maximum, and a cursor shared by all charts of a view.
 import uPlot from "uplot";
 import { css, el, say, short, tickLabels } from "./format";
 
@@ -39,7 +39,7 @@ export class Chart {
     this.observer.disconnect();
     this.plot?.destroy();
   }
-  /** Colours of another theme. */
+  /** Applies the colors of the current theme. */
   restyle(): void {
     this.shape = "";
     this.draw();
@@ -68,7 +68,7 @@ export class Chart {
     this.plot?.destroy();
     this.plot = null;
     if (empty) {
-      this.body.replaceChildren(el("p", { class: "none" }, "nothing yet"));
+      this.body.replaceChildren(el("p", { class: "none" }, "no data yet"));
       say(this.legend, "");
       return;
     }
@@ -88,7 +88,7 @@ export class Chart {
         series.push({ ...edge }, { ...edge });
       }
       if (line.smooth) series.push({ stroke: line.colour, width: 1.8, points: { show: false } });
-      // What not every update has (held-out problems) is a point each, with lines between.
+      // Sparse series (held-out problems) are drawn as points connected by lines.
       const points = { show: this.data.x.length < 2 || sparse(line.values), size: 4 };
       series.push({ spanGaps: true, label: line.label, stroke: line.smooth ? line.colour + "59" : line.colour, width: line.smooth ? 1 : 1.6, points });
     }
@@ -126,7 +126,7 @@ export class Chart {
       const mark = el("i", { class: "mark" });
       mark.style.background = line.colour;
       let k = i;
-      if (at === null || sparse(line.values)) while (k > 0 && line.values[k] == null) --k;  // a run that ended sooner
+      if (at === null || sparse(line.values)) while (k > 0 && line.values[k] == null) --k;  // the run ended earlier
       const shown = at === null && line.smooth ? smoothed(line.values)[k] : line.values[k];
       const band = line.min && line.max ? ` (${short(line.min[k])} … ${short(line.max[k])})` : "";
       parts.push(mark, `${line.label} `, el("b", {}, short(shown ?? NaN)), band + "  ");
@@ -137,8 +137,8 @@ export class Chart {
   }
 }
 
-/** The mean of a window around each value, a twentieth of the line wide: noise does not hide its
- *  course, and nothing is drawn later than it was. */
+/** Centered moving average over a window of a twentieth of the line. It reduces noise without a
+ *  shift in time. */
 function smoothed(values: number[]): number[] {
   const half = Math.max(1, Math.round(values.length / 40));
   const sums = [0];
@@ -154,12 +154,12 @@ function smoothed(values: number[]): number[] {
   });
 }
 
-/** Whether most updates have no such value. */
+/** Whether most steps have no value. */
 export function sparse(values: number[]): boolean {
   return values.filter((v) => v != null).length < values.length / 2;
 }
 
-/** Bars with a label each; the ones over a limit in another colour. */
+/** Labeled bars; bars over a limit have another color. */
 export function bars(entries: { label: string; value: number; over?: boolean }[], unit: string): HTMLElement {
   const most = Math.max(1e-9, ...entries.map((e) => e.value));
   const total = entries.reduce((sum, e) => sum + e.value, 0);

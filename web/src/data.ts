@@ -1,4 +1,4 @@
-// What the server says of runs, as types; or, in a report, what lies in the page itself.
+// Types of the server's answers. In an HTML report the data is embedded in the page.
 
 export const STATES = [
   "train", "decode", "prefill", "reference", "reward", "evaluate", "weight-sync", "switch",
@@ -86,7 +86,7 @@ interface Report {
   losses: Losses; config: string; certificates: string;
 }
 
-/** The data of a report that was mailed; null where a server answers. */
+/** The embedded data of an HTML report; null if a server answers. */
 export const report: Report | null = (() => {
   const text = document.getElementById("temper-report")?.textContent;
   return text ? (JSON.parse(text) as Report) : null;
@@ -115,7 +115,7 @@ export const source = {
   },
 };
 
-/** Follows a run. The browser connects again by itself when the server was away. */
+/** Follows a run. The browser reconnects by itself. */
 export function follow(id: string, on: (frame: Frame) => void, onLink: (up: boolean) => void): () => void {
   if (report) {
     on(report.frame);

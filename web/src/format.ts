@@ -1,4 +1,4 @@
-// Numbers and times as people read them, and small helpers to make elements.
+// Human-readable numbers and times, and helpers that create elements.
 
 export function short(n: number): string {
   if (!Number.isFinite(n)) return "–";
@@ -8,7 +8,7 @@ export function short(n: number): string {
   const digits = unit ? (Math.abs(v) >= 100 ? 0 : 1) : a >= 100 || Number.isInteger(n) ? 0 : a >= 1 ? 2 : 3;
   return v.toFixed(digits) + unit;
 }
-/** Labels of an axis: one unit for all of them, and as many digits as say each tick exactly. */
+/** Axis labels: one unit for all, and as many digits as each tick needs. */
 export function tickLabels(ticks: number[]): string[] {
   const most = Math.max(...ticks.map(Math.abs));
   const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : most;
@@ -53,7 +53,7 @@ export function fill(e: Element, ...children: Child[]): void {
   e.replaceChildren(...children.filter((c): c is Node | string => Boolean(c)));
 }
 export const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-/** Sets text only where it differs, so that nothing is laid out anew. */
+/** Sets text only if it differs, which avoids a new layout. */
 export function say(e: Element, text: string): void {
   if (e.textContent !== text) e.textContent = text;
 }

@@ -1,4 +1,4 @@
-// One cell per card, 1 to 1536 of them, by its state, its busy share or the slots it fills.
+// A map with one cell per card (1 to 1536): its state, busy share or share of filled slots.
 import { BUSY, STATES, type Live, type State } from "./data";
 import { css, el, percent } from "./format";
 import { colour } from "./states";
@@ -6,7 +6,7 @@ import { colour } from "./states";
 export type Shade = "state" | "busy" | "slots";
 interface Cell { card: number; line: number }
 
-/** Mixes two colours of the form #rrggbb. */
+/** Mixes two colors of the form #rrggbb. */
 function mix(a: string, b: string, share: number): string {
   const part = (i: number) => {
     const of = (c: string) => parseInt(c.slice(1 + 2 * i, 3 + 2 * i), 16);
@@ -77,7 +77,7 @@ export class HeatMap {
     const width = this.element.clientWidth;
     if (!this.live || width === 0) return;
     const n = this.cells.length;
-    // A node of eight cards is a column, where there are enough of them.
+    // With enough cards, each node of eight cards is a column.
     const rows = n <= 8 ? 1 : n <= 1024 ? 8 : 16;
     this.columns = Math.ceil(n / rows);
     this.size = Math.max(4, Math.min(n <= 8 ? 96 : 26, Math.floor(width / this.columns)));
@@ -88,7 +88,7 @@ export class HeatMap {
     this.canvas.height = height * ratio;
     this.canvas.style.width = this.columns * this.size + "px";
     this.canvas.style.height = height + "px";
-    this.canvas.setAttribute("aria-label", `Map of ${n} cards; arrow keys move, Enter shows a card on the time line`);
+    this.canvas.setAttribute("aria-label", `Map of ${n} cards; arrow keys move, Enter shows a card on the timeline`);
     const g = this.canvas.getContext("2d")!;
     g.scale(ratio, ratio);
     g.clearRect(0, 0, width, height);
@@ -113,7 +113,7 @@ export class HeatMap {
     }
     if (this.at < 0 && !this.note.textContent) this.say(-1);
   }
-  /** Where there is room for it: all that the card did, from the bottom up. */
+  /** If there is room: all states of the card, stacked from the bottom. */
   private stack(g: CanvasRenderingContext2D, x: number, y: number, size: number, line: number): void {
     const shares = this.shares(line);
     let top = y + size;
@@ -125,7 +125,7 @@ export class HeatMap {
       g.fillRect(x, top, size, height + 0.5);
     }
   }
-  /** Cards of a node below each other. */
+  /** Position of a cell; cards of a node are below each other. */
   private place(i: number): [number, number] {
     const rows = Math.ceil(this.cells.length / this.columns);
     return [Math.floor(i / rows) * this.size, (i % rows) * this.size];
@@ -145,7 +145,7 @@ export class HeatMap {
   }
   private say(i: number): void {
     if (i < 0) {
-      this.note.textContent = this.live!.over ? "Shares of the whole run. Point at a card." : "Shares of the last ten seconds. Point at a card.";
+      this.note.textContent = this.live!.over ? "Shares over the whole run. Point at a card for details." : "Shares over the last ten seconds. Point at a card for details.";
       return;
     }
     const line = this.cells[i].line;

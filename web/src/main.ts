@@ -1,4 +1,4 @@
-// The page: one run at a time, in views; the address names both, so that it can be passed on.
+// The page: one run at a time, in views. The URL names both, so that it can be shared.
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
 import { follow, report, source, type Frame, type Metrics } from "./data";
@@ -68,7 +68,7 @@ function show(): void {
 function head(): void {
   const live = frame?.live;
   say(title, name === "runs" ? "Temper" : live?.summary.name || run);
-  say(subtitle, name === "runs" ? "Runs of this machine" : live ? `${live.subtitle}${live.summary.simulated ? ", simulated" : ""} · ${run}` : "waiting for the first word of the run");
+  say(subtitle, name === "runs" ? "Runs on this machine" : live ? `${live.subtitle}${live.summary.simulated ? ", simulated" : ""} · ${run}` : "waiting for the run's first data");
   const state = !linked ? "no connection" : !frame || !live || name === "runs" ? "" : frame.state;
   say(badge, state);
   badge.className = "badge " + state.replace(" ", "-");
@@ -83,10 +83,10 @@ async function refresh(): Promise<void> {
     const more = await source.metrics(run, from);
     metrics = metrics && !report ? joined(metrics, more) ?? (await source.metrics(run)) : more;
     view?.set?.(metrics);
-  } catch { /* the stream says when the server is away */ }
+  } catch { /* the stream reports a lost connection */ }
   asking = false;
 }
-/** What was known and what is new; null where the points are others than they were. */
+/** Appends new points to the known ones; null if the known points have changed. */
 function joined(old: Metrics, more: Metrics): Metrics | null {
   if (more.stride !== old.stride || more.from > old.points || more.points < old.points || more.step[0] !== old.step[more.from]) return null;
   const join = (a: number[] | undefined, b: number[] | undefined) => (a && b ? [...a.slice(0, more.from), ...b] : b);

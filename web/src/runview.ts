@@ -1,29 +1,29 @@
-// The view "Run": how far it is, whether it learns, how fast, how stale, and what went wrong.
+// The view "Run": progress, learning curves, throughput, staleness and failures.
 import type { Frame, Live, Metrics } from "./data";
 import { Chart, bars, sparse, type Line } from "./charts";
 import { bytes, css, el, figure, fill, percent, say, short, span } from "./format";
 
 interface Spec { title: string; hint: string; lines: [string, string, string, boolean?][]; zero?: boolean; top?: number }
-// series, label, colour, with a band of its smallest and largest values of the batch
+// [series, label, color, whether a band shows the batch's minimum and maximum]
 const SPECS: Spec[] = [
-  { title: "Reward", hint: "Mean reward of each update's batch; held-out problems where they are evaluated.", lines: [["reward", "batch", "--c1"], ["evaluation/reward", "held out", "--c2"], ["evaluation/pass_1", "held out, pass@1", "--c4"]] },
-  { title: "Tokens per second", hint: "Raw: sampled. Trained: prompts and responses of trained groups. Effective: of those with a gradient.", zero: true, lines: [["tokens_per_s/raw", "raw", "--c3"], ["tokens_per_s/trained", "trained", "--c1"], ["tokens_per_s/effective", "effective", "--c2"]] },
-  { title: "Entropy", hint: "Mean of -log-prob of the sampled tokens.", zero: true, lines: [["entropy", "entropy", "--c1"]] },
+  { title: "Reward", hint: "Mean reward of each step's batch, and of evaluations on held-out problems.", lines: [["reward", "batch", "--c1"], ["evaluation/reward", "held out", "--c2"], ["evaluation/pass_1", "held out, pass@1", "--c4"]] },
+  { title: "Tokens per second", hint: "Raw: sampled tokens. Trained: prompts and responses of trained groups. Effective: trained groups with a gradient.", zero: true, lines: [["tokens_per_s/raw", "raw", "--c3"], ["tokens_per_s/trained", "trained", "--c1"], ["tokens_per_s/effective", "effective", "--c2"]] },
+  { title: "Entropy", hint: "Mean of -log-prob of the sampled tokens, in nats.", zero: true, lines: [["entropy", "entropy", "--c1"]] },
   { title: "KL to the reference", hint: "k3 estimate, mean over tokens.", zero: true, lines: [["kl", "kl", "--c4"]] },
-  { title: "Clipped tokens", hint: "Share of tokens whose ratio was clipped.", zero: true, lines: [["clip_fraction", "clipped", "--c4"], ["capped_fraction", "capped", "--c3"]] },
+  { title: "Clipped tokens", hint: "Share of tokens with a clipped importance ratio.", zero: true, lines: [["clip_fraction", "clipped", "--c4"], ["capped_fraction", "capped", "--c3"]] },
   { title: "Gradient norm", hint: "Before clipping, mean over minibatches.", zero: true, lines: [["gradient_norm", "norm", "--c1"]] },
-  { title: "Response length", hint: "Tokens of a response: mean, shortest and longest of the batch.", zero: true, lines: [["length/max", "longest", "--c3"], ["length/mean", "mean", "--c1"], ["length/min", "shortest", "--c2"]] },
-  { title: "Groups by stage", hint: "How many groups are generating, wait for scores, are ready, or in training.", zero: true, lines: [["queue/generating", "generating", "--c2"], ["queue/scoring", "scoring", "--c4"], ["queue/ready", "ready", "--c3"], ["queue/training", "training", "--c1"]] },
-  { title: "Age of the batch", hint: "Updates between the version that began a group and the one it trains.", zero: true, lines: [["staleness/max", "oldest", "--c4"], ["staleness/mean", "mean", "--c1"]] },
-  { title: "Card time", hint: "Share of all card time since the update before: at work, waiting.", zero: true, top: 1, lines: [["busy", "busy", "--c2"], ["waiting", "waiting", "--c4"]] },
-  { title: "Groups without a gradient", hint: "Share of groups whose rewards were all equal.", zero: true, lines: [["equal_groups", "share", "--c3"]] },
-  { title: "Seconds per update", hint: "From one update to the next, on the run's clock.", zero: true, lines: [["seconds", "seconds", "--c1"]] },
+  { title: "Response length", hint: "Tokens per response: mean, minimum and maximum of the batch.", zero: true, lines: [["length/max", "longest", "--c3"], ["length/mean", "mean", "--c1"], ["length/min", "shortest", "--c2"]] },
+  { title: "Groups by stage", hint: "Groups that are generating, being scored, ready, or in training.", zero: true, lines: [["queue/generating", "generating", "--c2"], ["queue/scoring", "scoring", "--c4"], ["queue/ready", "ready", "--c3"], ["queue/training", "training", "--c1"]] },
+  { title: "Age of the batch", hint: "Steps between the version that started a group and the version that it trains.", zero: true, lines: [["staleness/max", "oldest", "--c4"], ["staleness/mean", "mean", "--c1"]] },
+  { title: "Card time", hint: "Share of card time since the previous step: busy, waiting.", zero: true, top: 1, lines: [["busy", "busy", "--c2"], ["waiting", "waiting", "--c4"]] },
+  { title: "Groups without a gradient", hint: "Share of groups whose rewards are all equal.", zero: true, lines: [["equal_groups", "share", "--c3"]] },
+  { title: "Seconds per step", hint: "Time from one step to the next; virtual time on simulated hardware.", zero: true, lines: [["seconds", "seconds", "--c1"]] },
 ];
 
 export class RunView {
   readonly element = el("div", { class: "view" });
   private readonly tiles = el("dl", { class: "tiles" });
-  private readonly bar = el("progress", { max: "1", "aria-label": "Updates made" });
+  private readonly bar = el("progress", { max: "1", "aria-label": "Completed steps" });
   private readonly troubles = el("section", { class: "troubles", "aria-label": "Alarms and restarts" });
   private readonly ages = el("div");
   private readonly charts: [Spec, Chart][] = SPECS.map((spec) => [spec, new Chart(spec.title, spec.hint, { zero: spec.zero, top: spec.top })]);
@@ -48,7 +48,7 @@ export class RunView {
           this.smooth = (e.target as HTMLInputElement).checked;
           this.draw();
         } }), " smooth"),
-        el("span", { class: "switch", role: "group", "aria-label": "Axis" }, axis("updates", false), axis("time", true)))), grid);
+        el("span", { class: "switch", role: "group", "aria-label": "Axis" }, axis("steps", false), axis("time", true)))), grid);
   }
   destroy(): void {
     this.charts.forEach(([, chart]) => chart.destroy());
@@ -65,26 +65,26 @@ export class RunView {
     this.bar.value = live.steps > 0 ? s.steps / live.steps : 0;
     const running = frame.state === "running";
     const tokens = running ? live.recent : { raw: s.tokens.generated_per_s, trained: s.tokens.trained_per_s, effective: s.tokens.effective_per_s };
-    this.tile("updates", `${s.steps}`, `of ${live.steps}`);
+    this.tile("steps", `${s.steps}`, `of ${live.steps}`);
     this.tile(running ? "time left" : "took", running ? (live.left_s == null ? "–" : span(live.left_s)) : span(live.elapsed_s), running ? `after ${span(live.elapsed_s)}` : s.simulated ? "simulated" : "");
-    this.tile("reward", figure(s.reward.last), `mean of 10 updates; best 10: ${figure(s.reward.best)}`);
+    this.tile("reward", figure(s.reward.last), `mean of 10 steps; best 10: ${figure(s.reward.best)}`);
     if (s.evaluation) {
       const last = s.evaluation.points[s.evaluation.points.length - 1];
       const interval = last.pass_1_low == null || last.pass_1_high == null ? "" : `95 %: ${figure(last.pass_1_low, 2)} to ${figure(last.pass_1_high, 2)}; `;
       const noise = last.within_noise_of_best && last.step !== s.evaluation.best.step ? ", within noise" : "";
-      this.tile("held out, pass@1", figure(last.pass_1), `${interval}best ${figure(s.evaluation.best.pass_1)} at ${s.evaluation.best.step}${noise}`);
+      this.tile("held out, pass@1", figure(last.pass_1), `${interval}best ${figure(s.evaluation.best.pass_1)} at step ${s.evaluation.best.step}${noise}`);
     }
     this.tile("trained tokens/s", short(tokens.trained), `with prompts; ${short(tokens.raw)} sampled, ${short(tokens.trained / Math.max(1, s.cards))} per card; ${running ? "last seconds" : "whole run"}`);
     this.tile("cards busy", percent(s.utilization.busy), `${s.cards} cards, whole run`);
     if (s.mfu) this.tile("MFU", percent(s.mfu.mfu, 1), "of the peak FLOP/s of all cards, whole run");
-    if (live.slots) this.tile("slots filled", percent(live.slots_mean ?? 0), `of ${live.slots} while engines served, whole run${running ? `; ${live.slots_held ?? 0} now` : ""}`);
+    if (live.slots) this.tile("slots filled", percent(live.slots_mean ?? 0), `of ${live.slots} while engines had work, whole run${running ? `; ${live.slots_held ?? 0} now` : ""}`);
     this.tile("oldest group", `${s.staleness.max}`, `bound ${s.staleness.bound}, mean ${figure(s.staleness.mean, 2)}`);
     this.tile("wasted", percent(s.tokens.generated > 0 ? s.wasted_tokens / s.tokens.generated : 0, 1), "of generated tokens");
     this.tile("length", short(s.lengths.mean), `p99 ${short(s.lengths.p99)}, max ${short(s.lengths.max)}`);
     const ages = Object.entries(s.staleness.histogram).map(([age, groups]) => ({ label: `age ${age}`, value: groups, over: Number(age) > s.staleness.bound }));
     for (let age = ages.length; age <= Math.min(s.staleness.bound, 12); ++age)
       if (!s.staleness.histogram[age]) ages.push({ label: `age ${age}`, value: 0, over: false });
-    fill(this.ages, bars(ages, ""), el("p", { class: "note" }, `Groups by age when they were trained; the bound is ${s.staleness.bound}, and nothing may be beyond it.`));
+    fill(this.ages, bars(ages, ""), el("p", { class: "note" }, `Trained groups by age in steps. The staleness bound is ${s.staleness.bound}; no group may exceed it.`));
     this.trouble(frame, live);
   }
 
@@ -104,16 +104,16 @@ export class RunView {
     const s = live.summary;
     const items: HTMLElement[] = [];
     if (frame.state === "lost")
-      items.push(el("p", { class: "bad" }, "The run's process is gone without a word. ", el("code", {}, "temper run --resume"), " goes on from its last checkpoint; this page goes on with it."));
+      items.push(el("p", { class: "bad" }, "The run's process ended without a final record. Resume the run from its last checkpoint with ", el("code", {}, "temper run --resume RUN"), "; this page then continues."));
     if (frame.state === "failed" || frame.state === "stopped") items.push(el("p", { class: s.stopped ? "warn" : "bad" }, `${s.stopped ? "Stopped" : "Failed"}: ${s.reason}`));
     for (const alarm of live.alarms.slice(-6).reverse())
-      items.push(el("p", { class: "warn" }, el("b", {}, alarm.kind.replaceAll("_", " ")), ` at update ${alarm.step}: ${alarm.text}`));
+      items.push(el("p", { class: "warn" }, el("b", {}, alarm.kind.replaceAll("_", " ")), ` at step ${alarm.step}: ${alarm.text}`));
     if (s.groups.failed > 0) items.push(el("p", { class: "warn" }, `${s.groups.failed} groups failed; the last: ${s.groups.last_failure}`));
     if (s.restarts.length > 0)
       items.push(el("details", {}, el("summary", {}, `${s.restarts.length} restarts, the last at ${span(s.restarts[s.restarts.length - 1].at_s)}`),
         el("ul", {}, ...s.restarts.slice(-20).reverse().map((r) => el("li", {}, `${span(r.at_s)} · ${r.kind} ${r.actor}: ${r.reason}`)))));
-    const health = live.health.memory_bytes > 0 && frame.state === "running" ? `${bytes(live.health.memory_bytes)} in memory, ${bytes(live.health.disk_free_bytes)} free on the disk · ` : "";
-    items.push(el("p", { class: "note" }, `${health}${s.checkpoints.saved} checkpoints${s.checkpoints.last == null ? "" : `, the last of version ${s.checkpoints.last}`} · ${s.groups.filtered} groups filtered, ${s.groups.evicted} evicted`));
+    const health = live.health.memory_bytes > 0 && frame.state === "running" ? `${bytes(live.health.memory_bytes)} of memory, ${bytes(live.health.disk_free_bytes)} free on disk · ` : "";
+    items.push(el("p", { class: "note" }, `${health}${s.checkpoints.saved} checkpoints${s.checkpoints.last == null ? "" : `, the last of step ${s.checkpoints.last}`} · ${s.groups.filtered} groups filtered, ${s.groups.evicted} evicted`));
     const open = this.troubles.querySelector("details")?.open ?? false;
     fill(this.troubles, ...items);
     const details = this.troubles.querySelector("details");

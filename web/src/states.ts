@@ -1,4 +1,4 @@
-// The colour of a state, from the style sheet, so that light and dark have their own.
+// The color of each state, from the style sheet, which has light and dark colors.
 import { css, el } from "./format";
 import { STATES, type Shares, type State } from "./data";
 
@@ -8,7 +8,7 @@ export function forgetColours(): void {
   known = {};
 }
 
-/** One bar, divided by state; read aloud as a list of shares. */
+/** One bar divided by state. Screen readers read a list of shares. */
 export function shareBar(shares: Shares): HTMLElement {
   const present = STATES.filter((s) => (shares[s] ?? 0) >= 0.0005);
   const bar = el("span", { class: "share", role: "img", "aria-label": present.map((s) => `${s} ${((shares[s] ?? 0) * 100).toFixed(1)} %`).join(", ") });
@@ -20,6 +20,6 @@ export function shareBar(shares: Shares): HTMLElement {
   return bar;
 }
 export function stateLegend(states: readonly State[]): HTMLElement {
-  return el("ul", { class: "states", "aria-label": "Colours of states" },
+  return el("ul", { class: "states", "aria-label": "Colors of states" },
     ...states.map((s) => el("li", {}, el("i", { class: "mark s-" + s }), s)));
 }

@@ -1,6 +1,6 @@
-// A row per actor, what it did over time. The wheel (or + and -) zooms, dragging (or the arrow keys)
-// pans, a click (or Enter) tells what a stretch was. Any width of time is drawn from one answer of
-// the server, whose resolution follows the zoom.
+// One row per actor with its states over time. The wheel (or + and -) zooms, dragging (or the arrow
+// keys) pans, a click (or Enter) describes an interval. Each view is drawn from one answer of the
+// server, whose resolution follows the zoom.
 import { source, type Actor, type State, type Timeline } from "./data";
 import { css, el, span } from "./format";
 import { colour } from "./states";
@@ -18,7 +18,7 @@ export class TimelineView {
   private rows: Row[] = [];
   private names: [State, string][] = [];
   private actors: Actor[] = [];
-  private loaded: [number, number, number] = [0, 0, 0];  // from, to, and the width it was asked for
+  private loaded: [number, number, number] = [0, 0, 0];  // from, to, and the requested width
   private from = 0;
   private to = 1;
   private end = 1;
@@ -37,11 +37,11 @@ export class TimelineView {
     const tools = el("div", { class: "tools" },
       button("−", "Zoom out", () => this.zoom(2)), button("+", "Zoom in", () => this.zoom(0.5)),
       button("←", "Earlier", () => this.pan(-0.5)), button("→", "Later", () => this.pan(0.5)),
-      button("All", "All: the whole run", () => this.all()));
+      button("All", "Show the whole run", () => this.all()));
     this.scroller.append(this.canvas, this.spacer);
     this.element = el("div", { class: "timeline" }, tools, this.scroller, this.note);
-    this.note.textContent = "Scroll to zoom, drag to pan, click a stretch to read what it was.";
-    this.canvas.setAttribute("aria-label", "Time line of the actors; plus and minus zoom, left and right pan, up and down choose an actor, Enter reads what it did in the middle");
+    this.note.textContent = "Scroll to zoom, drag to pan, click an interval for details.";
+    this.canvas.setAttribute("aria-label", "Timeline of the actors; plus and minus zoom, left and right pan, up and down choose an actor, Enter describes its state in the middle");
     this.observer.observe(this.scroller);
     this.scroller.addEventListener("scroll", () => this.draw());
     this.canvas.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
@@ -107,7 +107,7 @@ export class TimelineView {
     this.load();
   }
 
-  /** Asks for what is missing: a piece three times as wide as what is seen. */
+  /** Requests missing data: an interval three times as wide as the view. */
   private load(fresh = false): void {
     const width = this.to - this.from;
     const [from, to, asked] = this.loaded;
@@ -129,7 +129,7 @@ export class TimelineView {
         this.loaded = [from, to >= this.end ? Infinity : to, width];
         this.take(answer);
       }
-    } catch { /* the stream says when the server is away */ }
+    } catch { /* the stream reports a lost connection */ }
     this.pending = false;
     this.draw();
   }
@@ -200,7 +200,7 @@ export class TimelineView {
       if (row.end[middle] < this.from) low = middle + 1;
       else high = middle;
     }
-    let drawn = LABEL;  // nothing is drawn twice on the same half pixel
+    let drawn = LABEL;  // draws each half pixel once
     for (let k = low; k < row.begin.length && row.begin[k] < this.to; ++k) {
       const a = Math.max(LABEL, LABEL + (row.begin[k] - this.from) * scale);
       const b = LABEL + (row.end[k] - this.from) * scale;
@@ -209,7 +209,7 @@ export class TimelineView {
       g.fillRect(Math.max(a, drawn), y, b - Math.max(a, drawn), thick);
       drawn = b;
     }
-    if (this.live && this.actors[i]) {  // what it is at now, until that is told
+    if (this.live && this.actors[i]) {  // the current state, until the server has sent the interval
       const known = row.end.length ? row.end[row.end.length - 1] : 0;
       const a = Math.max(LABEL, LABEL + (known - this.from) * scale);
       const b = LABEL + (this.end - this.from) * scale;

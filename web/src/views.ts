@@ -24,7 +24,7 @@ export class CardsView implements View {
 
   constructor(run: string) {
     this.line = new TimelineView(run);
-    const shades = el("span", { class: "switch", role: "group", "aria-label": "Colour of a card" });
+    const shades = el("span", { class: "switch", role: "group", "aria-label": "Color of a card" });
     for (const [shade, text] of [["state", "state"], ["busy", "busy share"], ["slots", "slots filled"]] as [Shade, string][])
       shades.append(el("button", { type: "button", "aria-pressed": String(shade === "state"), onclick: (e: Event) => {
         this.shade = shade;
@@ -32,7 +32,7 @@ export class CardsView implements View {
         if (this.last) this.frame(this.last);
       } }, text));
     this.element.append(el("div", { class: "bar-row" }, el("h2", {}, "Cards"), shades), this.heat.element, stateLegend(STATES),
-      el("h2", {}, "Time line"), this.line.element, el("h2", {}, "Card time"), this.roles);
+      el("h2", {}, "Timeline"), this.line.element, el("h2", {}, "Card time"), this.roles);
   }
   destroy(): void {
     this.heat.destroy();
@@ -62,7 +62,7 @@ export class CardsView implements View {
   }
 }
 
-/** Colours of versions: neighbours differ, whatever they are. */
+/** Color classes of versions: consecutive versions differ. */
 const hue = (version: number) => `v${version % 6}`;
 
 export class SamplesView implements View {
@@ -74,8 +74,8 @@ export class SamplesView implements View {
 
   constructor(private readonly run: string) {
     this.form = el("form", { class: "search", role: "search", onsubmit: (e: Event) => { e.preventDefault(); void this.ask(); }, oninput: () => this.later() },
-      el("label", {}, "Text ", el("input", { name: "grep", type: "search", placeholder: "in the prompt, a response or the answer", autocomplete: "off" })),
-      el("label", {}, "Update ", el("input", { name: "step", type: "number", min: "0", placeholder: "any" })),
+      el("label", {}, "Text ", el("input", { name: "grep", type: "search", placeholder: "in prompt, response or answer", autocomplete: "off" })),
+      el("label", {}, "Step ", el("input", { name: "step", type: "number", min: "0", placeholder: "any" })),
       el("label", {}, "Order ", el("select", { name: "order" }, el("option", { value: "newest" }, "newest"), el("option", { value: "worst" }, "worst first"), el("option", { value: "best" }, "best first"))),
       el("button", { type: "submit" }, "Show"));
     this.element.append(el("h2", {}, "Samples"));
@@ -98,7 +98,7 @@ export class SamplesView implements View {
       const found = await source.samples(this.run, query);
       const newest = !query.get("order") || query.get("order") === "newest";
       const groups = newest ? [...found.groups].reverse() : found.groups;
-      this.count.textContent = found.why ?? `${groups.length} of ${found.matches} groups, each a prompt with its responses. The color behind the text is the version that sampled it.`;
+      this.count.textContent = found.why ?? `${groups.length} of ${found.matches} groups: a prompt with all its responses. The background color shows the policy version that sampled the text.`;
       this.list.replaceChildren(...groups.map((group) => groupCard(group, found.reversed)));
     } catch (error) {
       this.count.textContent = String(error);
@@ -106,21 +106,21 @@ export class SamplesView implements View {
   }
 }
 
-/** One prompt and its responses: their rewards in a row, what was expected, and each response. */
+/** A card for one prompt: rewards in a row, expected answer, and each response. */
 function groupCard(group: Sample[], reversed: boolean): HTMLElement {
   const first = group[0];
   const rewards = group.map((s) => s.reward).filter((r): r is number => r !== null);
   const mean = rewards.reduce((sum, r) => sum + r, 0) / rewards.length;
   const spread = Math.sqrt(rewards.reduce((sum, r) => sum + (r - mean) ** 2, 0) / rewards.length);
-  const facts = [`update ${first.step}`, `group ${first.group}`, first.age == null ? "" : `age ${first.age}`,
-    rewards.length < group.length ? `${group.length - rewards.length} of ${group.length} responses never judged` : `${group.length} responses`,
+  const facts = [`step ${first.step}`, `group ${first.group}`, first.age == null ? "" : `age ${first.age}`,
+    rewards.length < group.length ? `${group.length - rewards.length} of ${group.length} responses not scored` : `${group.length} responses`,
     rewards.length > 1 && spread === 0 ? "equal rewards: no gradient" : ""];
   const chips = el("ul", { class: "rewards", "aria-label": "Rewards of the responses" }, ...group.map((s) =>
     el("li", { class: grade(s.reward), title: `response ${s.place}` }, rewardText(s.reward))));
   const answer = first.answer && el("p", { class: "answer" }, el("span", {}, "expected "), first.answer,
-    reversed && el("span", {}, `  the last digit first (task.reverse_answer): ${[...first.answer].reverse().join("")}`));
+    reversed && el("span", {}, `  digits reversed (task.reverse_answer):  ${[...first.answer].reverse().join("")}`));
   return el("li", {}, el("div", { class: "reward " + (rewards.length ? grade(mean) : "") }, el("b", {}, rewards.length ? figure(mean, 2) : "–"),
-    el("span", {}, rewards.length > 1 ? `mean ± ${figure(spread, 2)}` : rewards.length ? "reward" : "not judged")),
+    el("span", {}, rewards.length > 1 ? `mean ± ${figure(spread, 2)}` : rewards.length ? "reward" : "not scored")),
   el("div", { class: "text" }, el("p", { class: "facts" }, facts.filter(Boolean).join(" · ")), chips,
     el("p", { class: "prompt" }, first.prompt), answer, el("ol", { class: "responses" }, ...group.map(responseRow))));
 }
@@ -134,7 +134,7 @@ function responseRow(s: Sample): HTMLElement {
   if (!text.textContent) text.append(el("em", {}, "(empty)"));
   const versions = s.segments.map((g) => g.version);
   const facts = [`${s.length} tokens`, versions.length ? (versions.length > 1 ? `versions ${versions[0]}–${versions[versions.length - 1]}` : `version ${versions[0]}`) : "",
-    `log-prob ${figure(s.logprob, 2)}`, s.outcome === "trained" ? "" : s.outcome, s.reward === null ? "never judged" : "", s.reason, ...Object.entries(s.rewards).map(([name, value]) => `${name} ${figure(value)}`)];
+    `log-prob ${figure(s.logprob, 2)}`, s.outcome === "trained" ? "" : s.outcome, s.reward === null ? "not scored" : "", s.reason, ...Object.entries(s.rewards).map(([name, value]) => `${name} ${figure(value)}`)];
   return el("li", {}, el("b", { class: grade(s.reward) }, rewardText(s.reward)), text, el("span", { class: "facts" }, facts.filter(Boolean).join(" · ")));
 }
 
@@ -150,17 +150,17 @@ export class WhyView implements View {
   private asked = 0;
 
   constructor(private readonly run: string) {
-    this.element.append(el("h2", {}, "What limits the run"), this.busiest, this.lead, el("h2", {}, "Why cards were not at work"), this.list, this.rest,
-      el("p", { class: "note" }, "At most: how much faster the run would be if none of that card time were lost and all else stayed as it is; never more than the busiest cards allow. The command decides the run again under the change and predicts what it would bring. Once you have run it, its answer stands here instead."));
+    this.element.append(el("h2", {}, "What limits the run"), this.busiest, this.lead, el("h2", {}, "Lost card time"), this.list, this.rest,
+      el("p", { class: "note" }, "At most: upper limit of the speedup if none of this card time were lost and nothing else changed, limited by the busiest cards. The command simulates the run with the change; its prediction then replaces the limit here."));
   }
   destroy(): void {}
   frame(frame: Frame): void {
     const live = frame.live;
     if (!live) return;
     const s = live.summary;
-    fill(this.lead, `Of the time of ${s.cards} cards, the whole run: `, el("b", {}, percent(s.utilization.busy, 1)), " busy",
+    fill(this.lead, `Over the whole run, ${s.cards} cards were `, el("b", {}, percent(s.utilization.busy, 1)), " busy",
       s.mfu ? el("span", {}, ", ", el("b", {}, percent(s.mfu.mfu, 1)), " MFU") : null,
-      s.slots.slots ? el("span", {}, ", ", el("b", {}, percent(s.slots.while_serving)), " of slots filled while engines served") : null, ".", shareBar(s.utilization.states));
+      s.slots.slots ? el("span", {}, ", ", el("b", {}, percent(s.slots.while_serving)), " of slots filled while engines had work") : null, ".", shareBar(s.utilization.states));
     const now = Date.now();
     if (now - this.asked < 3000) return;
     this.asked = now;
@@ -175,8 +175,8 @@ export class WhyView implements View {
       this.more.replaceChildren(...losses.slice(SHOWN_LOSSES).map(lossRow));
       this.rest.hidden = losses.length <= SHOWN_LOSSES;
       say(this.rest.firstElementChild!, `${losses.length - SHOWN_LOSSES} smaller losses, ${percent(losses.slice(SHOWN_LOSSES).reduce((sum, l) => sum + l.share, 0), 1)} together`);
-      if (losses.length === 0) this.list.replaceChildren(el("li", {}, "No loss of a thousandth of the card time or more."));
-    } catch { /* asked again with the next frame */ }
+      if (losses.length === 0) this.list.replaceChildren(el("li", {}, "No loss above 0.1 % of card time."));
+    } catch { /* retried with the next frame */ }
   }
 }
 
@@ -198,7 +198,7 @@ function predicted(l: Loss): string | null {
 }
 
 const COMPARED: [string, string][] = [["reward", "Reward"], ["tokens_per_s/trained", "Trained tokens per second"], ["entropy", "Entropy"], ["kl", "KL"], ["staleness/mean", "Mean age"], ["length/mean", "Response length"], ["busy", "Cards busy"]];
-const AXES = ["updates", "wall time (s)", "hours", "trained tokens"] as const;
+const AXES = ["steps", "wall time (s)", "hours", "trained tokens"] as const;
 
 export class CompareView implements View {
   readonly element = el("div", { class: "view" });
@@ -225,7 +225,7 @@ export class CompareView implements View {
   private async load(): Promise<void> {
     this.infos = newestFirst(await source.runs());
     const start = [this.first, ...this.infos.map((r) => r.id).filter((id) => id !== this.first)].slice(0, 3);
-    this.picks.replaceChildren(el("legend", {}, "Runs, the newest first"), ...this.infos.map((run) => el("label", {}, el("input", { type: "checkbox", checked: start.includes(run.id), onchange: (e: Event) => void this.pick(run.id, (e.target as HTMLInputElement).checked) }), run.id)));
+    this.picks.replaceChildren(el("legend", {}, "Runs, newest first"), ...this.infos.map((run) => el("label", {}, el("input", { type: "checkbox", checked: start.includes(run.id), onchange: (e: Event) => void this.pick(run.id, (e.target as HTMLInputElement).checked) }), run.id)));
     await Promise.all(start.map((id) => this.pick(id, true)));
   }
   private async pick(id: string, on: boolean): Promise<void> {
@@ -261,13 +261,13 @@ export class CompareView implements View {
   }
 }
 
-/** A column of a table of runs: what is shown, and what it is sorted by. */
+/** A column of the table of runs: its text and its sort key. */
 interface RunColumn { name: string; text: (r: RunInfo) => Node | string; key: (r: RunInfo) => number | string }
 const date = (s: number) => (s > 0 ? new Date(s * 1000).toLocaleString(undefined, { year: "numeric", month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit" }) : "–");
 const RUN_COLUMNS: RunColumn[] = [
   { name: "state", text: (r) => el("span", { class: "state " + r.state }, r.state + (r.simulated ? ", simulated" : "")), key: (r) => r.state },
   { name: "began", text: (r) => date(r.began), key: (r) => r.began },
-  { name: "updates", text: (r) => `${r.steps} of ${r.steps_wanted}`, key: (r) => r.steps },
+  { name: "steps", text: (r) => `${r.steps} of ${r.steps_wanted}`, key: (r) => r.steps },
   { name: "took", text: (r) => span(r.wall_s), key: (r) => r.wall_s },
   { name: "reward", text: (r) => figure(r.reward), key: (r) => r.reward ?? -Infinity },
   { name: "trained tokens/s", text: (r) => short(r.trained_per_s), key: (r) => r.trained_per_s },
@@ -289,7 +289,7 @@ function runsTable(runs: RunInfo[], columns: RunColumn[], name: (r: RunInfo) => 
     el("tbody", {}, ...runs.map((r) => el("tr", {}, name(r), ...columns.map((c) => el("td", { "data-label": c.name }, c.text(r)))))));
 }
 
-/** The values of a line at the positions of all lines; between its own points, straight. */
+/** Linear interpolation of a line at the x positions of all lines. */
 function sampled(x: number[], own: number[], values: number[]): number[] {
   let k = 0;
   return x.map((at) => {
@@ -307,7 +307,7 @@ export class ConfigView implements View {
     const text = el("pre", { tabindex: "0" });
     this.element.append(el("h2", {}, "Configuration"), text);
     void source.config(run).then((t) => (text.textContent = t));
-    if (report?.certificates) this.element.append(el("h2", {}, "Certificates"), el("p", { class: "note" }, "What the latest updates were made of; each line proves the one before it."), el("pre", { tabindex: "0" }, report.certificates));
+    if (report?.certificates) this.element.append(el("h2", {}, "Certificates"), el("p", { class: "note" }, "The groups of the latest steps. Each checksum also covers the line before it."), el("pre", { tabindex: "0" }, report.certificates));
   }
   frame(): void {}
   destroy(): void {}
@@ -348,7 +348,7 @@ export class RunsView implements View {
       this.by = column;
       this.draw();
     };
-    this.table.replaceChildren(sorted.length === 0 ? el("p", {}, "No runs here yet.")
+    this.table.replaceChildren(sorted.length === 0 ? el("p", {}, "No runs yet. Start one with temper run CONFIG.")
       : runsTable(sorted, columns, (r) => el("th", { scope: "row" }, el("a", { href: `#/${encodeURIComponent(r.id)}/run` }, r.id)), { by: this.by, down: this.down, choose }));
     if (focus) [...this.table.querySelectorAll<HTMLElement>(".sort")].find((b) => b.textContent!.startsWith(focus))?.focus();
   }
