@@ -55,10 +55,10 @@ constexpr Command kRunCommands[] = {
      "Serve the web page of runs, and their metrics for Prometheus",
      temper::cli::serve_command},
     {"audit",
-     "Verify the staleness bound, group counts and times of a run with independent code",
+     "Verify staleness bound, group counts and times of a run with independent code",
      temper::cli::audit_command},
     {"fsck",
-     "Verify a run folder; --repair quarantines damaged data and rebuilds derived files",
+     "Verify a run folder; --repair quarantines damage and rebuilds derived files",
      temper::cli::fsck_command},
     {"replay",
      "Replay the recorded events through the scheduler; every command must match",
@@ -72,7 +72,7 @@ constexpr Command kRunCommands[] = {
      "Describe a model folder and check that Temper can run it",
      temper::cli::model_command},
     {"protocol",
-     "Print the messages between orchestrator and workers, for roles in other languages",
+     "Print the messages between orchestrator and workers, for other languages",
      temper::cli::protocol_command},
 };
 

@@ -110,7 +110,7 @@ Handler model_command(Flags& flags) {
   flags.list("--ignore", options->ignore, "Keys of config.json to ignore, as in model.ignore");
   flags.flag("--planner",
              options->yaml,
-             "Print it in the format of configs/models/, for simulation.model and `temper plan`");
+             "Print the model in the format of configs/models/, for simulation.model and plan");
   flags.text("--out", options->out, "File for the output of --planner or `import`");
   return [options] { return run_model(*options); };
 }

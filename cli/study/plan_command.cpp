@@ -282,7 +282,7 @@ Handler plan_command(Flags& flags) {
                   Need::Optional);
   flags.sets(options->sets, "Override a key of the pipeline: key=value (repeatable)");
   flags.text("--out", options->out, "Write a pipeline YAML with the best layouts");
-  flags.text("--svg", options->svg, "Write a plot of memory over time, or of tokens/s over time");
+  flags.text("--svg", options->svg, "Write an SVG plot of the plans: step time and memory, or tokens/s and time");
   std::vector<std::string> engines;
   engines.reserve(std::size(EnumNames<study::EmitFor>::value));
   for (const auto& [engine, name] : EnumNames<study::EmitFor>::value)

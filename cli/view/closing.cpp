@@ -130,7 +130,7 @@ std::string render_closing(const orchestrator::Summary& s,
   c.text(reward(s.reward.last), kTitle);
   c.text(fmt::format("   best {}", reward(s.reward.best)), kLabel);
   c.text(closing.drawn
-             ? std::string("   (random: simulated responses)")
+             ? std::string("   (random values: no model is trained)")
              : fmt::format("   (means over {} steps)", orchestrator::RewardHistory::kWindow),
          kLabel)
       .line();

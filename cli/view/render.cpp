@@ -43,7 +43,7 @@ void draw_reward(Canvas& c, const Frame& f) {
   const auto [low, high] = std::minmax_element(f.rewards.begin(), f.rewards.end());
   c.text(fmt::format("{:<7.3f}", f.rewards.back()), kTitle);
   if (f.drawn)
-    return c.text("random: simulated responses", kFaint).line();
+    return c.text("random values: no model is trained", kFaint).line();
   const std::string range = fmt::format("  {:.3f} to {:.3f}", *low, *high);
   const std::string updates = fmt::format(", steps 1 to {}", f.step);
   const std::size_t all = range.size() + updates.size();

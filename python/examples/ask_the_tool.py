@@ -1,8 +1,8 @@
-"""An agent with a tool: the policy has to ask for the second summand, which only the tool knows.
+"""An agent with a tool: the policy must ask the tool for the second summand.
 
-The prompt is "3+". A turn that ends with "=" asks the tool, which answers with a digit that it draws, as in "4=". The turn after
-it is the answer. "3+" "=" "4=" "7" earns 1; asking earns 0.2 even where the answer is wrong; without asking nothing is right
-but by chance. An answer that is wrong by little earns a little, so that there is something to climb.
+The prompt is "3+". A turn that ends with "=" calls the tool, which returns a random digit, as in "4=". The next turn is the
+answer: "3+" "=" "4=" "7" has reward 1. A call of the tool has reward 0.2 even if the answer is wrong; without a call, an
+answer can be right only by chance. A nearly right answer has a small reward, so that the policy gets a gradient.
 """
 import random
 

@@ -1,18 +1,17 @@
-"""The policy of the quickstart in plain numpy: a rollout, a trainer and a reference that work on the same
-weights as our own engines do.
+"""The quickstart's policy in plain numpy: a rollout, a trainer and a reference for the same weights as the
+built-in engines.
 
     rollout: {engine: {kind: python, use: "numpy_policy:NumpyEngine"}}
     trainer: {engine: {kind: python, use: "numpy_policy:NumpyTrainer"}}
     reference: {engine: {kind: python, use: "numpy_policy:NumpyReference"}}
 
 A transformer (LlamaForCausalLM) with RMSNorm, rotary positions, grouped-query attention and SwiGLU.
-What shares an input is computed in one product. With d = hidden, h = d / heads and f = ffn, its
-tensors are
+Matrices with the same input are fused. With d = hidden, h = d / heads and f = ffn, the tensors are
     embedding.weight [V, d]            head.weight [V, d]            norm.weight [d]
     layers.I.attention_norm.weight [d], layers.I.ffn_norm.weight [d]
     layers.I.attention.qkv.weight [(heads + 2 kv_heads) h, d], layers.I.attention.out.weight [d, d]
     layers.I.ffn.gate_up.weight [2 f, d], layers.I.ffn.down.weight [d, f]
-Outside they have the names of Hugging Face (docs/your-model.md): fused() and stored() translate.
+Files use Hugging Face names (docs/your-model.md); fused() and stored() convert.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Tensors = dict[str, Array]
 
 # --- Names
 
-#: The tensors of a layer, and the rows of each, in order.
+#: The tensors of a layer, and the Hugging Face tensors of their rows, in order.
 PARTS = {
     "attention_norm": ["input_layernorm"],
     "attention.qkv": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
@@ -45,7 +44,7 @@ WHOLE = {"embedding": "model.embed_tokens", "norm": "model.norm", "head": "lm_he
 
 
 def parts_of(name: str) -> list[str]:
-    """The names outside of a tensor, in the order of their rows."""
+    """The Hugging Face names of a tensor's rows, in order."""
     own = name.removesuffix(".weight")
     if own in WHOLE:
         return [WHOLE[own] + ".weight"]
@@ -73,7 +72,7 @@ def stored(model: ModelConfig, tensors: Tensors) -> Tensors:
 
 
 def base_of(role: Any) -> Tensors:
-    """The weights that the run begins with: of a folder whose weights are in one file."""
+    """The initial weights of the run, from a model folder with one weight file."""
     image = (role.base_weights / "model.safetensors").read_bytes()
     return fused(role.model, temper.Weights(image))
 
@@ -94,7 +93,7 @@ def normalise_back(dy: Array, w: Array, unit: Array, inverse: Array) -> tuple[Ar
 
 
 class Network:
-    """Forward and backward over rows of equal length; position i of a row sees 0 to i."""
+    """Forward and backward passes over rows of equal length, with causal attention."""
 
     def __init__(self, model: ModelConfig) -> None:
         self.model = model
@@ -105,7 +104,7 @@ class Network:
         self.cos, self.sin = np.cos(angles).astype("f4"), np.sin(angles).astype("f4")
 
     def rotate(self, x: Array, first: int, back: bool = False) -> Array:
-        """x [.., T, h]: positions `first` and on."""
+        """Rotates x [.., T, h] at positions `first` to `first + T - 1`."""
         last = first + x.shape[-2]
         cos, sin = self.cos[first:last], self.sin[first:last]
         if back:
@@ -136,8 +135,8 @@ class Network:
         cache: list[Any] | None = None,
         tape: list[Any] | None = None,
     ) -> Array:
-        """Outputs [B, T, d] before the head. `cache`: keys and values so far, per layer; what is
-        new is added. `tape`: what backward() needs is added."""
+        """Outputs [B, T, d] before the head. `cache` has the keys and values per layer and is extended.
+        `tape` receives the intermediate values for backward()."""
         x = w["embedding.weight"][tokens]
         first = 0 if not cache else cache[0][0].shape[-2]
         t = tokens.shape[1]
@@ -171,7 +170,7 @@ class Network:
         return out
 
     def backward(self, w: Tensors, tokens: Array, d_out: Array, tape: list[Any]) -> Tensors:
-        """Gradients of all tensors but the head's, from those of the outputs."""
+        """Gradients of all tensors except the head, from the gradients of the outputs."""
         g: Tensors = {}
         d = self.model.hidden
 
@@ -222,7 +221,7 @@ def log_softmax(logits: Array) -> Array:
 
 
 class NumpyEngine(temper.Engine):
-    """Requests of one length are generated together, one token for all of them at a time."""
+    """Generates requests of equal length together, one token of each at a time."""
 
     batch = 128
 
@@ -287,15 +286,15 @@ class NumpyReference(temper.Reference):
         out = self.network.forward(self.weights, tokens[:, :-1])
         scores = log_softmax(out @ self.weights["head.weight"].T / self.temperature)
         logprobs = np.take_along_axis(scores, tokens[:, 1:, None], -1)[..., 0]
-        first = [i.prompt.size - 1 for i in items]  # the place that predicts the first token
+        first = [i.prompt.size - 1 for i in items]  # the position that predicts the first token
         return [row[f : f + i.response.size] for row, f, i in zip(logprobs, first, items)]
 
 
 class NumpyTrainer(temper.Trainer):
-    """GRPO: advantages within a group, a clipped ratio to the sampler, AdamW."""
+    """GRPO: group-relative advantages, clipped importance ratio, AdamW."""
 
     def __init__(self, rows: int = 128) -> None:
-        self.rows = rows  # of one forward and backward pass
+        self.rows = rows  # rows per forward and backward pass
         self.config = self.role.settings.algorithm
         self.temperature = np.float32(self.role.settings.temperature)
         self.network = Network(self.role.model)
@@ -330,7 +329,7 @@ class NumpyTrainer(temper.Trainer):
     def add_pass(
         self, a: temper.Arrays, advantages: Array, part: slice, trained: float, gradients: Tensors
     ) -> Array:
-        """Adds the gradients of some rows; the value: sums over their tokens."""
+        """Adds the gradients of some rows. Returns sums of statistics over their tokens."""
         longest = int(a.lengths[part].max())
         inputs, targets = a.tokens[part, : longest - 1], a.tokens[part, 1:longest]
         mask, sampled = a.mask[part, 1:longest], a.logprobs[part, 1:longest]
@@ -390,7 +389,7 @@ class NumpyTrainer(temper.Trainer):
         return stored(self.role.model, self.weights)
 
     def save(self, folder: pathlib.Path) -> None:
-        # What `temper export` takes.
+        # `temper export` reads this file.
         (folder / "model.safetensors").write_bytes(temper.make_image(self.publish()))
         of = {"weights": self.weights, "first": self.first, "second": self.second}
         arrays = {f"{kind}/{k}": v for kind, tensors in of.items() for k, v in tensors.items()}

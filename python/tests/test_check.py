@@ -22,7 +22,7 @@ from temper import check
         ("reward_functions:", "expected module:name"),
         ("no_module:f", "no module no_module in"),
         ("reward_functions.sub:f", "no module reward_functions.sub in"),
-        ("reward_functions:__name__", "which cannot be called"),
+        ("reward_functions:__name__", "expected a function, found str"),
         ("not_importable_syntax:f", "SyntaxError"),
         ("not_importable_import:f", "No module named 'not_there_either'"),
         ("not_importable_exit:f", "SystemExit"),
@@ -52,4 +52,4 @@ def test_a_role_has_to_be_a_class_of_its_kind(tmp_path: pathlib.Path) -> None:
     ready, good, bad = report.read_text().splitlines()
     assert ready == "ready"
     assert json.loads(good) == {"key": "rollout.engine.use", "message": ""}
-    assert "a trainer derives from temper.Trainer" in json.loads(bad)["message"]
+    assert "expected a subclass of temper.Trainer" in json.loads(bad)["message"]

@@ -1,4 +1,4 @@
-"""What a worker proves itself with."""
+"""The credentials of a worker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "rollout-0"
     file.write_text(FILE)
     file.chmod(0o640)
-    with pytest.raises(temper.RoleError, match="not a file of this user alone"):
+    with pytest.raises(temper.RoleError, match="expected a file of this user with mode 0600, found mode 0640"):
         credentials.read(file)
 
 

@@ -62,27 +62,27 @@ def test_a_limit_stops_early_and_packed_files_are_read(tmp_path: pathlib.Path) -
         (
             {"text": "x", "answer": "y"},
             (),
-            "which column is the prompt? Name it with --prompt; there are text",
+            "no known column for the prompt; choose one with --prompt: text",
         ),
-        ({"prompt": "x"}, (), "which column is the answer?"),
+        ({"prompt": "x"}, (), "no known column for the answer"),
         (
             {"prompt": "x", "answer": "y"},
             ("--answer", "z"),
-            "no column z; there are prompt, answer",
+            "no column z; found prompt, answer",
         ),
-        ({"prompt": "x", "answer": {"a": 1}}, (), "an answer of dict"),
-        ({"prompt": "x", "answer": "y"}, ("--after", "####"), "an answer without '####'"),
+        ({"prompt": "x", "answer": {"a": 1}}, (), "answer: expected a text or a number, found dict"),
+        ({"prompt": "x", "answer": "y"}, ("--after", "####"), "answer: expected the mark '####'"),
         (
             {"prompt": [{"role": "user", "content": "x"}], "answer": "y"},
             (),
-            "name a folder that has one with --model",
+            "name a model folder that has one with --model",
         ),
         ({"prompt": ["x"], "answer": "y"}, (), "a list of messages with role and content"),
         ({"prompt": "x", "answer": "y"}, ("--tokens",), "name a model folder with --model"),
         (
             {"prompt": "x", "answer": "y", "at": float("nan")},
             (),
-            "leave its column out with --drop",
+            "leave the column out with --drop COLUMN",
         ),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_split_that_is_not_there_is_named_with_those_that_are(
     (tmp_path / "data").mkdir()
     (tmp_path / "data/test-00000.jsonl").write_text('{"prompt": "a", "answer": "b"}\n')
     assert data.main([str(tmp_path), str(tmp_path / "out.jsonl")]) == 1
-    assert "nothing of split train; there are test" in capsys.readouterr().err
+    assert "no files of split train; found test" in capsys.readouterr().err
     assert data.main([str(tmp_path), str(tmp_path / "out.jsonl"), "--split", "test"]) == 0
 
 

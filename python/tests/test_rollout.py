@@ -145,11 +145,11 @@ def bad(tokens: Any, logprobs: Any, **more: Any) -> Any:
 @pytest.mark.parametrize(
     ("generate", "why"),
     [
-        (bad([[2], [3]], [[-1.0], [-1.0]]), r"tokens of list, shape \(2, 1\)"),
+        (bad([[2], [3]], [[-1.0], [-1.0]]), r"tokens: found list, shape \(2, 1\)"),
         (bad([2.5], [-1.0]), "expected a list of integers"),
         (bad("ab", [-1.0, -1.0]), "expected a list of integers"),
-        (lambda requests: None, "gave NoneType"),
-        (lambda requests: [1], "gave int"),
+        (lambda requests: None, "expected an iterable of completions, found NoneType"),
+        (lambda requests: [1], "expected request.done\\(...\\), found int"),
         (lambda requests: [], "ended without answering 1 of its requests, such as response 1"),
         (lambda requests: [requests[0].done([2], [-1.0])] * 2, "answered response 1 twice"),
     ],
@@ -225,4 +225,4 @@ def test_a_failed_response_says_why(rollout: Any, sent: list[Any]) -> None:
 def test_weights_that_were_not_staged_are_refused(rollout: Any, sent: list[Any]) -> None:
     actor = rollout(well)
     actor.on_message(m.CommitWeights(4))
-    assert sent[-1].error == "version 4 is not what was staged"
+    assert sent[-1].error == "version 4 was not staged"

@@ -270,8 +270,8 @@ def test_an_engine_that_hangs_is_replaced(tmp_path: pathlib.Path) -> None:
         ("rollout", python("ill:Engine", how="raises", after=0), "ill.py:"),
         ("rollout", python("ill:CannotBeMade"), "RuntimeError: no GPU here"),
         ("trainer", python("ill:Trainer", how="raises"), "do not fit"),
-        ("trainer", python("ill:Trainer", how="not_finite"), "loss is nan"),
-        ("trainer", python("ill:NanWeights"), "tensor w holds values that are not finite"),
+        ("trainer", python("ill:Trainer", how="not_finite"), "loss: expected a finite number, found nan"),
+        ("trainer", python("ill:NanWeights"), "tensor w: the values are not finite"),
     ],
 )
 def test_what_never_works_ends_the_run_by_its_name(
@@ -289,7 +289,7 @@ def test_what_never_works_ends_the_run_by_its_name(
 @pytest.mark.parametrize(
     ("use", "why"),
     [
-        ("ill:NotARole", "a rollout derives from temper.Engine"),
+        ("ill:NotARole", "expected a subclass of temper.Engine"),
         ("ill:Nothing", "ill has no Nothing"),
         ("nowhere:Engine", "no module nowhere in"),
     ],

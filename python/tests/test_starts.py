@@ -23,7 +23,7 @@ PERMANENT = [
     NameError("name 'np' is not defined"),
     UnboundLocalError("before assignment"),
     TypeError("unexpected keyword argument"),
-    RoleError("a rollout derives from temper.Engine"),
+    RoleError("expected a subclass of temper.Engine"),
 ]
 PASSING = [
     OSError("Connection refused"),

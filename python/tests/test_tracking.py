@@ -46,7 +46,7 @@ def test_an_alias_has_the_value_of_ours() -> None:
     assert flat == {"reward": 0.5, "critic/score/mean": 0.5}
     both = tracking.with_aliases({"rewards/min": -1.0}, ["verl"])
     assert both == {"rewards/min": -1.0, "critic/rewards/min": -1.0, "critic/score/min": -1.0}
-    with pytest.raises(ValueError, match="no alias table 'x'"):
+    with pytest.raises(ValueError, match="expected trl, verl or prime-rl, found 'x'"):
         tracking.with_aliases({}, ["x"])
 
 

@@ -70,9 +70,9 @@ def test_an_update_is_reported_with_its_weights(actor: TrainerActor, sent: list[
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        (work(step=6), "the batch is for version 6, the trainer is at 5"),
-        (work(dispatched=2), "outside the bound 2"),
-        (work(dispatched=5), "begun with version 4, outside 5 to 5"),
+        (work(step=6), "expected a batch for version 5, found one for version 6"),
+        (work(dispatched=2), "exceeds the bound 2"),
+        (work(dispatched=5), "started with version 4, expected 5 to 5"),
     ],
 )
 def test_a_certificate_that_does_not_hold_trains_nothing(
@@ -97,9 +97,9 @@ def test_a_response_without_tokens_is_refused_by_its_number(
 @pytest.mark.parametrize(
     ("gives", "why"),
     [
-        ({"loss": float("nan")}, "loss is nan"),
-        ({"lose": 1.0}, 'no metric "lose"; there are loss, kl'),
-        (3, "gave int"),
+        ({"loss": float("nan")}, "loss: expected a finite number, found nan"),
+        ({"lose": 1.0}, 'unknown metric "lose"; known metrics: loss, kl'),
+        (3, "expected a mapping of metrics by name, found int"),
     ],
 )
 def test_metrics_that_cannot_be_are_named(
@@ -118,7 +118,7 @@ def test_a_checkpoint_of_another_version_is_refused(
     assert sent[-1] == m.StateSaved(5, "")
     assert (tmp_path / "state").read_text() == "0"
     actor.on_message(m.SaveState(7, str(tmp_path)))
-    assert sent[-1].error == "asked to save version 7 but is at 5"
+    assert sent[-1].error == "cannot save version 7: the trainer is at 5"
 
 
 def test_a_checkpoint_that_fails_is_said_with_its_place(
@@ -163,8 +163,8 @@ class Reference(temper.Reference):
 @pytest.mark.parametrize(
     ("gives", "why"),
     [
-        ([[-1.0, -1.0]] * 2, "2 results for 1 responses"),
-        ([[[-1.0, -1.0]]], r"log-probs of shape \(1, 2\) for a response of 2 tokens"),
+        ([[-1.0, -1.0]] * 2, "expected 1 results, one per response, found 2"),
+        ([[[-1.0, -1.0]]], r"expected log-probs of shape \[2\], one per response token, found shape \[1, 2\]"),
     ],
 )
 def test_scores_that_cannot_be_are_named(

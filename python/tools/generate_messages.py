@@ -1,4 +1,4 @@
-"""Makes src/temper/messages.py from the output of `temper protocol --json`.
+"""Generates src/temper/messages.py from the output of `temper protocol --json`.
 
 temper protocol --json > python/protocol.json
 python3 python/tools/generate_messages.py            # writes the module
@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "protocol.json"
 MODULE = ROOT / "src/temper/messages.py"
 
-# Work on simulated hardware, whose actors are the head's own.
+# Messages on simulated hardware, whose actors run inside the orchestrator.
 SIMULATED = ("counted.", "time.")
 
 INTEGERS = {"integer", "id", "tokens", "size", "duration", "time"}

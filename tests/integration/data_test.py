@@ -70,7 +70,7 @@ def test_prompts_that_are_too_long_are_left_out_and_counted(chat_model, tmp_path
                                        + json.dumps({"prompt": "long " * 50, "answer": "b"}) + "\n")
     words = [str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), "--model", str(chat_model), "--longest", "20"]
     assert data.main(words) == 0
-    assert "1 rows" in (said := capsys.readouterr().out) and "1 whose prompt is too long" in said
+    assert "1 rows" in (said := capsys.readouterr().out) and "1 with too long prompts" in said
 
 
 @pytest.mark.needs("datasets", "pyarrow")

@@ -286,7 +286,7 @@ def test_a_checkpoint_of_either_trainer_is_gone_on_from_by_the_other(first, base
     assert {k: d for k in moments if (d := differ(moments[k], expected_moments[k])) > CLOSE} == {}
 
 
-@pytest.mark.parametrize(("key", "value", "why"), [("updates", 7, "is of update 1"), ("format", 1, "format 1, expected 2")])
+@pytest.mark.parametrize(("key", "value", "why"), [("updates", 7, "found step 1"), ("format", 1, "format 1, expected 2")])
 def test_a_checkpoint_that_is_a_mixture_or_of_another_format_is_refused(key, value, why, base, temper, tmp_path):
     from temper.errors import RoleError
 

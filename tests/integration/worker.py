@@ -14,7 +14,7 @@ from environment import ROOT
 
 from temper import messages as m
 from temper import worker as workers
-from temper.lane import Intake, Lane
+from temper.streams import OutgoingStream, Reassembler
 from temper.weights import Weights, open_shared
 from temper.wire import pack, unpack
 
@@ -30,7 +30,7 @@ class Worker:
         self._socket = self._context.socket(zmq.ROUTER)
         endpoint = f"ipc://{folder}/socket"
         self._socket.bind(endpoint)
-        self._lane, self._intake = Lane(), Intake()
+        self._outgoing, self._reassembler = OutgoingStream(), Reassembler()
         self._identity = b""
         self.log = folder / "log"
         command = [program, "actor"] if program else [sys.executable, "-m", "temper.worker"]
@@ -55,14 +55,14 @@ class Worker:
         self._context.destroy(linger=0)
 
     def send(self, message: Any) -> None:
-        self._lane.push(message.TAG, message.VERSION, pack(message.pack()))
+        self._outgoing.push(message.TAG, message.VERSION, pack(message.pack()))
         self._flush()
 
     def _flush(self) -> None:
-        while (front := self._lane.front()) is not None:
+        while (front := self._outgoing.front()) is not None:
             envelope, frame = front
             self._socket.send_multipart([self._identity, pack(envelope.pack()), frame])
-            self._lane.pop(len(frame))
+            self._outgoing.pop(len(frame))
 
     def await_one(self, *kinds: type) -> Any:
         """The next message of these kinds; others are passed over. What the worker says when it fails is raised."""
@@ -74,14 +74,14 @@ class Worker:
                 continue
             self._identity, head, frame = self._socket.recv_multipart()
             envelope = m.Envelope.unpack(unpack(head))
-            body = self._intake.add(envelope, frame)
-            if (told := self._intake.to_tell()) is not None:
+            body = self._reassembler.add(envelope, frame)
+            if (told := self._reassembler.to_tell()) is not None:
                 self.send(told)
             if body is None:
                 continue
             message = m.UNPACK[envelope.tag](unpack(body))
             if isinstance(message, m.Taken):
-                self._lane.taken(message)
+                self._outgoing.taken(message)
             elif isinstance(message, m.Heartbeat):
                 self.send(m.Heartbeat())
             elif isinstance(message, m.Failed) and m.Failed not in kinds:

@@ -1,5 +1,5 @@
-"""What an actor's cards are busy with, as spans on the run's clock; neighbours of one state are
-joined and reported together."""
+"""The states of an actor's cards as time spans on the run's clock. Adjacent spans of the same state are
+merged before they are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ActivityLog:
         self._last_report = 0
 
     def now(self) -> int:
-        """Nanoseconds since the run began."""
+        """Nanoseconds since the start of the run."""
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC) - self._epoch
 
     @contextlib.contextmanager
@@ -43,7 +43,7 @@ class ActivityLog:
             self._spans.append(Span(state, begin, end))
 
     def report(self, send: Send) -> None:
-        """Sends what has gathered if the last report is long enough ago."""
+        """Sends the collected spans if the last report is old enough."""
         if self._spans and self.now() - self._last_report >= _INTERVAL:
             self.flush(send)
 

@@ -1,17 +1,17 @@
-"""An agent that plays episodes: `rollout.agent.command` of a run. docs/agents.md has the whole of it.
+"""An agent that plays episodes, started by `rollout.agent.command` of a run. docs/agents.md has the details.
 
     import temper.agent
 
     async def play(episode):
-        turn = await episode.turn(stop=["="])     # the policy goes on from what there is
-        episode.give(my_tool(turn.text))          # what a tool says is not trained
+        turn = await episode.turn(stop=["="])     # the policy continues the text so far
+        episode.give(my_tool(turn.text))          # tool output is not trained
         answer = await episode.turn()
         return 1.0 if right(answer.text) else 0.0
 
     temper.agent.run(play)
 
-Any other program will do as well: a line of JSON for each episode comes on stdin, a line goes to stdout when it has ended,
-and between the two the program is a client of `base_url`, which speaks OpenAI's routes.
+Programs in other languages work too: they read one JSON line per episode from stdin, write one line to stdout when it
+ends, and in between send requests to `base_url`, an OpenAI-compatible server.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ from urllib.parse import urlsplit
 
 
 class Refused(RuntimeError):
-    """The run does not sample this turn; says why (the row is full, the episode has had its turns, it was withdrawn)."""
+    """The run does not sample this turn.
+
+
+    The message has the reason: the response is full, the episode has used its turns, or it was withdrawn.
+
+    Attributes:
+        status: HTTP status of the answer.
+    """
 
     def __init__(self, status: int, reason: str):
         super().__init__(f"status {status}: {reason}")
@@ -33,17 +40,35 @@ class Refused(RuntimeError):
 
 
 class Turn:
-    """What the policy sampled: `text` without the token that ended it, `tokens` with it."""
+    """One turn of the policy.
+
+
+    Attributes:
+        text: Sampled text, without the token that ended the turn.
+        tokens: Sampled token ids, including the one that ended the turn.
+        logprobs: Log-probability (nats) of each token.
+        finish: `stop` or `length`.
+    """
 
     def __init__(self, text: str, tokens: list[int], logprobs: list[float], finish: str):
         self.text = text
         self.tokens = tokens
         self.logprobs = logprobs
-        self.finish = finish  #: "stop" or "length"
+        self.finish = finish
 
 
 class Episode:
-    """One response in the making. `text` is all there is of it: the prompt, the turns, what was given."""
+    """One episode, which becomes one response.
+
+
+    Attributes:
+        id: Id of the episode.
+        base_url: URL of its OpenAI-compatible server.
+        prompt: Text of the prompt.
+        prompt_token_ids: Token ids of the prompt.
+        text: Prompt, turns and given texts so far.
+        counts: Counters that the worker's log adds up.
+    """
 
     def __init__(self, line: dict[str, Any], connections: _Connections):
         self.id: str = line["episode"]
@@ -55,7 +80,18 @@ class Episode:
         self._connections = connections
 
     async def turn(self, *, max_tokens: int | None = None, stop: Sequence[str] = ()) -> Turn:
-        """The policy goes on from `text`. Raises Refused."""
+        """Lets the policy continue `text`.
+
+        Args:
+            max_tokens: Maximum number of tokens to sample; None: as many as fit.
+            stop: Texts that end the turn.
+
+        Returns:
+            The sampled turn, which is also appended to `text`.
+
+        Raises:
+            Refused: The run does not sample this turn.
+        """
         body: dict[str, Any] = {"model": "policy", "prompt": self.text}
         if max_tokens is not None:
             body["max_tokens"] = max_tokens
@@ -67,15 +103,35 @@ class Episode:
         return Turn(choice["text"], choice["token_ids"], choice["logprobs"]["token_logprobs"], choice["finish_reason"])
 
     def give(self, text: str) -> None:
-        """What a tool, a user or a game says: part of the response from here on, and not trained."""
+        """Appends text from a tool, a user or a game. It becomes part of the response, but is not trained.
+
+        Args:
+            text: The text to append.
+        """
         self.text += text
 
     def count(self, name: str, by: float = 1) -> None:
-        """Added up in the worker's log: tool calls, for one."""
+        """Adds to a counter that the worker's log sums up, such as tool calls.
+
+        Args:
+            name: Name of the counter.
+            by: Amount to add.
+        """
         self.counts[name] = self.counts.get(name, 0) + by
 
     async def request(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """POST to a route of the session. Raises Refused."""
+        """Sends a POST request to the episode's server.
+
+        Args:
+            path: Route, such as `/v1/completions`.
+            body: JSON body.
+
+        Returns:
+            The JSON answer.
+
+        Raises:
+            Refused: The status is not 200.
+        """
         status, answer = await self._connections.post(self.base_url + path, json.dumps(body).encode())
         if status != 200:
             error = answer.get("error") if isinstance(answer, dict) else answer
@@ -84,7 +140,7 @@ class Episode:
 
 
 class _Connections:
-    """Kept-alive connections to the one endpoint."""
+    """Keep-alive connections to the endpoint."""
 
     def __init__(self) -> None:
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
@@ -108,8 +164,12 @@ class _Connections:
 
 
 def run(play: Callable[[Episode], Awaitable[float | None]]) -> None:
-    """Plays the run's episodes, all at once, until the run ends. `play` gives the episode's reward (None: 0), which is added
-    to what the verifier says; if it raises, its response fails, with the reason in the worker's log."""
+    """Plays the run's episodes concurrently until the run ends.
+
+    Args:
+        play: Plays one episode and returns its reward (None: 0), which is added to the verifier's. If it raises, the
+            response fails and the worker's log has the reason.
+    """
     asyncio.run(_run(play))
 
 
@@ -130,7 +190,7 @@ async def _play(play: Callable[[Episode], Awaitable[float | None]], episode: Epi
     try:
         said["reward"] = float(await play(episode) or 0.0)
         said["counts"] = episode.counts
-    except Exception as error:  # noqa: BLE001 - whatever it was, the episode has failed and the others go on
+    except Exception as error:  # noqa: BLE001 - any error fails this episode only
         said["error"] = f"{type(error).__name__}: {error}"
     sys.stdout.write(json.dumps(said) + "\n")
     sys.stdout.flush()

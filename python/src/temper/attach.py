@@ -1,6 +1,5 @@
-"""A worker that nobody of its run started: it finds the run by its endpoint file, which may appear
-late, and asks for a place. When the orchestrator is lost it looks for the next one, and its class is
-made anew there."""
+"""A worker that attaches to a run by itself. It waits for the run's endpoint file and requests a slot.
+If the orchestrator is lost, it waits for the next one and builds its role again."""
 
 from __future__ import annotations
 
@@ -13,16 +12,16 @@ from collections.abc import Callable, Mapping
 
 from . import messages as m
 from .credentials import Credentials, scalars
-from .errors import Gone, RoleError
-from .runtime import Actor, Applicant, Ended, Lost, Send, register, run
+from .errors import OrchestratorGone, RoleError
+from .runtime import Actor, Applicant, RunEnded, OrchestratorLost, Send, register, run
 from .transport import Connection
 
 log = logging.getLogger("temper")
 
-_LOOK = 0.2  # seconds between two looks for the file
+_LOOK = 0.2  # seconds between two checks for the file
 
-#: What launchers number their processes by, and what must be set beside it. The launcher that is
-#: nearest to the process comes first: torchrun under srun, mpirun in an allocation.
+#: Rank variables of launchers, each with a second variable that must be set, too. The innermost
+#: launcher comes first: torchrun under srun, mpirun in an allocation.
 _RANKS = (
     ("RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", ""),
@@ -42,7 +41,7 @@ class Address:
 def place_of(
     slot: str | None, role: str | None, rank: int | None, environment: Mapping[str, str]
 ) -> str:
-    """As actor.hello has it: `rollout-3`, `rollout`, `#3` or `any`."""
+    """The requested slot in the form of actor.hello: `rollout-3`, `rollout`, `#3` or `any`."""
     if slot or role:
         return slot or role or ""
     if rank is None:
@@ -51,14 +50,14 @@ def place_of(
             if value is None or (beside and beside not in environment):
                 continue
             if not value.isdecimal():
-                raise RoleError(f"{name}={value} is no rank; give --role, --slot or --rank")
+                raise RoleError(f"{name}: expected a rank (an integer >= 0), found {value}; give --role, --slot or --rank")
             rank = int(value)
             break
     return "any" if rank is None else f"#{rank}"
 
 
 def read_address(path: pathlib.Path) -> Address | None:
-    """None: it is not there (yet)."""
+    """Reads the endpoint file; None if it does not exist (yet)."""
     try:
         found = scalars(path.read_text())
     except FileNotFoundError:
@@ -67,7 +66,7 @@ def read_address(path: pathlib.Path) -> Address | None:
 
 
 class _Finder:
-    """Where the run is now."""
+    """Finds the current endpoint of the run."""
 
     def __init__(self, connect: str, proof: Credentials) -> None:
         self._file = None if "://" in connect else pathlib.Path(connect)
@@ -75,7 +74,7 @@ class _Finder:
         self.endpoint = connect
 
     def find(self, deadline: float) -> bool:
-        """False: the run has ended."""
+        """Waits for the endpoint until `deadline`. Returns False if the run has ended."""
         while self._file is not None:
             address = read_address(self._file)
             if address is not None:
@@ -83,15 +82,15 @@ class _Finder:
                     return False
                 if address.run != self._proof.run:
                     raise RoleError(
-                        f"the key {self._proof.name} is of run {self._proof.run}, but {self._file} "
-                        f"is of run {address.run}"
+                        f"the key {self._proof.name} belongs to run {self._proof.run}, but {self._file} "
+                        f"belongs to run {address.run}; use a key of this run (`temper keys list`)"
                     )
                 self.endpoint = address.endpoint
                 return True
             if time.monotonic() >= deadline:
-                raise Gone(
-                    f"{self._file} did not appear in time; is the run there, and on a file system "
-                    "that this host sees?"
+                raise OrchestratorGone(
+                    f"{self._file} did not appear in time; check that the run has started and that "
+                    "this host shares its file system"
                 )
             time.sleep(_LOOK)
         return True
@@ -108,8 +107,8 @@ def serve(
     patience: float,
     make: Callable[[m.Welcome, Send], Actor],
 ) -> None:
-    """Works until the run stops it or has ended. Raises what ended it else."""
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # of a Slurm step: it is for the orchestrator
+    """Works until the run stops this worker or ends. Other endings raise an exception."""
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # Slurm's warning is for the orchestrator
     finder = _Finder(connect, proof)
     applicant = Applicant(attached=True, run=proof.run)
     deadline = time.monotonic() + patience
@@ -124,15 +123,18 @@ def serve(
                 connection.close(0)
                 continue
             if welcome.incarnation < applicant.incarnation:
-                raise RoleError(f"orchestrator {welcome.incarnation} of the run has been succeeded")
+                raise RoleError(
+                    f"orchestrator {welcome.incarnation} of the run is outdated: this worker knows "
+                    f"orchestrator {applicant.incarnation}"
+                )
             applicant.was, applicant.incarnation = welcome.name, welcome.incarnation
-            # Its clock is of another host.
+            # The orchestrator's clock may be on another host.
             welcome.epoch_monotonic_ns = time.monotonic_ns() - welcome.now
             grace = welcome.grace / 1e9
             run(connection, welcome, make, last=m.Left("stopped"))
             return
-        except Ended:
+        except RunEnded:
             return
-        except Lost as lost:
-            log.warning("looking for the run's next orchestrator for %g s: %s", grace, lost)
+        except OrchestratorLost as lost:
+            log.warning("waiting up to %g s for the run's next orchestrator: %s", grace, lost)
             deadline = time.monotonic() + grace

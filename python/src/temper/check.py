@@ -1,8 +1,8 @@
-"""`python -m temper.check REPORT [KIND KEY NAME]...`: whether a run finds what its YAML names in Python.
+"""`python -m temper.check REPORT [KIND KEY NAME]...`: checks the Python names in a run's YAML.
 
-KIND is `function` or a role; KEY is where the YAML names NAME. `temper check` and `temper run` call
-this in the interpreter that would do the work. REPORT gets a line `ready`, then a JSON line for each:
-`{"key": ..., "message": ...}`, whose message is empty where all is well.
+KIND is `function` or a role; KEY is the YAML key with NAME. `temper check` and `temper run` start this
+program with the run's interpreter. It writes a line `ready` to REPORT, then one JSON line per name:
+`{"key": ..., "message": ...}` with an empty message if the name is valid.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def problem(kind: str, key: str, name: str) -> str:
     try:
         found = import_name(key, name)
         if kind == "function" and not callable(found):
-            raise RoleError(f'{key} "{name}" is {type(found).__name__}, which cannot be called')
+            raise RoleError(f'{key} "{name}": expected a function, found {type(found).__name__}')
         if kind != "function":
             base, _ = KINDS[kind]
             if not isinstance(found, type) or not issubclass(found, base):
-                raise RoleError(f'{key} "{name}": a {kind} derives from temper.{base.__name__}')
+                raise RoleError(f'{key} "{name}": expected a subclass of temper.{base.__name__}')
     except BaseException as error:  # also of a module that calls sys.exit()
         return one_line(error) or type(error).__name__
     return ""
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     with open(report, "w", encoding="utf-8") as file:
         for line in _lines(asked):
             file.write(line + "\n")
-            file.flush()  # what comes next may end the process
+            file.flush()  # the next import may end the process
     return 0
 
 
@@ -50,4 +50,4 @@ def _lines(asked: list[str]) -> Iterator[str]:
 if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
-    os._exit(code)  # threads of what was imported are nobody's business here
+    os._exit(code)  # do not wait for threads of imported modules

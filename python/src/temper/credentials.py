@@ -1,4 +1,4 @@
-"""What a worker proves itself with, handed out in a file of its own (mode 0600)."""
+"""The credentials of a worker, in a file with mode 0600."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .errors import RoleError
 
 @dataclasses.dataclass(slots=True)
 class Credentials:
-    secret: str = ""  #: Of the run, for actor.hello.
-    orchestrator_key: str = ""  #: Its open key of CURVE; empty: the connection is not encrypted.
-    own_open: str = ""  #: The key pair of this process.
-    own_secret: str = ""
-    run: str = ""  #: Of `temper keys`: the run that it is of,
-    name: str = ""  #: and its name there.
+    secret: str = ""  #: Secret of the run, for actor.hello.
+    orchestrator_key: str = ""  #: The orchestrator's public CURVE key; empty: no encryption.
+    own_open: str = ""  #: Public CURVE key of this process.
+    own_secret: str = ""  #: Secret CURVE key of this process.
+    run: str = ""  #: Run of a key from `temper keys`.
+    name: str = ""  #: Name of that key.
 
 
 def scalars(text: str) -> dict[str, str]:
-    """`a.b` of two levels of a mapping in block style, which is all that is in the file."""
+    """Parses the file, a YAML mapping of two levels, into `a.b` -> value."""
     found: dict[str, str] = {}
     above = ""
     for line in text.splitlines():
@@ -43,7 +43,9 @@ def read(path: str | os.PathLike[str]) -> Credentials:
     file = pathlib.Path(path)
     info = file.lstat()
     if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o077:
-        raise RoleError(f"{file} is not a file of this user alone: it must be of mode 0600")
+        raise RoleError(
+            f"{file}: expected a file of this user with mode 0600, found mode {info.st_mode & 0o777:04o}"
+        )
     found = scalars(file.read_text())
     return Credentials(
         found.get("secret", ""),
@@ -56,6 +58,6 @@ def read(path: str | os.PathLike[str]) -> Credentials:
 
 
 def given(path: str | None = None) -> Credentials:
-    """By the file that is named, here or by TEMPER_CREDENTIALS, else by TEMPER_SECRET."""
+    """Credentials from `path`, else from the file TEMPER_CREDENTIALS, else from TEMPER_SECRET."""
     path = path or os.environ.get("TEMPER_CREDENTIALS")
     return read(path) if path else Credentials(os.environ.get("TEMPER_SECRET", ""))

@@ -1,12 +1,11 @@
-"""Prompts for a run: parquet, a `datasets` folder, JSONL or reasoning-gym, as the JSONL that `task: {kind: jsonl}`
-reads.
+"""Converts prompts from parquet, a `datasets` folder, JSONL or reasoning-gym into the JSONL of `task: {kind: jsonl}`.
 
     python -m temper.data train.parquet train.jsonl --prompt question --answer solution
     python -m temper.data train.parquet train.jsonl --model Qwen3-0.6B --tokens
     python -m temper.data reasoning_gym:chain_sum sums.jsonl --size 5000 --set max_terms=2
 
-A row's prompt is a text or a list of messages, which becomes a text by the chat template of a model folder. Other
-columns are kept: reward functions get them by name.
+The prompt of a row is a text or a list of messages. Messages become a text by the chat template of a model folder.
+Other columns are kept: reward functions receive them by name.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Any
 
 from .errors import RoleError
 
-#: Columns looked for where none is named, in this order.
+#: Default columns, in order of preference.
 PROMPTS = ("prompt", "messages", "question", "problem", "query", "instruction")
 ANSWERS = ("answer", "solution", "ground_truth", "reward_model.ground_truth", "target", "label")
 
@@ -39,7 +38,7 @@ def refuse_lfs_pointer(path: pathlib.Path) -> None:
     with open(path, "rb") as file:
         if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
             raise RoleError(
-                f"{path}: this is a git-lfs pointer, not the file itself; run `git lfs pull` in its "
+                f"{path}: expected data, found a git-lfs pointer; run `git lfs pull` in its "
                 "folder"
             )
 
@@ -52,7 +51,7 @@ def read_parquet(path: pathlib.Path) -> Iterator[Row]:
 
 
 def read_arrow(path: pathlib.Path) -> Iterator[Row]:
-    """A shard of datasets' save_to_disk()."""
+    """Reads a shard that datasets' save_to_disk() wrote."""
     ipc = _needed("pyarrow.ipc", "pyarrow")
     with open(path, "rb") as file:
         for batch in ipc.open_stream(file):
@@ -80,11 +79,11 @@ def read_jsonl(path: pathlib.Path) -> Iterator[Row]:
 
 
 def files_of(folder: pathlib.Path, split: str) -> list[pathlib.Path]:
-    """Of one split: a folder that datasets saved, or one as a hub keeps it (SPLIT-*.parquet, SPLIT.jsonl)."""
+    """The files of a split in a folder saved by `datasets` or in a hub's layout (SPLIT-*.parquet, SPLIT.jsonl)."""
     if (folder / "dataset_dict.json").is_file():
         there = json.loads((folder / "dataset_dict.json").read_text())["splits"]
         if split not in there:
-            raise RoleError(f"{folder}: no split {split}; there are {', '.join(there)}")
+            raise RoleError(f"{folder}: no split {split}; found {', '.join(there)}")
         folder = folder / split
     if (folder / "state.json").is_file():
         state = json.loads((folder / "state.json").read_text())
@@ -99,8 +98,8 @@ def files_of(folder: pathlib.Path, split: str) -> list[pathlib.Path]:
     if not of_split:
         names = sorted({path.name.split(".")[0].split("-")[0] for path in found})
         raise RoleError(
-            f"{folder}: nothing of split {split}"
-            + (f"; there are {', '.join(names)}" if names else "")
+            f"{folder}: no files of split {split}"
+            + (f"; found {', '.join(names)}" if names else "")
         )
     return of_split
 
@@ -120,7 +119,7 @@ def read(source: pathlib.Path, split: str) -> Iterator[Row]:
     for path in files_of(source, split) if source.is_dir() else [source]:
         reader = _READERS.get(path.suffix)
         if reader is None:
-            raise RoleError(f"{path}: neither parquet nor JSONL")
+            raise RoleError(f"{path}: expected .parquet, .arrow, .jsonl, .json or .gz")
         refuse_lfs_pointer(path)
         yield from reader(path)
 
@@ -132,7 +131,7 @@ def _needed(module: str, package: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         raise RoleError(
-            f"the package {package} is needed here: pip install 'temper[data]'"
+            f"the package {package} is not installed; run pip install 'temper[data]'"
         ) from None
 
 
@@ -140,7 +139,7 @@ def _needed(module: str, package: str) -> Any:
 
 
 def column(row: Row, name: str) -> Any:
-    """`a.b` is the field b of the column a. None: it is not there."""
+    """The value of a column; `a.b` is field b of column a. None if it does not exist."""
     value: Any = row
     for part in name.split("."):
         if not isinstance(value, dict) or part not in value:
@@ -152,13 +151,13 @@ def column(row: Row, name: str) -> Any:
 def choose(row: Row, given: str | None, known: Iterable[str], what: str) -> str:
     if given is not None:
         if column(row, given) is None:
-            raise RoleError(f"no column {given}; there are {', '.join(row)}")
+            raise RoleError(f"no column {given}; found {', '.join(row)}")
         return given
     for name in known:
         if column(row, name) is not None:
             return name
     raise RoleError(
-        f"which column is the {what}? Name it with --{what}; there are {', '.join(row)}"
+        f"no known column for the {what}; choose one with --{what}: {', '.join(row)}"
     )
 
 
@@ -169,7 +168,7 @@ def text_of(answer: Any) -> str:
         return json.dumps(answer)
     if isinstance(answer, list) and len(answer) == 1:
         return text_of(answer[0])
-    raise RoleError(f"an answer of {type(answer).__name__}: expected a text or a number")
+    raise RoleError(f"answer: expected a text or a number, found {type(answer).__name__}")
 
 
 class ChatModel:
@@ -185,7 +184,7 @@ class ChatModel:
             if template_file.is_file()
             else self._config.get("chat_template")
         )
-        if isinstance(template, list):  # several, by name
+        if isinstance(template, list):  # several named templates
             template = {one["name"]: one["template"] for one in template}.get("default")
         self._template = self._compile(template) if template else None
         self._tokenizer: Any = None
@@ -194,7 +193,7 @@ class ChatModel:
         sandbox = _needed("jinja2.sandbox", "jinja2")
 
         def refuse(message: str) -> None:
-            raise RoleError(f"the chat template refuses: {message}")
+            raise RoleError(f"the chat template rejects the messages: {message}")
 
         environment = sandbox.ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
@@ -207,9 +206,17 @@ class ChatModel:
         return environment.from_string(text)
 
     def render(self, messages: list[Row], arguments: Row) -> str:
-        """The text after which the model answers."""
+        """Renders messages to the text that the model continues with its answer.
+
+        Args:
+            messages: Messages with role and content.
+            arguments: Other variables of the template.
+
+        Raises:
+            RoleError: The folder has no chat template, or the template rejects the messages.
+        """
         if self._template is None:
-            raise RoleError(f"{self._folder} has no chat template, which messages need")
+            raise RoleError(f"{self._folder} has no chat template; messages need one")
         special = {}
         for name in ("bos_token", "eos_token", "pad_token", "unk_token"):
             token = self._config.get(name)
@@ -226,15 +233,15 @@ class ChatModel:
             tokenizers = _needed("tokenizers", "tokenizers")
             file = self._folder / "tokenizer.json"
             if not file.is_file():
-                raise RoleError(f"{self._folder} has no tokenizer.json")
+                raise RoleError(f"expected {file}, which does not exist")
             refuse_lfs_pointer(file)
             self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
-        # A rendered template has its special tokens already.
+        # A rendered template already contains its special tokens.
         return list(self._tokenizer.encode(text, add_special_tokens=self._template is None).ids)
 
 
 def content_of(message: Row) -> str | None:
-    """The text of a message, whose content may be a list of parts. None: it calls tools instead."""
+    """The text of a message, whose content may be a list of parts. None for a tool call."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -242,14 +249,14 @@ def content_of(message: Row) -> str | None:
         return None
     if not isinstance(content, list):
         raise RoleError(
-            f"the content of a message is {type(content).__name__}: expected a text, or a list of "
+            f"content of a message: found {type(content).__name__}, expected a text, or a list of "
             "parts such as {'type': 'text', 'text': ...}"
         )
     texts = [part.get("text") if isinstance(part, dict) else part for part in content]
     for part, text in zip(content, texts):
         if not isinstance(text, str) or (isinstance(part, dict) and part.get("type") != "text"):
             kind = part.get("type") if isinstance(part, dict) else type(part).__name__
-            raise RoleError(f"a message has a part of type {kind}: only texts can be trained on")
+            raise RoleError(f"a message has a part of type {kind}: expected only parts of type text")
     return "".join(texts)
 
 
@@ -268,7 +275,7 @@ def as_messages(prompt: Any, system: str | None) -> list[Row]:
 
 
 class Converter:
-    """Rows as they come to rows as the run reads them."""
+    """Converts source rows into rows of the task file."""
 
     def __init__(self, asked: argparse.Namespace) -> None:
         self._asked = asked
@@ -276,7 +283,7 @@ class Converter:
         self._arguments = dict(_setting(text) for text in asked.template)
 
     def convert(self, row: Row) -> Row | None:
-        """None: the prompt is too long."""
+        """Converts a row; None if its prompt is too long."""
         asked = self._asked
         prompt_name = choose(row, asked.prompt, PROMPTS, "prompt")
         prompt = column(row, prompt_name)
@@ -286,7 +293,7 @@ class Converter:
             if messages[-1]["role"] == "assistant":
                 answered = messages.pop()["content"]
             if not messages:
-                raise RoleError(f"column {prompt_name} has no message to answer")
+                raise RoleError(f"column {prompt_name}: expected a message before the assistant's")
             prompt = messages
         elif asked.chat or asked.system:
             prompt = as_messages(prompt, asked.system)
@@ -310,7 +317,7 @@ class Converter:
             return prompt
         if self._model is None:
             raise RoleError(
-                "messages become a text by a chat template: name a folder that has one with --model"
+                "messages need a chat template: name a model folder that has one with --model"
             )
         return self._model.render(prompt, self._arguments)
 
@@ -330,7 +337,7 @@ class Converter:
         if asked.after:
             _, mark, text = text.rpartition(asked.after)
             if not mark:
-                raise RoleError(f"an answer without {asked.after!r}")
+                raise RoleError(f"answer: expected the mark {asked.after!r} of --after")
         return text.strip() if asked.after else text
 
 
@@ -347,7 +354,11 @@ def _setting(text: str) -> tuple[str, Any]:
 def write(
     rows: Iterable[Row], out: pathlib.Path, convert: Callable[[Row], Row | None], limit: int | None
 ) -> str:
-    """All or nothing: the file is there once the last row is. Gives a line that says what was done."""
+    """Writes the converted rows atomically and returns a line that summarizes them.
+
+    Raises:
+        RoleError: A row cannot be converted, or no row is left.
+    """
     partial = out.with_name(out.name + ".part")
     written = left_out = 0
     try:
@@ -364,7 +375,7 @@ def write(
                     raise RoleError(f"row {number}: {error}") from None
                 except (TypeError, ValueError) as error:
                     raise RoleError(
-                        f"row {number}: {error}; leave its column out with --drop"
+                        f"row {number}: {error}; leave the column out with --drop COLUMN"
                     ) from None
                 if line is None:
                     left_out += 1
@@ -374,12 +385,12 @@ def write(
                 if written == limit:
                     break
         if not written:
-            raise RoleError("no row is left to write")
+            raise RoleError("no row to write: the source is empty, or all prompts exceed --longest")
         os.replace(partial, out)
     finally:
         partial.unlink(missing_ok=True)
     return f"{written} rows in {out}" + (
-        f"; {left_out} whose prompt is too long left out" if left_out else ""
+        f"; {left_out} with too long prompts left out" if left_out else ""
     )
 
 
@@ -392,36 +403,36 @@ def _arguments() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("source", help="file, folder, or reasoning_gym:TASK")
     add("out", type=pathlib.Path, help="JSONL file to write")
-    add("--split", default="train", help="of a folder (train)")
-    add("--prompt", help="column; a.b for a field of one")
-    add("--answer", help="column; with messages, else the last one of the assistant")
+    add("--split", default="train", help="split of a folder (default: train)")
+    add("--prompt", help="column of the prompt; a.b for field b of column a")
+    add("--answer", help="column of the answer (default with messages: the assistant's last one)")
     add("--after", metavar="MARK", help="the answer is what follows the last MARK, such as ####")
     add("--model", type=pathlib.Path, help="model folder: its tokenizer and chat template")
-    add("--chat", action="store_true", help="prompts that are texts become messages of a user")
-    add("--system", help="text of a system message before the prompt")
+    add("--chat", action="store_true", help="convert text prompts to user messages")
+    add("--system", help="text of a system message to add")
     add(
         "--template",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="variable of the chat template",
+        help="variable of the chat template (repeatable)",
     )
     add(
         "--tokens",
         action="store_true",
-        help="store prompt_token_ids: the run then needs no tokenizer for prompts",
+        help="store prompt_token_ids, so that the run needs no tokenizer for prompts",
     )
-    add("--longest", type=int, metavar="N", help="leave out prompts of more than N tokens")
-    add("--limit", type=int, metavar="N", help="at most N rows")
-    add("--drop", action="append", default=[], metavar="COLUMN", help="column to leave out")
-    add("--size", type=int, default=1000, help="reasoning_gym: problems (1000)")
-    add("--seed", type=int, default=0, help="reasoning_gym: seed (0)")
+    add("--longest", type=int, metavar="N", help="leave out prompts with more than N tokens")
+    add("--limit", type=int, metavar="N", help="write at most N rows")
+    add("--drop", action="append", default=[], metavar="COLUMN", help="leave out this column (repeatable)")
+    add("--size", type=int, default=1000, help="reasoning_gym: number of problems (default: 1000)")
+    add("--seed", type=int, default=0, help="reasoning_gym: seed (default: 0)")
     add(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="reasoning_gym: setting of the task",
+        help="reasoning_gym: setting of the task (repeatable)",
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a role, as one line that names the place."""
+"""Errors of roles, and their messages in one line with the place."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ _PACKAGE = pathlib.Path(__file__).resolve().parent
 
 
 class RoleError(Exception):
-    """A role did what it must not: said in words for its author. Ends the worker."""
+    """An error in a role's code or configuration, described for its author. Ends the worker."""
 
 
-class NeverJudged(RoleError):
-    """A reward has never judged a response, and has failed several times: ends a run without rewards."""
+class BrokenReward(RoleError):
+    """A reward function failed several times and has never returned a reward. Ends the run."""
 
 
-class Gone(Exception):
-    """The orchestrator is not there any more."""
+class OrchestratorGone(Exception):
+    """The orchestrator has ended, or its connection is lost."""
 
 
-#: The exit code of a worker that would fail in the same way if it were started again (EX_CONFIG of
-#: sysexits.h). The orchestrator then ends a run that waits for its first start.
+#: Exit code of a worker that would fail again in the same way (EX_CONFIG of sysexits.h). The
+#: orchestrator then ends a run that waits for this worker's first start.
 PERMANENT_EXIT = 78
 
-#: What a role that is being built raises for a mistake in its code or its configuration.
+#: Exceptions from building a role that indicate an error in its code or configuration.
 _PERMANENT = (RoleError, ImportError, SyntaxError, AttributeError, NameError, TypeError)
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Whether a role that raised this while it was built would raise it again."""
+    """Whether another attempt to build the role would raise the same error."""
     return isinstance(error, _PERMANENT)
 
 
@@ -47,10 +47,10 @@ def _is_of_a_library(filename: str) -> bool:
 
 
 def one_line(error: BaseException) -> str:
-    """ "ValueError: bad shape (engine.py:12, in generate)": the innermost place outside this package
-    and the libraries, so that it is a line of the user's."""
+    """ "ValueError: bad shape (engine.py:12, in generate)", with the innermost place in user code: outside
+    this package and the libraries."""
     text = str(error).strip().replace("\n", "; ")
-    if isinstance(error, (RoleError, Gone)) and error.__cause__ is None:
+    if isinstance(error, (RoleError, OrchestratorGone)) and error.__cause__ is None:
         return text
     name = "" if isinstance(error, RoleError) else type(error).__name__
     said = f"{name}: {text}" if name and text else name or text

@@ -1,4 +1,4 @@
-"""The trainer as a loop of the user's: `for batch in temper.Trainer(...)`."""
+"""The loop form of a trainer: `for batch in temper.Trainer(...)`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,26 @@ from . import messages as m
 from .activity import ActivityLog
 from .errors import RoleError
 from .process import name_process, pin_to_cards
-from .roles import Batch, Role, Trainer
+from .role_types import Batch, Role, TrainerMethods
 from .runtime import IDLE, Session, register
 from .training import TrainerActor
 from .transport import Connection
 
 
 def registered() -> tuple[Connection, m.Welcome, Role]:
-    """Registers this program as what the orchestrator that started it says it is, on its cores."""
+    """Registers this program with the orchestrator that started it and pins it to its cores.
+
+    Returns:
+        The connection, the orchestrator's welcome message, and the role.
+
+    Raises:
+        RoleError: The orchestrator did not start this program.
+    """
     endpoint, name = os.environ.get("TEMPER_ENDPOINT"), os.environ.get("TEMPER_NAME")
     if not endpoint or not name:
         raise RoleError(
-            "TEMPER_ENDPOINT and TEMPER_NAME are not set: the orchestrator starts this program, "
-            "with `trainer: {engine: {kind: command, command: [...]}}`"
+            "TEMPER_ENDPOINT and TEMPER_NAME are not set. Let the orchestrator start this program: "
+            "`trainer: {engine: {kind: command, command: [...]}}`, then `temper run CONFIG`"
         )
     name_process(name)
     proof = credentials.given()
@@ -35,8 +42,8 @@ def registered() -> tuple[Connection, m.Welcome, Role]:
     return connection, welcome, role
 
 
-def batches(trainer: Trainer) -> Iterator[Batch]:
-    """Registers as what the environment says, and gives each batch once; ends when the run does."""
+def batches(trainer: TrainerMethods) -> Iterator[Batch]:
+    """Registers with the orchestrator and yields one batch per step until the run ends."""
     connection, welcome, trainer.role = registered()
     with Session(connection, welcome) as session:
         actor = TrainerActor(trainer, ActivityLog(welcome.epoch_monotonic_ns), session.send)
@@ -67,4 +74,7 @@ def _one(actor: TrainerActor, work: m.Train) -> Iterator[Batch]:
     batch._publish = publish
     yield batch
     if batch._publish is not None:
-        raise RoleError(f"the loop went on without batch.publish() of version {batch.version + 1}")
+        raise RoleError(
+            f"the loop took the next batch before batch.publish() for version {batch.version + 1}; "
+            "call it once per batch"
+        )

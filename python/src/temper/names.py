@@ -1,4 +1,4 @@
-"""What a YAML names in Python: `package.module:name`."""
+"""Imports the Python names in a YAML: `package.module:name`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from .errors import RoleError
 
 
 def import_name(key: str, text: str) -> Any:
-    """`key` is where the YAML says it."""
+    """Imports `module:name`.
+
+    Args:
+        key: YAML key with the name, for error messages.
+        text: The name.
+
+    Raises:
+        RoleError: There is no such module or name.
+    """
     module, colon, name = text.partition(":")
     if not colon or not module or not name:
         raise RoleError(f'{key} "{text}": expected module:name')
@@ -20,7 +28,7 @@ def import_name(key: str, text: str) -> Any:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not (module + ".").startswith(error.name + "."):
-            raise  # the module is there, one that it imports is not
+            raise  # the module exists, but one of its imports does not
         raise RoleError(
             f'{key} "{text}": no module {error.name} in {os.getcwd()}, PYTHONPATH or the packages '
             f"of {sys.executable}"

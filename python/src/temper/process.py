@@ -1,4 +1,4 @@
-"""What a worker does to its own process."""
+"""Process settings of a worker: name, parent, cores, memory, progress."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ def _prctl(option: int, value: object) -> int:
 
 
 def die_with_parent(parent: int) -> None:
-    """From now on the kernel kills this process when the one that started it ends."""
+    """Lets the kernel kill this process when its parent ends."""
     _prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL))
-    if os.getppid() != parent:  # it ended before the call above
-        raise SystemExit(f"temper.worker: process {parent}, which started this one, is gone")
+    if os.getppid() != parent:  # the parent ended before the call above
+        raise SystemExit(f"temper.worker: the parent process {parent} has ended")
 
 
 def name_process(name: str) -> None:
-    """The name that ps and top show."""
+    """Sets the name that ps and top show."""
     _prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]))
 
 
-#: Those that this process was given, which may be any (a container, taskset, Slurm): before any pinning.
+#: Cores of this process before pinning; a container, taskset or Slurm may have restricted them.
 _CORES = sorted(os.sched_getaffinity(0))
 
 
 def pin_to_cards(cards: list[int]) -> None:
-    """Card n of a host without accelerators is the n-th core that this process was given."""
+    """Pins the process to cores. Card n of a host without accelerators is its n-th core."""
     if not cards:
         return
     if max(cards) >= len(_CORES):
         raise RuntimeError(
-            f"card {max(cards)} is a core that this process does not have: it may use "
-            f"{len(_CORES)}; lower placement.cards, or give it more (taskset, --cpus-per-task)"
+            f"card {max(cards)}: this process has only {len(_CORES)} cores (numbered from 0); lower "
+            "placement.cards, or give it more cores (taskset, --cpus-per-task)"
         )
     os.sched_setaffinity(0, [_CORES[card] for card in cards])
 
@@ -59,16 +59,16 @@ def peak_memory() -> int:
 
 
 class ProgressMeter:
-    """Tells a process that works, or reads from a disk, from one that hangs. Of one thread, whose own
-    work does not count."""
+    """Distinguishes a process that works or reads from disk from one that hangs. The work of the
+    calling thread does not count."""
 
-    _LEAST = 0.001  #: seconds of processor time between two looks
+    _LEAST = 0.001  #: Minimum processor time (s) between two calls that counts as progress.
 
     def __init__(self) -> None:
         self._last = self._now()
 
     def has_progressed(self) -> bool:
-        """Since the last look."""
+        """Whether there was progress since the last call."""
         last, self._last = self._last, self._now()
         return self._last[0] - last[0] >= self._LEAST or self._last[1] != last[1]
 

@@ -1,5 +1,5 @@
-"""The run's streams of random numbers, bit for bit as the C++ roles draw them (core/random.hpp,
-actors/policy/sampler.hpp), so that a role in Python makes the same choices from the same seed."""
+"""The run's random number streams, bit-identical to those of the C++ roles (core/random.hpp,
+actors/policy/sampler.hpp), so that a Python role with the same seed makes the same choices."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ def _rotl(x: int, by: int) -> int:
 
 
 class Random:
-    """xoshiro256** (Blackman and Vigna 2018) of a seed and the name of a stream, which has 17 to 128
-    bytes."""
+    """xoshiro256** (Blackman and Vigna 2018).
+
+    Args:
+        seed: Seed of the run.
+        stream: Name of the stream, 17 to 128 bytes.
+    """
 
     def __init__(self, seed: int, stream: str) -> None:
         x = hash64_seeded(stream.encode(), seed)
@@ -45,7 +49,7 @@ class Random:
         return result
 
     def below(self, n: int) -> int:
-        """Uniform in [0, n)."""
+        """A uniform integer in [0, n)."""
         limit = (-n & _MASK) % n
         x = self.next()
         while x < limit:
@@ -60,8 +64,16 @@ def _mix(z: Any) -> Any:
 
 
 def sampling_uniforms(seed: int, responses: Sequence[int], positions: Sequence[int]) -> np.ndarray:
-    """One number in [0, 1) for each pair of a response and a position in it. The order in which an
-    engine happens to sample does not matter."""
+    """Uniform random numbers for sampling, independent of the order in which an engine samples.
+
+    Args:
+        seed: Seed of the run.
+        responses: Response ids, length n.
+        positions: Position of the token in each response, length n.
+
+    Returns:
+        Numbers in [0, 1), float64, shape [n].
+    """
     golden = np.uint64(_GOLDEN)
     of_seed = _mix(np.array([(seed + _GOLDEN) & _MASK], np.uint64))
     of_response = _mix(of_seed + np.asarray(responses, np.uint64) + golden)

@@ -1,11 +1,11 @@
-"""Tasks of the package reasoning-gym, judged by its own scorers.
+"""Tasks of the package reasoning-gym, scored by its own scorers.
 
     python -m temper.data reasoning_gym:chain_sum sums.jsonl --size 5000 --set min_terms=2 --set max_terms=2
 
     task: {kind: jsonl, path: sums.jsonl}
     verifier: {kind: python, function: "temper.reasoning_gym:score"}
 
-Each row carries what its scorer needs (columns `task` and `metadata`), so files of several tasks may be put together.
+Each row has the data for its scorer (columns `task` and `metadata`), so files of several tasks can be concatenated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,20 @@ from .errors import RoleError
 
 
 def rows(name: str, size: int, seed: int, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Problems of one task as rows of a JSONL file. Raises RoleError where there is no such task or setting."""
+    """Problems of one task as rows of a JSONL file.
+
+    Args:
+        name: Name of the task, such as `chain_sum`.
+        size: Number of problems.
+        seed: Seed of the problems.
+        settings: Settings of the task.
+
+    Yields:
+        Rows with prompt, answer, task and metadata.
+
+    Raises:
+        RoleError: There is no such task or setting.
+    """
     import reasoning_gym  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     try:
@@ -32,7 +45,7 @@ def rows(name: str, size: int, seed: int, settings: dict[str, Any]) -> Iterator[
             kept = json.loads(json.dumps(metadata))
         except TypeError as error:
             raise RoleError(
-                f"reasoning_gym:{name}: its metadata cannot be kept in a file: {error}"
+                f"reasoning_gym:{name}: cannot store its metadata as JSON: {error}"
             ) from None
         answer = "" if entry["answer"] is None else str(entry["answer"])
         yield {"prompt": entry["question"], "answer": answer, "task": name, "metadata": kept}
@@ -53,10 +66,10 @@ def score(
     metadata: list[Any],
     **_: Any,
 ) -> list[float | None]:
-    """A reward function: what the task's own scorer says of each completion, 0 to 1."""
+    """A reward function: the score of the task's own scorer, 0 to 1, per completion; None for rows of other tasks."""
     given: list[float | None] = []
     for prompt, completion, right, name, about in zip(prompts, completions, answer, task, metadata):
-        if name is None:  # a row of something else
+        if name is None:  # a row of another task
             given.append(None)
             continue
         entry = {"question": prompt, "answer": right, "metadata": about}

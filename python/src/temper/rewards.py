@@ -1,17 +1,17 @@
-"""Reward functions as TRL has them, called in processes of their own.
+"""Reward functions in TRL's style, called in a pool of processes.
 
     def right_answer(prompts, completions, completion_ids, answer, **columns):
         return [1.0 if c.strip() == a else 0.0 for c, a in zip(completions, answer)]
 
-A function is given lists of equal length by keyword: `prompts`, `completions` (texts),
-`completion_ids` (lists of token ids), `answer`, and every other column of the prompts' file. It gives
-a list of numbers, or None where it does not apply; it may be `async`. In the YAML:
+A function receives lists of equal length by keyword: `prompts`, `completions` (texts),
+`completion_ids` (lists of token ids), `answer`, and every other column of the task file. It returns a
+list with a number per completion, or None where it does not apply; it may be `async`. In the YAML:
 
     verifier: {kind: python, function: "my_module:right_answer", pool: 4, deadline: 5s}
 
-A call that takes longer than the deadline, or whose process dies, fails its responses, and the
-process is replaced. A function that raises fails the responses it raises for. One that has never
-given a reward ends the run at its third bad call instead, with its error.
+If a call exceeds the deadline or its process dies, its responses fail and the process is replaced. If a
+function raises for a response, that response fails. A function that has never returned a reward ends
+the run at its third failed call, with its error.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
-from .errors import NeverJudged, RoleError, one_line
+from .errors import BrokenReward, RoleError, one_line
 from .names import import_name
 from .process import die_with_parent, name_process
 from .roles import Reward, Sample
 from .scoring import reward_of, shown
 
-#: What TRL gives besides; here they do nothing.
+#: Other arguments that TRL passes; here they do nothing.
 _EXTRAS: dict[str, Any] = {
     "trainer_state": None,
     "log_extra": lambda *_: None,
     "log_metric": lambda *_: None,
 }
-#: Bad calls of functions that have never given a reward, after which they are given up.
+#: Failed calls after which functions that have never returned a reward end the run.
 _MOST_BAD_CALLS = 3
-#: Time that a process has to import the functions.
+#: Seconds that a process has to import the functions.
 _START = 120.0
 
 Columns = dict[str, list[Any]]
@@ -61,12 +61,18 @@ def columns_of(samples: Sequence[Sample]) -> Columns:
 def find_function(name: str) -> Callable[..., Any]:
     found = import_name("verifier.function", name)
     if not callable(found):
-        raise RoleError(f'verifier.function "{name}" cannot be called')
+        raise RoleError(
+            f'verifier.function "{name}": expected a function, found {type(found).__name__}'
+        )
     return found  # type: ignore[no-any-return]
 
 
 def call(name: str, function: Callable[..., Any], columns: Columns) -> list[float | None]:
-    """Calls it with what it takes, and checks what it gives."""
+    """Calls a function with the arguments that it accepts and checks its rewards.
+
+    Raises:
+        RoleError: The function does not return a number or None per completion.
+    """
     parameters = inspect.signature(function).parameters.values()
     given = {**_EXTRAS, **columns}
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
@@ -80,12 +86,12 @@ def call(name: str, function: Callable[..., Any], columns: Columns) -> list[floa
             f"{name} returned {shown(rewards)}: expected a list with a number for each completion"
         )
     if len(rewards) != expected:
-        raise RoleError(f"{name} gave {len(rewards)} rewards for {expected} completions")
+        raise RoleError(f"{name}: expected {expected} rewards, one per completion, found {len(rewards)}")
     checked: list[float | None] = []
     for reward in rewards:
         number = None if reward is None else reward_of(name, reward)
-        if number is not None and not math.isfinite(number):  # here its name is still known
-            raise RoleError(f"{name} gave a reward of {number}")
+        if number is not None and not math.isfinite(number):  # the function's name is known here
+            raise RoleError(f"{name}: expected a finite reward, found {number}")
         checked.append(number)
     return checked
 
@@ -97,7 +103,7 @@ async def _awaited(awaitable: Any) -> Any:
 def weighted(
     columns: Columns, functions: list[tuple[str, Callable[..., Any], float]]
 ) -> list[float | None]:
-    """The sum of what applies, each times its weight; None where nothing does."""
+    """The weighted sum of the rewards that apply; None where none applies."""
     sums: list[float | None] = [None] * len(columns["prompts"])
     for name, function, weight in functions:
         for i, reward in enumerate(call(name, function, columns)):
@@ -107,8 +113,8 @@ def weighted(
 
 
 @dataclasses.dataclass(slots=True)
-class Raised:
-    """What a function raised for a response."""
+class RaisedError:
+    """The error that a function raised for a response."""
 
     error: str
 
@@ -116,14 +122,14 @@ class Raised:
 def _serve(
     pipe: multiprocessing.connection.Connection, weights: dict[str, float], parent: int
 ) -> None:
-    """A process of the pool: answers Columns with rewards, for as long as it is asked."""
+    """A process of the pool: answers Columns with rewards until the pipe closes."""
     die_with_parent(parent)
     name_process("temper-reward")
-    with contextlib.suppress(EOFError, BrokenPipeError):  # who asked is gone
+    with contextlib.suppress(EOFError, BrokenPipeError):  # the parent has ended
         try:
             functions = [(name, find_function(name), weight) for name, weight in weights.items()]
         except BaseException as error:
-            pipe.send(Raised(one_line(error)))
+            pipe.send(RaisedError(one_line(error)))
             return
         pipe.send(None)
         while True:
@@ -132,14 +138,14 @@ def _serve(
 
 def _judge(
     columns: Columns, functions: list[tuple[str, Callable[..., Any], float]]
-) -> list[float | Raised | None]:
+) -> list[float | RaisedError | None]:
     try:
         return list(weighted(columns, functions))
     except Exception as error:
         count = len(columns["prompts"])
         if count == 1:
-            return [Raised(one_line(error))]
-    return [  # one by one, to find out for which of them it raises
+            return [RaisedError(one_line(error))]
+    return [  # one by one, to find the responses for which it raises
         _judge({k: v[i : i + 1] for k, v in columns.items()}, functions)[0] for i in range(count)
     ]
 
@@ -158,7 +164,7 @@ class _Process:
         self.ready = False
 
     def kill(self) -> str:
-        """How it ended."""
+        """Kills the process and returns how it ended."""
         self._process.kill()
         self._process.join()
         self.pipe.close()
@@ -188,7 +194,7 @@ class Functions(Reward):
     def judge(self, samples: list[Sample]) -> list[float | Exception | None]:
         try:
             return self._judge_all(samples)
-        except NeverJudged:
+        except BrokenReward:
             self._bad_calls = 0
             self.close()
             self._pool = [_Process(self._weights) for _ in self._pool]
@@ -222,7 +228,7 @@ class Functions(Reward):
                 process.deadline = time.monotonic() + self._deadline
 
     def _wait(self) -> list[_Process]:
-        """Those with something to say, or whose time is over."""
+        """Waits for processes with an answer or an expired deadline."""
         busy = [p for p in self._pool if p.shard is not None or not p.ready]
         left = min(p.deadline for p in busy) - time.monotonic()
         said = multiprocessing.connection.wait([p.pipe for p in busy], max(0.0, left))
@@ -230,7 +236,7 @@ class Functions(Reward):
         return [p for p in busy if p.pipe in said or p.deadline <= now]
 
     def _answer(self, process: _Process) -> tuple[range, list[Any]] | None:
-        """A shard and its verdicts; None: the process has become ready."""
+        """A shard and its rewards; None: the process has become ready."""
         try:
             if not process.pipe.poll(0):
                 why = f"no answer within {self._deadline if process.ready else _START:g} s"
@@ -238,33 +244,33 @@ class Functions(Reward):
                 return self._lost(process, why)
             said = process.pipe.recv()
         except (EOFError, OSError):
-            return self._lost(process, f"its process ended: {process.died()}")
+            return self._lost(process, f"its process ended ({process.died()})")
         if not process.ready:
-            if isinstance(said, Raised):
+            if isinstance(said, RaisedError):
                 raise self._cannot_judge(said.error)
             process.ready = True
             return None
         shard, process.shard = process.shard, None
         assert shard is not None
-        raised = [a.error for a in said if isinstance(a, Raised)]
+        raised = [a.error for a in said if isinstance(a, RaisedError)]
         if len(raised) < len(said):
             self._proven = True
         else:
             self._note_bad_calls(len(raised), raised[0])
-        return shard, [RoleError(a.error) if isinstance(a, Raised) else a for a in said]
+        return shard, [RoleError(a.error) if isinstance(a, RaisedError) else a for a in said]
 
-    def _cannot_judge(self, why: str) -> RoleError | NeverJudged:
-        """A process cannot begin: the worker starts again if the functions have worked before."""
-        return RoleError(why) if self._proven else NeverJudged(why)
+    def _cannot_judge(self, why: str) -> RoleError | BrokenReward:
+        """The error if a process cannot start. The worker restarts if the functions have worked before."""
+        return RoleError(why) if self._proven else BrokenReward(why)
 
     def _note_bad_calls(self, count: int, why: str) -> None:
         self._bad_calls += count
         if not self._proven and self._bad_calls >= _MOST_BAD_CALLS:
-            raise NeverJudged(why)
+            raise BrokenReward(why)
 
     def _lost(self, process: _Process, why: str) -> tuple[range, list[Any]]:
         why = f"{self._names}: {why}"
-        if process.shard is None:  # it was about to begin
+        if process.shard is None:  # the process was starting
             raise self._cannot_judge(why)
         self._pool[self._pool.index(process)] = _Process(self._weights)
         self._note_bad_calls(1, why)

@@ -1,4 +1,4 @@
-"""The rollout actor: runs an Engine of the user's, checks what it gives, and speaks for it."""
+"""The rollout actor: runs the user's Engine, checks its completions, and handles its messages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .switching import perform_switch
 from .weights import Assembler, Weights, open_shared
 from .wire import no_f4, no_i4, no_u1
 
-#: How long a generator is asked for more before messages are looked at.
+#: Seconds to advance the generator before messages are handled.
 _SLICE = 0.01
-#: Completions in one message.
+#: Maximum number of completions per message.
 _AT_ONCE = 256
 
 
@@ -34,7 +34,7 @@ class RolloutActor:
         self._batch = engine.batch or settings.concurrency
         self._waiting: dict[int, Request] = {}
         self._running: dict[int, Request] = {}
-        self._void: set[int] = set()  # cancelled, but the engine may still answer them
+        self._void: set[int] = set()  # cancelled requests that the engine may still answer
         self._results: Iterator[Completion | None] | None = None
         self._version: int | None = None
         self._staged: tuple[int, Weights] | None = None
@@ -47,12 +47,12 @@ class RolloutActor:
         pass
 
     def on_message(self, message: Any) -> None:
-        """In order; what has to wait for the generate() under way makes all that follows wait."""
+        """Handles messages in order. One that must wait for the current generate() delays all later ones."""
         if isinstance(message, m.Cancel):
             self._cancel(message.responses)
         elif self._deferred or self._must_wait(message):
             self._deferred.append(message)
-            if isinstance(message, m.Switch):  # interrupt, which ends what is waited for
+            if isinstance(message, m.Switch):  # an interruption, which ends the current generate()
                 self._interrupt()
                 self._handle_deferred()
         else:
@@ -105,14 +105,15 @@ class RolloutActor:
 
     def _begin(self) -> None:
         if self._version is None:
-            raise RoleError("asked to generate before any weights were committed")
+            raise RoleError("received a generate request before any weights were committed")
         ids = list(self._waiting)[: self._batch]
         self._running = {i: self._waiting.pop(i) for i in ids}
         self._void.clear()
         results = self._engine.generate(list(self._running.values()))
         if results is None or not hasattr(results, "__iter__"):
             raise RoleError(
-                f"{self._name()}.generate() gave {type(results).__name__}: expected completions"
+                f"{self._name()}.generate(): expected an iterable of completions, found "
+                f"{type(results).__name__}"
             )
         self._results = iter(results)
 
@@ -122,8 +123,8 @@ class RolloutActor:
         for result in results:
             if isinstance(result, Completion) and result.finish is FinishReason.INTERRUPTED:
                 raise RoleError(
-                    f"{self._name()}.generate() handed back response {result.request.id}: only "
-                    "interrupt() may, where it is asked to"
+                    f"{self._name()}.generate() returned response {result.request.id} as interrupted: "
+                    "only interrupt() may do so"
                 )
             if result is not None:
                 item = self._checked(result)
@@ -145,10 +146,10 @@ class RolloutActor:
         return type(self._engine).__name__
 
     def _checked(self, done: Completion) -> m.GeneratedItem | None:
-        """Raises RoleError where the engine's answer cannot be."""
+        """The message item of a completion. Raises RoleError if the engine's answer is invalid."""
         if not isinstance(done, Completion):
             raise RoleError(
-                f"{self._name()}.generate() gave {type(done).__name__}: expected request.done(...)"
+                f"{self._name()}.generate(): expected request.done(...), found {type(done).__name__}"
             )
         request = done.request
         if self._running.pop(request.id, None) is None:
@@ -158,8 +159,8 @@ class RolloutActor:
         return self._item(done)
 
     def _item(self, done: Completion) -> m.GeneratedItem:
-        """As the engine gave it. The orchestrator checks the values of every engine alike: an
-        impossible one costs the response, not the worker."""
+        """Converts a completion unchanged. The orchestrator checks the values of all engines in the same
+        way: an invalid value fails the response, not the worker."""
         request = done.request
         what = f"{self._name()}, response {request.id}"
         tokens = _vector(what, "tokens", done.tokens, np.int32)
@@ -188,14 +189,14 @@ class RolloutActor:
             for s in done.segments
         ]
 
-    # --- Work that ends before its time
+    # --- Cancellation and interruption
 
     def _cancel(self, ids: list[int]) -> None:
         for i in ids:
             self._waiting.pop(i, None)
         running = [i for i in ids if self._running.pop(i, None) is not None]
         self._void.update(running)
-        for message in self._deferred:  # what was asked for meanwhile
+        for message in self._deferred:  # requests that arrived meanwhile
             if isinstance(message, m.Generate):
                 message.items = [x for x in message.items if x.response not in ids]
         if running:
@@ -204,7 +205,7 @@ class RolloutActor:
             self._close()
 
     def _withdraw(self, ids: list[int]) -> None:
-        """Those still waiting go back at once; those running end soon enough."""
+        """Returns waiting requests at once; running ones finish."""
         self._return([r for i in ids if (r := self._waiting.pop(i, None)) is not None])
 
     def _interrupt(self) -> None:
@@ -252,7 +253,7 @@ class RolloutActor:
 
     def _add_piece(self, piece: m.WeightsChunk) -> None:
         if self._pieces is None or piece.version != self._pieces.handle.version:
-            return  # of an announcement since replaced
+            return  # of an announcement that was replaced
         try:
             self._pieces.add(piece)
         except ValueError as error:
@@ -278,9 +279,9 @@ class RolloutActor:
         error = ""
         with self._activity.span(CardState.WEIGHT_SYNC):
             if self._staged is None or self._staged[0] != version:
-                error = f"version {version} is not what was staged"
+                error = f"version {version} was not staged"
             elif self._version is not None and version < self._version:
-                error = f"commit of version {version}: the engine is at {self._version} already"
+                error = f"commit of version {version}: the engine is already at {self._version}"
             else:
                 self._engine.load(*self._staged)
                 self._version = version
@@ -314,14 +315,14 @@ def _vector(what: str, name: str, values: Any, dtype: type) -> Any:
     except (ValueError, TypeError):
         shape = f"shape {np.shape(values)}" if hasattr(values, "__len__") else repr(values)
         raise RoleError(
-            f"{what}: {name} of {type(values).__name__}, {shape}: expected a list of "
+            f"{what}: {name}: found {type(values).__name__}, {shape}; expected a list of "
             f"{'numbers' if dtype == np.float32 else 'integers'}"
         ) from None
     if dtype == np.float32:
         with np.errstate(over="ignore"):
             return array.astype(dtype, copy=False)
-    # An integer beyond the type becomes its largest value, which is refused, not one that wraps to
-    # a possible value.
+    # An integer outside the type becomes its largest value, which the orchestrator refuses; wrapping
+    # could produce a valid value.
     most = np.iinfo(dtype).max
     least = np.iinfo(dtype).min
     fits = (array >= least) & (array <= most)

@@ -1,7 +1,7 @@
-"""A worker: it registers with the orchestrator, becomes the role it is told, and runs it.
+"""The runtime of a worker: registers with the orchestrator, builds the assigned role, and runs it.
 
-Two threads. The main thread runs the role. The I/O thread owns the socket: it sends heartbeats on
-time however long a step takes, and judges from the orchestrator's silence that it is gone.
+There are two threads. The main thread runs the role. The I/O thread owns the socket: it sends
+heartbeats on time, regardless of how long a step takes, and detects a silent orchestrator.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from . import messages as m
-from .errors import Gone, is_permanent, one_line
+from .errors import OrchestratorGone, is_permanent, one_line
 from .process import ProgressMeter, host_name, resident_memory
 from .transport import Connection, wake_pair
 from .wire import pack
@@ -27,8 +27,8 @@ log = logging.getLogger("temper")
 
 _HELLO_INTERVAL = 1.0
 _REGISTRATION = 10.0
-IDLE = 0.1  # work() is called at least this often
-_ABANDON = 5.0  # how long a role may still be busy after the orchestrator is gone
+IDLE = 0.1  # maximum seconds between two calls of work()
+_ABANDON = 5.0  # seconds that a busy role gets after the orchestrator was lost
 _FLUSH = 2.0
 
 
@@ -36,14 +36,14 @@ Send = Callable[[Any], None]
 
 
 class Actor(Protocol):
-    """What the runtime drives; always on the main thread."""
+    """The interface of an actor. All calls are on the main thread."""
 
     def start(self) -> None: ...
 
     def on_message(self, message: Any) -> None: ...
 
     def work(self) -> bool:
-        """A bounded piece of work. True: there is more."""
+        """Does a bounded piece of work. Returns True if there is more."""
 
     def stop(self) -> None: ...
 
@@ -65,14 +65,14 @@ class _Inbox:
             self._changed.notify()
 
     def take(self, timeout: float) -> list[Any]:
-        """Everything that has come; waits while there is nothing. Raises Gone once closed."""
+        """All received messages; waits if there are none. Raises OrchestratorLost once closed."""
         with self._changed:
             if timeout > 0 and not self._messages and self._closed is None:
                 self._changed.wait(timeout)
             taken = list(self._messages)
             self._messages.clear()
             if not taken and self._closed is not None:
-                raise Lost(self._closed)
+                raise OrchestratorLost(self._closed)
             return taken
 
 
@@ -92,12 +92,12 @@ class _Outbox:
         os.eventfd_write(self.fd, 1)
 
     def move_to(self, connection: Connection) -> bool:
-        """Hands everything over. True: nothing more will come."""
+        """Moves all messages to the connection. Returns True if no more will come."""
         try:
             os.eventfd_read(self.fd)
         except BlockingIOError:
             pass
-        finished = self._finished  # before the look: what was sent before finish() is there
+        finished = self._finished  # read first: messages from before finish() are then queued
         while self._queue:
             connection.queue_packed(*self._queue.popleft())
         return finished
@@ -105,20 +105,20 @@ class _Outbox:
 
 @dataclasses.dataclass(slots=True)
 class Applicant:
-    """What a worker says of itself that attaches to a run."""
+    """The identity of a worker that attaches to a run."""
 
     attached: bool = False
-    was: str = ""  #: The slot that it had before.
+    was: str = ""  #: Its previous slot.
     run: str = ""
-    incarnation: int = 0  #: Of the orchestrator that it knew last.
+    incarnation: int = 0  #: Incarnation of its last orchestrator.
 
 
-class Ended(Gone):
-    """The run has ended before this worker was welcomed."""
+class RunEnded(OrchestratorGone):
+    """The run ended before this worker was admitted."""
 
 
-class Lost(Gone):
-    """The orchestrator, once it had welcomed this worker: there may be another."""
+class OrchestratorLost(OrchestratorGone):
+    """The orchestrator was lost after it admitted this worker; another one may follow."""
 
 
 def register(
@@ -129,7 +129,14 @@ def register(
     patience: float = _REGISTRATION,
     still_there: Callable[[], bool] = lambda: True,
 ) -> m.Welcome | None:
-    """None: not still_there. Raises Gone where it is refused, or not registered in time."""
+    """Registers with the orchestrator.
+
+    Returns:
+        The welcome message; None if `still_there()` became false.
+
+    Raises:
+        OrchestratorGone: The orchestrator refused the worker or did not answer in time.
+    """
     who = applicant or Applicant()
     hello = m.Hello(
         name=name,
@@ -143,7 +150,7 @@ def register(
     )
     deadline = time.monotonic() + patience
     next_hello = 0.0
-    why = "is the orchestrator running, and was the key not revoked?"
+    why = "check that the orchestrator is running and that the key was not revoked"
     while (now := time.monotonic()) < deadline:
         if now >= next_hello:
             if not still_there():
@@ -156,12 +163,12 @@ def register(
             if isinstance(message, m.Welcome):
                 return message
             if isinstance(message, m.Stop):
-                raise Ended("the run has ended")
+                raise RunEnded("the run has ended")
             if isinstance(message, m.Reject) and not message.again:
-                raise Gone(f"rejected by the orchestrator: {message.reason}")
+                raise OrchestratorGone(f"rejected by the orchestrator: {message.reason}")
             if isinstance(message, m.Reject):
                 why = message.reason
-    raise Gone(f"no actor.welcome from {connection.endpoint} within {patience:.0f} s: {why}")
+    raise OrchestratorGone(f"no actor.welcome from {connection.endpoint} within {patience:.0f} s: {why}")
 
 
 class _IoThread(threading.Thread):
@@ -173,7 +180,7 @@ class _IoThread(threading.Thread):
         self._epoch = welcome.epoch_monotonic_ns
         self._inbox = inbox
         self._outbox = outbox
-        self.loading = True  #: The role does not take work yet.
+        self.loading = True  #: The role is not ready for work yet.
         self._progress: ProgressMeter | None = None
         connection.watch(outbox.fd)
 
@@ -181,7 +188,7 @@ class _IoThread(threading.Thread):
         try:
             self._exchange()
             self._flush()
-        except Gone as gone:
+        except OrchestratorGone as gone:
             log.error("connection lost: %s", gone)
             self._inbox.close(str(gone))
             self._await_main_thread()
@@ -195,21 +202,21 @@ class _IoThread(threading.Thread):
         connection = self._connection
         heard = time.monotonic()
         next_heartbeat = heard
-        last_beat: tuple[int, int] | None = None  # when the orchestrator sent it, and it was heard
+        last_beat: tuple[int, int] | None = None  # when the orchestrator sent it, when it arrived
         while True:
             while (message := connection.receive()) is not None:
                 heard = time.monotonic()
                 if isinstance(message, m.Heartbeat):
                     last_beat = (message.sent, time.monotonic_ns())
                 if isinstance(message, m.Reject):
-                    raise Gone(f"let go by the orchestrator: {message.reason}")
+                    raise OrchestratorGone(f"released by the orchestrator: {message.reason}")
                 if not isinstance(message, (m.Heartbeat, m.Welcome)):
                     self._inbox.push(message)
             if self._outbox.move_to(connection):
                 return
             now = time.monotonic()
             if now - heard >= self._timeout:
-                raise Gone(f"the orchestrator was silent for {self._timeout:g} s")
+                raise OrchestratorGone(f"the orchestrator was silent for {self._timeout:g} s")
             if now >= next_heartbeat:
                 connection.queue(self._beat(last_beat))
                 next_heartbeat = now + self._heartbeat
@@ -217,7 +224,7 @@ class _IoThread(threading.Thread):
             connection.wait(min(next_heartbeat, heard + self._timeout) - now)
 
     def _beat(self, last: tuple[int, int] | None) -> m.Heartbeat:
-        """A sign of life for the orchestrator, and an answer to its last one."""
+        """A heartbeat, which also answers the orchestrator's last one."""
         now = time.monotonic_ns()
         answers = None if last is None else m.HeartbeatAnswer(last[0], now - last[1])
         loading = self.loading and self._progress is not None and self._progress.has_progressed()
@@ -232,13 +239,14 @@ class _IoThread(threading.Thread):
         self._connection.close(max(0.0, deadline - time.monotonic()))
 
     def _await_main_thread(self) -> None:
-        """The role is told, and given up if it does not listen."""
+        """Waits until the main thread has noticed the loss; ends the process if it takes too long."""
         deadline = time.monotonic() + _ABANDON
         while not self._outbox.move_to(self._connection):
             left = deadline - time.monotonic()
             if left <= 0:
                 print(
-                    "temper.worker: the role does not come back; ending",
+                    f"temper.worker: the role was still busy {_ABANDON:g} s after the orchestrator was "
+                    "lost; ending the process",
                     file=sys.stderr,
                     flush=True,
                 )
@@ -247,8 +255,8 @@ class _IoThread(threading.Thread):
 
 
 class Session:
-    """A registered worker, from here to its end: `with Session(...) as session`. What is raised
-    within is reported to the orchestrator as actor.failed; at the end everything is sent."""
+    """The connection of a registered worker: `with Session(...) as session`. An exception in the block
+    is reported to the orchestrator as actor.failed; the end of the block sends all queued messages."""
 
     def __init__(self, connection: Connection, welcome: m.Welcome) -> None:
         self._inbox, self._outbox = _Inbox(), _Outbox()
@@ -264,21 +272,21 @@ class Session:
         self._outbox.send(message)
 
     def built(self) -> None:
-        """The role is there: what it raises from here on may have passed at another start."""
+        """Marks the role as built: later errors may not recur after a restart."""
         self._built = True
 
     def started(self) -> None:
-        """It takes work: heartbeats no longer say that it loads."""
+        """Marks the role as ready: heartbeats no longer report that it is loading."""
         self._io.loading = False
 
     def take(self, timeout: float) -> list[Any]:
-        """Everything that has come; waits while there is nothing. Raises Gone once the orchestrator
-        is not there any more."""
+        """All received messages; waits up to `timeout` seconds if there are none. Raises
+        OrchestratorLost once the orchestrator is lost."""
         return self._inbox.take(timeout)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and not isinstance(error, GeneratorExit):
-            if not isinstance(error, Gone):
+            if not isinstance(error, OrchestratorGone):
                 traceback.print_exception(error)
             self.send(m.Failed(one_line(error), not self._built and is_permanent(error)))
         sys.stdout.flush()
@@ -293,8 +301,11 @@ def run(
     make: Callable[[m.Welcome, Send], Actor],
     last: Any = None,
 ) -> None:
-    """Builds the role and serves until actor.stop, then sends `last`. Raises what the role raised,
-    and Lost where the orchestrator is gone."""
+    """Builds the role and serves until actor.stop, then sends `last`. Errors of the role propagate.
+
+    Raises:
+        OrchestratorLost: The orchestrator was lost.
+    """
     with Session(connection, welcome) as session:
         actor = make(welcome, session.send)
         session.built()

@@ -1,4 +1,4 @@
-"""The reference and the reward actor."""
+"""The actors of a reference and a reward."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from . import messages as m
 from .activity import ActivityLog
-from .errors import NeverJudged, RoleError, one_line
+from .errors import BrokenReward, RoleError, one_line
 from .messages import CardState, SwitchAction
 from .roles import Reference, Reward, Sample, Scored
 from .switching import perform_switch
@@ -56,7 +56,8 @@ class ReferenceActor:
             scores = list(self._reference.score([Scored(i.prompt, i.response) for i in work.items]))
             if len(scores) != len(work.items):
                 raise RoleError(
-                    f"{name}.score() gave {len(scores)} results for {len(work.items)} responses"
+                    f"{name}.score(): expected {len(work.items)} results, one per response, found "
+                    f"{len(scores)}"
                 )
             logprobs = []
             for item, score in zip(work.items, scores):
@@ -64,16 +65,19 @@ class ReferenceActor:
                     array = np.asarray(score, np.float32)
                 if array.ndim != 1:
                     raise RoleError(
-                        f"{name}.score(): log-probs of shape {array.shape} for a response of "
-                        f"{item.response.size} tokens"
+                        f"{name}.score(): expected log-probs of shape [{item.response.size}], one per "
+                        f"response token, found shape {list(array.shape)}"
                     )
-                logprobs.append(array)  # how many and which values: the orchestrator checks that
+                logprobs.append(array)  # the orchestrator checks the number and range of values
         self._send(m.ReferenceScored(work.lease, logprobs))
 
 
 def reward_of(name: str, given: Any) -> float:
-    """Raises RoleError that names who gave it, and what. Which numbers are possible is checked by the
-    orchestrator."""
+    """Converts a reward to a float; the orchestrator checks its range.
+
+    Raises:
+        RoleError: It is no number. The message has the function's name and the value.
+    """
     if not isinstance(given, (str, bytes)):
         try:
             return float(given)
@@ -83,12 +87,12 @@ def reward_of(name: str, given: Any) -> float:
 
 
 def shown(given: Any) -> str:
-    """What a user's function returned, in a few words."""
+    """A short description of a value that a user's function returned."""
     return f"{reprlib.repr(given)} ({type(given).__name__})"
 
 
 def verdict(name: str, given: Any) -> m.JudgedItem:
-    """A reward, or why there is none."""
+    """A reward, or the reason why there is none."""
     if isinstance(given, BaseException):
         return m.JudgedItem(0.0, one_line(given) or type(given).__name__)
     if given is None:
@@ -125,14 +129,14 @@ class RewardActor:
         try:
             with self._activity.span(CardState.REWARD):
                 rewards = list(self._reward.judge(samples))
-        except NeverJudged as error:
+        except BrokenReward as error:
             failed = m.JudgedItem(0.0, one_line(error))
             self._send(m.Judged(message.lease, [failed] * len(samples), True))
             return
         if len(rewards) != len(samples):
             raise RoleError(
-                f"{type(self._reward).__name__}.judge() gave {len(rewards)} rewards for "
-                f"{len(samples)} responses"
+                f"{type(self._reward).__name__}.judge(): expected {len(samples)} rewards, one per "
+                f"response, found {len(rewards)}"
             )
         name = f"{type(self._reward).__name__}.judge()"
         self._send(m.Judged(message.lease, [verdict(name, r) for r in rewards]))

@@ -1,4 +1,4 @@
-"""How an actor carries out one action of a role switch, and reports what it cost."""
+"""One action of a role switch on time-shared cards, and the report of its cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .activity import ActivityLog
 from .errors import RoleError, one_line
 from .messages import CardState, SwitchAction, SwitchCost, Switched
 from .process import peak_memory, resident_memory
-from .roles import Memory
+from .role_types import Memory
 
 
 def perform_switch(

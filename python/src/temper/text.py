@@ -1,4 +1,4 @@
-"""What token ids mean: the characters of a built-in tokenizer, or the tokenizer.json of a model folder."""
+"""Converts between text and token ids: built-in character tokenizer, or tokenizer.json of a model folder."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .messages import Vocabulary
 
 class Text(Protocol):
     def decode(self, tokens: Sequence[int]) -> str:
-        """Without special tokens; ids that mean nothing are skipped."""
+        """Decodes without special tokens; unknown ids are skipped."""
 
     def encode(self, text: str) -> list[int]:
-        """Without special tokens added."""
+        """Encodes without adding special tokens."""
 
 
-class Characters:
-    """One token per character of the alphabet, or per byte where there is none."""
+class CharacterTokenizer:
+    """One token per character of the alphabet, or per byte if there is no alphabet."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._first = vocabulary.first
@@ -33,12 +33,14 @@ class Characters:
     def encode(self, text: str) -> list[int]:
         places = [self._alphabet.find(byte) for byte in text.encode()]
         if -1 in places:
-            raise RoleError(f"encode: {text!r} is not of the alphabet {self._alphabet.decode()!r}")
+            raise RoleError(
+                f"encode: expected only characters of {self._alphabet.decode()!r}, found {text!r}"
+            )
         return [self._first + i for i in places]
 
 
-class OfFolder:
-    """The tokenizer of a model folder, by the library `tokenizers`."""
+class FolderTokenizer:
+    """The tokenizer of a model folder, loaded by the package `tokenizers`."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         file = folder / "tokenizer.json"
@@ -46,7 +48,7 @@ class OfFolder:
             from tokenizers import Tokenizer
         except ImportError as error:
             raise RoleError(
-                f"the text of {file} needs the package tokenizers (pip install tokenizers): {error}"
+                f"{file} needs the package tokenizers (pip install tokenizers): {error}"
             ) from error
         self._tokenizer: Any = Tokenizer.from_file(str(file))
 
@@ -58,8 +60,8 @@ class OfFolder:
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-class IdsOnly:
-    """A model folder without a tokenizer.json: rows of the task bring their ids."""
+class MissingTokenizer:
+    """A model folder without a tokenizer.json: rows of the task contain token ids."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._folder = folder
@@ -68,12 +70,12 @@ class IdsOnly:
         return ""
 
     def encode(self, text: str) -> list[int]:
-        raise RoleError(f"encode: {self._folder} has no tokenizer.json")
+        raise RoleError(f"encode: expected {self._folder}/tokenizer.json, which does not exist")
 
 
 def text_of(vocabulary: Vocabulary) -> Text:
-    """Raises RoleError where the folder's tokenizer needs a package that is not here."""
+    """The tokenizer of a vocabulary. Raises RoleError if it needs a package that is not installed."""
     if not vocabulary.folder:
-        return Characters(vocabulary)
+        return CharacterTokenizer(vocabulary)
     folder = pathlib.Path(vocabulary.folder)
-    return OfFolder(folder) if (folder / "tokenizer.json").is_file() else IdsOnly(folder)
+    return FolderTokenizer(folder) if (folder / "tokenizer.json").is_file() else MissingTokenizer(folder)

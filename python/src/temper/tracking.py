@@ -1,7 +1,8 @@
-"""What side-cars of a run have in common: they follow ``metrics.jsonl``, from where they stopped.
+"""Common parts of the sidecars that send a run's metrics to an experiment tracker.
 
-A side-car is a program of its own, so that a tracker that hangs or needs the network never holds up
-the run. It may be stopped and started at any time; where it stands is kept in ``RUN/tracking/``.
+A sidecar follows ``metrics.jsonl``. It is a separate program, so that a tracker that hangs or needs the
+network cannot delay the run. It can be stopped and restarted at any time; ``RUN/tracking/`` has its
+position.
 """
 
 from __future__ import annotations
@@ -24,8 +25,15 @@ Metrics = dict[str, float]
 
 
 def flatten(line: dict[str, Any]) -> Metrics:
-    """Every number of a line of metrics.jsonl by its path: ``tokens_per_s/raw``. With ``busy`` and
-    ``waiting``, the sums over states; without what is no finite number."""
+    """Flattens a line of metrics.jsonl.
+
+    Args:
+        line: The parsed line.
+
+    Returns:
+        Every finite number by its path, such as ``tokens_per_s/raw``, and ``busy`` and ``waiting``, the
+        sums over states.
+    """
     flat: Metrics = {}
 
     def add(value: Any, name: str) -> None:
@@ -44,13 +52,23 @@ def flatten(line: dict[str, Any]) -> Metrics:
 
 
 def with_aliases(flat: Metrics, tables: list[str]) -> Metrics:
-    """The same, and behind it the names of ``trl``, ``verl`` or ``prime-rl`` for what means the
-    same there. Raises ValueError for another name."""
+    """Adds aliases: the names of equivalent metrics in other systems.
+
+    Args:
+        flat: Metrics by name.
+        tables: Any of ``trl``, ``verl`` and ``prime-rl``.
+
+    Returns:
+        A copy of `flat` with the aliases.
+
+    Raises:
+        ValueError: An unknown table.
+    """
     out = dict(flat)
     names = json.loads(_NAMES.read_text())
     for table in tables:
         if table not in ("trl", "verl", "prime-rl"):
-            raise ValueError(f"no alias table {table!r}; there are trl, verl and prime-rl")
+            raise ValueError(f"aliases: expected trl, verl or prime-rl, found {table!r}")
         for name in names:
             if name["name"] in flat:
                 for alias in name[table].split():
@@ -60,7 +78,7 @@ def with_aliases(flat: Metrics, tables: list[str]) -> Metrics:
 
 @dataclass
 class Position:
-    """How far a side-car is, kept in a file of its own."""
+    """The position of a sidecar in metrics.jsonl, stored in a file."""
 
     path: Path
     offset: int = 0
@@ -83,7 +101,7 @@ class Position:
 
 
 def is_over(run: Path) -> bool:
-    """Whether the run has ended, by its own word or because its process is gone."""
+    """Whether the run has ended: it has a final record, or its process is gone."""
     try:
         live = json.loads((run / "live.json").read_text())
     except (OSError, ValueError):
@@ -107,11 +125,17 @@ def lines(
     follow: bool,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[dict[str, Any]]:
-    """The lines from ``position`` on, which moves on with each. ``follow``: until the run is over.
-    A line that is not whole yet is waited for."""
+    """Yields lines of metrics.jsonl from ``position`` on and advances it.
+
+    Args:
+        run: Run folder.
+        position: Position in the file.
+        follow: Continue until the run is over; an incomplete line is waited for.
+        sleep: Waits for the given number of seconds.
+    """
     path = run / "metrics.jsonl"
     while True:
-        over = not follow or is_over(run)  # before reading: what comes later is read next time
+        over = not follow or is_over(run)  # checked before reading, so that no line is missed
         if path.exists() and path.stat().st_size > position.offset:
             with path.open("rb") as file:
                 file.seek(position.offset)
@@ -128,22 +152,22 @@ def lines(
 def arguments(tracker: str, argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog=f"python -m temper.{tracker}",
-        description=f"Sends the metrics of a run to {tracker}, while it goes on and afterwards. "
-        "It may be stopped and started again: it goes on where it was.",
+        description=f"Sends the metrics of a running or finished run to {tracker}. It can be stopped "
+        "and restarted: it continues at its last position.",
     )
-    parser.add_argument("run", type=Path, help="folder of the run")
-    parser.add_argument("--project", default="temper")
-    parser.add_argument("--name", help="of the run there; otherwise that of the folder")
-    parser.add_argument("--once", action="store_true", help="send what there is and end")
-    parser.add_argument("--offline", action="store_true", help="keep it here, to be sent later")
+    parser.add_argument("run", type=Path, help="run folder")
+    parser.add_argument("--project", default="temper", help="project there (default: temper)")
+    parser.add_argument("--name", help="name of the run there (default: that of the folder)")
+    parser.add_argument("--once", action="store_true", help="send the current metrics and exit")
+    parser.add_argument("--offline", action="store_true", help="store the metrics locally, to be sent later")
     parser.add_argument(
         "--aliases",
         default="",
-        help="write the names of these systems as well: trl, verl, prime-rl",
+        help="also send metrics under the names of these systems, comma-separated: trl, verl, prime-rl",
     )
     args = parser.parse_args(argv)
     if not (args.run / "config.yaml").exists():
-        parser.exit(1, f"temper.{tracker}: {args.run} holds no run\n")
+        parser.exit(1, f"temper.{tracker}: {args.run} holds no run (no config.yaml)\n")
     args.aliases = [name for name in args.aliases.split(",") if name]
     try:
         with_aliases({}, args.aliases)
@@ -158,7 +182,7 @@ def missing(tracker: str) -> int:
 
 
 def summary_of(run: Path) -> Metrics:
-    """The figures of summary.json, once the run has ended; without what is per card."""
+    """The figures of summary.json without those per card; empty before the run has ended."""
     try:
         summary = json.loads((run / "summary.json").read_text())
     except (OSError, ValueError):

@@ -1,5 +1,4 @@
-"""``python -m temper.trackio RUN``: the metrics of a run in trackio, which keeps them on this
-machine."""
+"""``python -m temper.trackio RUN``: sends the metrics of a run to trackio, which stores them locally."""
 
 from __future__ import annotations
 

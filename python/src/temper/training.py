@@ -1,4 +1,4 @@
-"""The trainer actor: checks a batch's certificate, runs a Trainer of the user's, publishes."""
+"""The trainer actor: checks the certificate of each batch, runs the user's Trainer, publishes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import messages as m
 from .activity import ActivityLog
 from .errors import RoleError, one_line
 from .messages import CardState, SwitchAction
-from .roles import Batch, Row, Trainer
+from .role_types import Batch, Row, TrainerMethods
 from .switching import perform_switch
 from .weights import Publisher, make_image
 
@@ -22,20 +22,24 @@ _METRICS = {f.name: f.type for f in dataclasses.fields(m.UpdateMetrics)}
 
 
 def check_certificate(work: m.Train, version: int) -> None:
-    """The bound that the orchestrator promised, looked at again by the one who trains."""
+    """Verifies the orchestrator's staleness bound again before training.
+
+    Raises:
+        RoleError: A group exceeds the bound, or batch and certificate differ.
+    """
     c = work.certificate
     if c.step != version:
-        raise RoleError(f"the batch is for version {c.step}, the trainer is at {version}")
+        raise RoleError(f"expected a batch for version {version}, found one for version {c.step}")
     dispatched: dict[int, int] = {}
     for entry in c.groups:
         begin = entry.dispatched if entry.counted_from is None else entry.counted_from
         if begin > c.step or c.step - begin > c.bound:
             raise RoleError(
-                f"group {entry.group} was dispatched with version {begin}; at version {c.step} that "
-                f"is outside the bound {c.bound}"
+                f"group {entry.group} was dispatched with version {begin}, which exceeds the bound "
+                f"{c.bound} at version {c.step}"
             )
         if entry.group in dispatched:
-            raise RoleError(f"group {entry.group} is in the certificate twice")
+            raise RoleError(f"group {entry.group} appears twice in the certificate")
         dispatched[entry.group] = entry.dispatched
     seen = set()
     for item in work.items:
@@ -45,12 +49,12 @@ def check_certificate(work: m.Train, version: int) -> None:
             raise RoleError(f"response {item.id} of group {item.group} has no tokens")
         if not dispatched[item.group] <= item.first_version <= c.step:
             raise RoleError(
-                f"a response of group {item.group} was begun with version {item.first_version}, "
-                f"outside {dispatched[item.group]} to {c.step}"
+                f"a response of group {item.group} was started with version {item.first_version}, "
+                f"expected {dispatched[item.group]} to {c.step}"
             )
         seen.add(item.group)
     if missing := set(dispatched) - seen:
-        raise RoleError(f"group {min(missing)} is certified but not in the batch")
+        raise RoleError(f"group {min(missing)} is in the certificate but not in the batch")
 
 
 def row_of(item: m.TrainItem) -> Row:
@@ -70,9 +74,15 @@ def row_of(item: m.TrainItem) -> Row:
 
 
 def metrics_of(name: str, given: Any, batch: Batch) -> m.UpdateMetrics:
-    """What update() gave, completed by what the batch says."""
+    """The metrics that update() returned, completed with those of the batch.
+
+    Raises:
+        RoleError: `given` is not a mapping of known names to finite numbers.
+    """
     if given is not None and not hasattr(given, "items"):
-        raise RoleError(f"{name}.update() gave {type(given).__name__}: expected metrics by name")
+        raise RoleError(
+            f"{name}.update(): expected a mapping of metrics by name, found {type(given).__name__}"
+        )
     metrics = m.UpdateMetrics(
         reward_mean=sum(r.reward for r in batch.rows) / max(1, len(batch.rows)),
         micro_batches=1,
@@ -81,17 +91,19 @@ def metrics_of(name: str, given: Any, batch: Batch) -> m.UpdateMetrics:
     )
     for key, value in (given or {}).items():
         if key not in _METRICS:
-            raise RoleError(f'{name}.update(): no metric "{key}"; there are {", ".join(_METRICS)}')
+            raise RoleError(
+                f'{name}.update(): unknown metric "{key}"; known metrics: {", ".join(_METRICS)}'
+            )
         number = float(value)
         if not math.isfinite(number):
-            raise RoleError(f"{name}.update(): {key} is {number}")
+            raise RoleError(f"{name}.update(): {key}: expected a finite number, found {number}")
         setattr(metrics, key, int(number) if _METRICS[key] == "int" else number)
     return metrics
 
 
 class TrainerActor:
     def __init__(
-        self, trainer: Trainer, activity: ActivityLog, send: Callable[[Any], None]
+        self, trainer: TrainerMethods, activity: ActivityLog, send: Callable[[Any], None]
     ) -> None:
         self._trainer = trainer
         self._activity = activity
@@ -157,7 +169,7 @@ class TrainerActor:
         given: Any,
         publish: Callable[[], Any],
     ) -> None:
-        """The update that began at `begin` is done: its metrics, and then its weights."""
+        """Completes the step that started at `begin` (ns): sends its metrics, then its weights."""
         metrics = metrics_of(type(self._trainer).__name__, given, batch)
         self._activity.add(CardState.TRAIN, begin)
         self._version += 1
@@ -173,7 +185,7 @@ class TrainerActor:
         error = ""
         with self._activity.span(CardState.WEIGHT_SYNC):
             if work.version != self._version:
-                error = f"asked to save version {work.version} but is at {self._version}"
+                error = f"cannot save version {work.version}: the trainer is at {self._version}"
             else:
                 try:
                     self._trainer.save(pathlib.Path(work.folder))

@@ -1,5 +1,5 @@
-"""TRL's AsyncGRPOTrainer as the trainer of a run: it is fed the run's certified batches, and what it syncs becomes
-the run's next version. The trainer itself stays as it is.
+"""TRL's unmodified AsyncGRPOTrainer as the trainer of a run. It receives the run's certified batches, and the weights that
+it syncs become the run's next version.
 
     # train.py, named by `trainer: {engine: {kind: command, command: [python3, train.py]}}`
     from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
@@ -10,9 +10,9 @@ the run's next version. The trainer itself stays as it is.
         AsyncGRPOTrainer(model=str(run.model), args=config, train_dataset=run.dataset(), processing_class=run.tokenizer(),
                          rollout_worker=run, weight_transfer=run, callbacks=[run.callback()]).train()
 
-One batch of the run is one step of TRL. TRL's loader fetches a micro-batch ahead of the one it trains, which here would
-wait for weights that are not made yet; so each step begins with a micro-batch of samples whose advantage is 0.
-Needs trl 1.10 or newer.
+One batch of the run is one step of TRL. TRL's loader fetches one micro-batch ahead, which would wait for weights that do
+not exist yet. Each step therefore starts with a micro-batch of filler samples whose advantage is 0. Needs trl 1.10 or
+newer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from . import roles
 from .activity import ActivityLog
 from .errors import RoleError
 from .loop import registered
-from .roles import Batch, Row
+from .role_types import Batch, Row
 from .runtime import IDLE, Session
 from .torch.algorithm import advantages, check_written_out
 from .torch.model import model_folder
@@ -45,7 +45,7 @@ _STATE = "optimizer.pt"
 
 
 class _Trainer(roles.Trainer):
-    """What the actor asks for, answered from what TRL has last synced."""
+    """Answers the actor's calls with the weights that TRL last synced."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -57,7 +57,7 @@ class _Trainer(roles.Trainer):
         self._run._save(folder)
 
     def load(self, folder: pathlib.Path) -> None:
-        """When TRL's training begins, which then has an optimizer."""
+        """Does nothing: Run._begin() loads the checkpoint once TRL has an optimizer."""
 
 
 class _Callback(TrainerCallback):  # type: ignore[misc]
@@ -72,13 +72,21 @@ class _Callback(TrainerCallback):  # type: ignore[misc]
 
 
 class Run:
-    """The run that started this program: TRL's RolloutWorkerProtocol and WeightTransferProtocol in one."""
+    """The run that started this program. Implements TRL's RolloutWorkerProtocol and WeightTransferProtocol.
 
-    #: Of the protocol: TRL drains it; nothing is measured here that the run does not record.
+
+    Args:
+        model: Model folder; None: the run's.
+
+    Attributes:
+        role: Configuration of the run.
+        model: Model folder.
+    """
+
+    #: Part of the protocol: TRL drains it. It stays empty, because the run records all metrics.
     metrics_queue: queue.Queue[dict[str, float]]
 
     def __init__(self, model: str | None = None) -> None:
-        """`model`: folder, else the run's."""
         connection, self._welcome, self.role = registered()
         self.model = model_folder(self.role, model)
         self._algorithm = check_written_out(self.role.settings.algorithm)
@@ -88,7 +96,7 @@ class Run:
         self._weights: dict[str, torch.Tensor] = {}
         self._actor: TrainerActor | None = None
         self._trl_version = 0
-        self._work: tuple[m.Train, Batch, int] | None = None  # given to TRL, not yet trained
+        self._work: tuple[m.Train, Batch, int] | None = None  # passed to TRL, not trained yet
         self._micro_batch = 1
         self._begun_training = False
         self._optimizer: Any = None
@@ -103,20 +111,28 @@ class Run:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._session.__exit__(kind, None if isinstance(error, SystemExit) else error, trace)
 
-    # --- What TRL's trainer is made with
+    # --- Arguments of TRL's trainer
 
     @property
     def version(self) -> int:
-        """Updates that are made already: more than 0 where a run goes on."""
+        """Number of completed steps; above 0 in a resumed run."""
         return self.role.version
 
     def config(self, micro_batches: int = 1, **more: Any) -> dict[str, Any]:
-        """Arguments of AsyncGRPOConfig that follow from the run's YAML. A batch is cut into `micro_batches`."""
+        """Arguments for AsyncGRPOConfig from the run's YAML.
+
+        Args:
+            micro_batches: Number of micro-batches per batch; must divide its number of responses.
+            **more: Other arguments, which override those of the run.
+
+        Raises:
+            RoleError: `micro_batches` does not divide the number of responses.
+        """
         a, settings = self._algorithm, self.role.settings
         rows = a.groups_per_update * a.responses_per_group
         if rows % micro_batches:
             raise RoleError(
-                f"micro_batches: {rows} responses per update are not a multiple of {micro_batches}"
+                f"micro_batches: expected a divisor of {rows} (responses per step), found {micro_batches}"
             )
         self._micro_batch = rows // micro_batches
         return {
@@ -136,18 +152,18 @@ class Run:
             "token_budget": 0,
             "weight_sync_steps": 1,
             "report_to": "none",
-            "save_strategy": "no",  # the run asks for checkpoints
+            "save_strategy": "no",  # the run requests checkpoints
             **more,
         }
 
     def dataset(self) -> Any:
-        """TRL wants one; the run has the prompts."""
+        """A placeholder data set: TRL requires one, but the run provides the prompts."""
         from datasets import Dataset
 
         return Dataset.from_dict({"prompt": [""]})
 
     def tokenizer(self) -> Any:
-        """The model folder's; else one of the run's characters."""
+        """The tokenizer of the model folder, or one for the run's alphabet."""
         from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
         if (self.model / "tokenizer.json").is_file():
@@ -171,19 +187,25 @@ class Run:
         )
 
     def callback(self) -> TrainerCallback:
-        """Keeps the optimizer where checkpoints can find it."""
+        """A TRL callback that gives checkpoints access to the optimizer."""
         return _Callback(self)
 
     # --- TRL's RolloutWorkerProtocol
 
     @property
     def rollout_buffer(self) -> Run:
-        """What TRL drains is this object."""
+        """The buffer that TRL drains: this object."""
         return self
 
     def get(self, timeout: float | None = None) -> RolloutSample:
-        """The next sample; raises queue.Empty as a queue does. On TRL's own thread, so this is where the run's
-        messages are looked at."""
+        """Returns the next sample. It runs on TRL's thread, so it also handles the run's messages.
+
+        Args:
+            timeout: Seconds to wait; None: without limit.
+
+        Raises:
+            queue.Empty: No sample within the timeout.
+        """
         until = None if timeout is None else time.monotonic() + timeout
         while not self._ready:
             if until is not None and time.monotonic() >= until:
@@ -204,7 +226,7 @@ class Run:
         self._ready.extend(self._filler())
 
     def stop(self) -> None:
-        """TRL is through. What the run still asks for, such as its last checkpoint, is answered until it ends."""
+        """Called when TRL has finished. Answers the run's last requests, such as a checkpoint, until the run ends."""
         while not self._ended and self._actor is not None:
             self._serve(IDLE)
 
@@ -212,7 +234,7 @@ class Run:
         self._trl_version = model_version
 
     def check_health(self, stale_after_s: float) -> None:
-        """The session raises by itself once the run is gone."""
+        """Does nothing: the session raises an exception when the run ends."""
 
     # --- TRL's WeightTransferProtocol
 
@@ -223,15 +245,15 @@ class Run:
         pass
 
     def send_weights(self, iterator: Iterable[tuple[str, torch.Tensor]]) -> None:
-        """The first time, of what it begins with; then, of the batch it has trained."""
+        """Receives the initial weights at the first call, then those after each trained batch."""
         self._weights = {name: tensor.detach().float().cpu().clone() for name, tensor in iterator}
         if self._work is None:
             if self._actor is not None:
-                raise RoleError("TRL synced weights without a batch: is weight_sync_steps 1?")
+                raise RoleError("TRL synced weights without a batch: weight_sync_steps must be 1")
             return
         if len(self._ready) > self._micro_batch:
             raise RoleError(
-                f"TRL made a step without {len(self._ready)} samples of its batch: use the arguments of config()"
+                f"TRL completed a step without {len(self._ready)} samples of its batch: pass the arguments of config()"
             )
         work, batch, begin = self._work
         self._work = None
@@ -247,7 +269,7 @@ class Run:
     # --- Inside
 
     def _serve(self, timeout: float) -> None:
-        """Looks at what has come. Raises SystemExit when the run ends before TRL does."""
+        """Handles received messages. Raises SystemExit if the run ends before TRL does."""
         assert self._actor is not None
         for message in self._session.take(timeout):
             if isinstance(message, m.Stop):
@@ -273,7 +295,7 @@ class Run:
     def _sample(self, row: Row, advantage: float, version: int) -> RolloutSample:
         if row.rewards.any():
             raise RoleError(
-                f"a response of group {row.group} has rewards per token, which TRL does not take"
+                f"a response of group {row.group} has per-token rewards, which TRL does not support"
             )
         none = np.zeros(row.prompt.size)
         oldest = min((s.version for s in row.segments), default=version)
@@ -290,7 +312,7 @@ class Run:
         )
 
     def _filler(self) -> list[RolloutSample]:
-        """A micro-batch that changes nothing."""
+        """A micro-batch without effect."""
         tokens = np.full(2, self.role.vocabulary.end, np.int64)
         sample = RolloutSample(
             prompt=[],
@@ -306,7 +328,7 @@ class Run:
         return [sample] * self._micro_batch
 
     def _begin(self, model: Any, optimizer: Any, schedule: Any) -> None:
-        """Training begins: where a run goes on, with its checkpoint's weights and optimizer."""
+        """Called at the start of training. Loads weights and optimizer of the checkpoint of a resumed run."""
         self._begun_training = True
         self._begun(optimizer, schedule)
         folder = self.role.resume_from
@@ -315,7 +337,9 @@ class Run:
         weights = safetensors.torch.load_file(folder / "model.safetensors")
         parameters = dict(model.named_parameters())
         if set(weights) != set(parameters):
-            raise RoleError(f"{folder / 'model.safetensors'}: other tensors than the model's")
+            raise RoleError(
+                f"{folder / 'model.safetensors'}: the tensor names differ from those of the model"
+            )
         with torch.no_grad():
             for name, tensor in weights.items():
                 parameters[name].copy_(tensor)

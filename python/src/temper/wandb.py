@@ -1,7 +1,7 @@
-"""``python -m temper.wandb RUN``: the metrics of a run in Weights & Biases.
+"""``python -m temper.wandb RUN``: sends the metrics of a run to Weights & Biases.
 
-Works offline (``--offline`` or ``WANDB_MODE=offline``; ``wandb sync`` sends it later). Steps are a
-metric of their own, so that a run that went back to a checkpoint is shown as it was.
+Works offline, too (``--offline`` or ``WANDB_MODE=offline``; send the data later with ``wandb sync``).
+The step is a separate metric, so that a run that rolled back to a checkpoint is shown correctly.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Weights: a version is one safetensors image. On one machine it travels as a sealed memfd that
-readers map through /proc, else as checksummed pieces."""
+"""Weights: one safetensors image per policy version. On one machine, readers map it through /proc as a
+sealed memfd; otherwise it is sent in checksummed chunks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DTYPES = {
     "F64": "<f8",
     "F32": "<f4",
     "F16": "<f2",
-    "BF16": "<u2",  # its bits: numpy has no bfloat16
+    "BF16": "<u2",  # raw bits: numpy has no bfloat16
     "I64": "<i8",
     "I32": "<i4",
     "I16": "<i2",
@@ -38,11 +38,21 @@ _NAMES = {np.dtype(code): name for name, code in _DTYPES.items() if name != "BF1
 
 
 class Weights(Mapping[str, np.ndarray]):
-    """Named tensors of an image, as read-only numpy views of it; bfloat16 as its 16 bits in uint16
-    (`dtype(name)` tells)."""
+    """The tensors of a safetensors image by name, as read-only numpy views.
+
+    A bfloat16 tensor is returned as its raw bits in uint16; `dtype(name)` tells.
+
+    Args:
+        image: The bytes of a safetensors file.
+
+    Attributes:
+        image: The bytes of the safetensors file.
+
+    Raises:
+        ValueError: At the first access, if the image is malformed.
+    """
 
     def __init__(self, image: Any) -> None:
-        #: The bytes of the safetensors file.
         self.image = memoryview(image).cast("B") if not isinstance(image, memoryview) else image
         self._tensors: dict[str, dict[str, Any]] | None = None
         self._begin = 0
@@ -53,7 +63,7 @@ class Weights(Mapping[str, np.ndarray]):
                 (size,) = struct.unpack("<Q", self.image[:8])
                 header = json.loads(bytes(self.image[8 : 8 + size]))
             except (struct.error, ValueError) as error:
-                raise ValueError(f"weights are no safetensors image: {error}") from None
+                raise ValueError(f"the weights are not a valid safetensors image: {error}") from None
             header.pop("__metadata__", None)
             self._begin = 8 + size
             self._tensors = header
@@ -67,7 +77,9 @@ class Weights(Mapping[str, np.ndarray]):
         begin, end = (self._begin + x for x in entry["data_offsets"])
         code = _DTYPES.get(entry["dtype"])
         if code is None:
-            raise ValueError(f"tensor {name}: dtype {entry['dtype']} is not known")
+            raise ValueError(
+                f"tensor {name}: expected one of the dtypes {', '.join(_DTYPES)}, found {entry['dtype']}"
+            )
         tensor: np.ndarray = np.frombuffer(self.image[begin:end], code).reshape(entry["shape"])
         return tensor
 
@@ -79,7 +91,7 @@ class Weights(Mapping[str, np.ndarray]):
 
 
 def _as_array(name: str, tensor: Any) -> tuple[np.ndarray, str]:
-    """A tensor of numpy or torch, and its dtype in safetensors."""
+    """Converts a tensor of numpy or torch to an array and its safetensors dtype."""
     if hasattr(tensor, "detach"):
         tensor = tensor.detach().cpu()
         if str(tensor.dtype) == "torch.bfloat16":
@@ -89,12 +101,25 @@ def _as_array(name: str, tensor: Any) -> tuple[np.ndarray, str]:
         tensor = tensor.numpy()
     array = np.ascontiguousarray(tensor)
     if array.dtype not in _NAMES:
-        raise RoleError(f"publish(): tensor {name} has the dtype {array.dtype}, not {set(_NAMES)}")
+        raise RoleError(
+            f"publish(): tensor {name}: expected one of the dtypes {', '.join(map(str, _NAMES))}, found "
+            f"{array.dtype}"
+        )
     return array, _NAMES[array.dtype]
 
 
 def make_image(tensors: Mapping[str, Any] | bytes) -> bytes:
-    """A safetensors image of named tensors; bytes are an image already."""
+    """Makes a safetensors image.
+
+    Args:
+        tensors: Tensors of numpy or torch by name; bytes are returned as they are.
+
+    Returns:
+        The bytes of a safetensors file.
+
+    Raises:
+        RoleError: A tensor has an unknown dtype or values that are not finite.
+    """
     if isinstance(tensors, (bytes, bytearray, memoryview)):
         return bytes(tensors)
     if not isinstance(tensors, Mapping):
@@ -107,7 +132,7 @@ def make_image(tensors: Mapping[str, Any] | bytes) -> bytes:
     for name, tensor in tensors.items():
         array, dtype = _as_array(name, tensor)
         if array.dtype.kind == "f" and not np.isfinite(array.sum(dtype=np.float64)):
-            raise RoleError(f"publish(): tensor {name} holds values that are not finite")
+            raise RoleError(f"publish(): tensor {name}: the values are not finite (NaN or infinity)")
         header[name] = {
             "dtype": dtype,
             "shape": list(array.shape),
@@ -121,7 +146,7 @@ def make_image(tensors: Mapping[str, Any] | bytes) -> bytes:
 
 
 class Publisher:
-    """A trainer's side: keeps the newest images where engines can map them."""
+    """The trainer's side: keeps the newest images in shared memory, or sends them in chunks."""
 
     def __init__(self, shared_memory: bool) -> None:
         self._shared_memory = shared_memory
@@ -158,17 +183,17 @@ class Publisher:
 
 
 def open_shared(handle: WeightsHandle) -> memoryview:
-    """Maps and verifies an image that another process of this machine holds, or that is in a file."""
+    """Maps an image from shared memory or a file and verifies its checksum. Raises ValueError."""
     path = handle.path or f"/proc/{handle.pid}/fd/{handle.fd}"
     what = f"weights of version {handle.version} in {path}"
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise ValueError(f"{what}: {error}; the writer ended or released them") from None
+        raise ValueError(f"{what}: {error}; the writer has ended or released them") from None
     try:
         size = os.fstat(fd).st_size
         if size != handle.bytes:
-            raise ValueError(f"{what}: {size} bytes, announced were {handle.bytes}")
+            raise ValueError(f"{what}: expected {handle.bytes} bytes as announced, found {size}")
         if size == 0:
             return memoryview(b"")
         image = memoryview(mmap.mmap(fd, size, mmap.MAP_SHARED, mmap.PROT_READ))
@@ -180,7 +205,7 @@ def open_shared(handle: WeightsHandle) -> memoryview:
 
 
 class Assembler:
-    """Puts an image together from its pieces, in any order and repeated at will."""
+    """Assembles an image from its chunks, which may arrive in any order and repeatedly."""
 
     def __init__(self, handle: WeightsHandle) -> None:
         self.handle = handle
@@ -191,9 +216,9 @@ class Assembler:
         what = f"chunk at offset {chunk.offset} of weights version {chunk.version}"
         size = min(CHUNK, self.handle.bytes - chunk.offset)
         if chunk.offset % CHUNK != 0 or size <= 0 or len(chunk.data) != size:
-            raise ValueError(f"{what}: no piece of {len(chunk.data)} bytes begins there")
+            raise ValueError(f"{what}: unexpected offset or size ({len(chunk.data)} bytes)")
         if hash64(chunk.data) != chunk.checksum:
-            raise ValueError(f"{what}: the checksum differs")
+            raise ValueError(f"{what}: wrong checksum")
         self._image[chunk.offset : chunk.offset + size] = chunk.data
         self._missing.discard(chunk.offset)
 
@@ -202,5 +227,5 @@ class Assembler:
 
     def take(self) -> memoryview:
         if hash64(self._image) != self.handle.checksum:
-            raise ValueError(f"weights of version {self.handle.version}: the checksum differs")
+            raise ValueError(f"weights of version {self.handle.version}: wrong checksum")
         return memoryview(self._image)

@@ -1,4 +1,4 @@
-"""The bytes of a message: msgpack maps of field numbers, and arrays as they lie in memory."""
+"""The encoding of messages: msgpack maps from field numbers to values, with arrays as raw bytes."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ def of_u1(values: npt.ArrayLike) -> bytes:
 
 
 def pack(fields: dict[int, Any]) -> bytes:
-    """Canonical: equal values give the bytes that the C++ side gives."""
+    """Encodes fields; canonical and byte-identical to the C++ encoding."""
     packed: bytes = msgpack.packb(fields, use_bin_type=True)
     return packed
 
 
 def unpack(body: bytes | bytearray | memoryview) -> dict[int, Any]:
-    """Raises ValueError if the bytes are no such map."""
+    """Decodes fields. Raises ValueError if the bytes are not a msgpack map."""
     try:
         fields = msgpack.unpackb(body, raw=False, strict_map_key=False)
-    except Exception as error:  # msgpack raises types of its own
+    except Exception as error:  # msgpack has its own exception types
         raise ValueError(f"not msgpack: {error}") from None
     if not isinstance(fields, dict):
-        raise ValueError(f"not a map of fields but {type(fields).__name__}")
+        raise ValueError(f"expected a map of fields, found {type(fields).__name__}")
     return fields

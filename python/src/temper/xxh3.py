@@ -1,6 +1,6 @@
-"""XXH3-64, the checksum of weights in transit, without a library: numpy does the long inputs.
+"""XXH3-64, the checksum of weights in transit, in numpy.
 
-The package `xxhash`, where it is installed, does the same several times faster.
+If the package `xxhash` is installed, it is used instead and is several times faster.
 """
 
 from __future__ import annotations

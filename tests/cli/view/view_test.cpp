@@ -171,7 +171,7 @@ TEST(View, AFrameOfASimulatedRunSaysThatItsTimeIsAndThatNothingLearns) {
   f.simulated = f.drawn = true;
   const std::string text = render_frame(f, 80, Colours::Off);
   EXPECT_NE(text.find("2:41 simulated, 1:37 left"), std::string::npos) << text;
-  EXPECT_NE(text.find("drawn at random"), std::string::npos) << text;
+  EXPECT_NE(text.find("random values"), std::string::npos) << text;
   EXPECT_NE(render_line(f).find("2:41 simulated, step"), std::string::npos) << render_line(f);
 }
 TEST(View, OfManyActorsTheTrainerIsShownAndAsManyAsHaveRoom) {
@@ -295,7 +295,7 @@ TEST(View, TheEndSaysHowMuchOfAShortRunWasItsStart) {
     Summary s = sample_summary();
     s.start_s = start;
     EXPECT_EQ(
-        render_closing(s, {"runs/x"}, 100, Colours::Off).find("starting took") != std::string::npos,
+        render_closing(s, {"runs/x"}, 100, Colours::Off).find("startup took") != std::string::npos,
         said)
         << start;
     EXPECT_EQ(starting_matters(s), said);

@@ -1,11 +1,11 @@
-"""The roles of a run over models of `transformers`, in PyTorch, on CPUs and GPUs.
+"""Roles in PyTorch for models of `transformers`, on CPUs and GPUs.
 
     rollout: {engine: {kind: python, use: "temper.torch:Engine"}}
     trainer: {engine: {kind: python, use: "temper.torch:Trainer"}}
     reference: {engine: {kind: python, use: "temper.torch:Reference"}}
 
-Each reads the run's model folder (or `with: {model: DIR}`) and speaks of weights by their Hugging Face names. Needs
-the extra `transformers`. docs/python-roles.md has their settings.
+Each role reads the run's model folder (or `with: {model: DIR}`) and uses Hugging Face names for weights. Requires the
+extra `transformers`. docs/python-roles.md has the settings.
 """
 
 from .engine import Engine

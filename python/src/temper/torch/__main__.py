@@ -1,4 +1,4 @@
-"""A rank of a trainer that is not the first; the first starts it."""
+"""A rank of a trainer other than rank 0, which starts it."""
 
 import sys
 

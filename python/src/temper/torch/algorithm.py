@@ -1,5 +1,5 @@
-"""How a batch becomes a loss. The columns of the algorithm come with the settings, which the orchestrator resolved
-from its table (docs/algorithms.md): nothing about one algorithm is said here.
+"""Advantages and losses. The orchestrator resolves the columns of the algorithm from its table (docs/algorithms.md)
+and sends them with the settings, so this module has no code for particular algorithms.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _COLUMNS = (
 
 
 def check_written_out(a: AlgorithmConfig) -> AlgorithmConfig:
-    """Raises RoleError where a column is left to the table."""
+    """Returns `a`. Raises RoleError if the orchestrator did not resolve a column."""
     missing = [name for name in _COLUMNS if getattr(a, name) is None]
     if missing:
         raise RoleError(
-            f"settings of the algorithm without {', '.join(missing)}: the orchestrator writes them out"
+            f"algorithm settings without {', '.join(missing)}: expected settings resolved by the orchestrator"
         )
     return a
 
 
 def needs_proximal(a: AlgorithmConfig) -> bool:
-    """Whether losses need the log-probs under the weights before the update's first minibatch."""
+    """Whether losses need log-probs under the weights before the first minibatch of the step."""
     return a.objective in (Objective.NAIVE, Objective.DECOUPLED, Objective.TIS)
 
 
@@ -60,7 +60,16 @@ def shaped_reward(row: Row, a: AlgorithmConfig, longest_response: int) -> float:
 
 
 def advantages(rows: Sequence[Row], a: AlgorithmConfig, longest_response: int) -> list[float]:
-    """Per row; every token of its response has it."""
+    """Computes advantages.
+
+    Args:
+        rows: Responses of the batch.
+        a: Algorithm.
+        longest_response: Maximum response length in tokens.
+
+    Returns:
+        Per row, the advantage of all its response tokens.
+    """
     values = [shaped_reward(row, a, longest_response) for row in rows]
     groups: dict[int, list[float]] = {}
     for row, value in zip(rows, values):
@@ -96,20 +105,39 @@ def advantages(rows: Sequence[Row], a: AlgorithmConfig, longest_response: int) -
 
 @dataclasses.dataclass(slots=True)
 class Tokens:
-    """The trained tokens of some responses, one after the other. Tensors have one entry per token."""
+    """The trained tokens of several responses, concatenated. Tensors have shape [tokens].
 
-    current: torch.Tensor  #: Log-probs; the one with a graph.
+    Attributes:
+        current: Log-probs (nats) under the current weights, with a gradient graph.
+        behaviour: Log-probs under the weights that sampled the token.
+        proximal: Log-probs under the weights before the step.
+        reference: Log-probs under the reference; None without one.
+        advantage: Advantage of each token.
+        response: Index of the token's response, from 0.
+        responses: Number of responses.
+    """
+
+    current: torch.Tensor
     behaviour: torch.Tensor
     proximal: torch.Tensor
     reference: torch.Tensor | None
     advantage: torch.Tensor
-    response: torch.Tensor  #: Index of the token's response, from 0 up.
+    response: torch.Tensor
     responses: int
 
 
 @dataclasses.dataclass(slots=True)
 class Losses:
-    """Per token."""
+    """Losses and statistics, each of shape [tokens].
+
+
+    Attributes:
+        loss: Loss, not averaged, with a gradient graph.
+        kl: k3 estimate of the KL divergence to the reference.
+        clipped: Whether the importance ratio was clipped.
+        weight: Weight of stale tokens (proximal over behaviour).
+        capped: Whether that weight exceeded its cap.
+    """
 
     loss: torch.Tensor
     kl: torch.Tensor
@@ -136,7 +164,7 @@ def _clip(ratio: torch.Tensor, a: AlgorithmConfig) -> torch.Tensor:
 
 
 def token_losses(tokens: Tokens, a: AlgorithmConfig) -> Losses:
-    """The loss of each token, not yet averaged."""
+    """Computes the loss of each token, not averaged."""
     current, advantage = tokens.current, tokens.advantage
     ones, none = (
         torch.ones_like(current.detach()),
@@ -168,7 +196,7 @@ def token_losses(tokens: Tokens, a: AlgorithmConfig) -> Losses:
 
 
 def _weight(tokens: Tokens, a: AlgorithmConfig) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of stale tokens: proximal over behaviour, and where it is above its cap."""
+    """The weight of stale tokens (proximal over behaviour), capped, and where it exceeded the cap."""
     weight = _ratio(tokens.proximal, tokens.behaviour, tokens, a.ratio)
     cap = a.behaviour_weight_cap or 0.0
     capped = weight > cap
@@ -179,7 +207,7 @@ def _weight(tokens: Tokens, a: AlgorithmConfig) -> tuple[torch.Tensor, torch.Ten
 def token_weight(
     a: AlgorithmConfig, of_response: int, of_minibatch: int, responses: int, longest_response: int
 ) -> float:
-    """What a token's loss counts in its minibatch's."""
+    """The weight of a token's loss in the loss of its minibatch."""
     if a.average == Averaging.TOKEN:
         return 1.0 / of_minibatch
     if a.average == Averaging.SEQUENCE:

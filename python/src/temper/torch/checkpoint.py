@@ -1,6 +1,6 @@
-"""A trainer's state on disk. The files are those of the C++ trainer (trainer/torch/checkpoint.hpp), so that either goes
-on from the other's: model.safetensors, optimizer.safetensors ("m." and "v." before a tensor's name) and trainer.json,
-which all name the same number of updates."""
+"""The trainer's state on disk, in the format of the C++ trainer (trainer/torch/checkpoint.hpp), so that each can resume
+from the other's checkpoints: model.safetensors, optimizer.safetensors (tensor names with prefix "m." or "v.") and
+trainer.json. All three contain the number of completed steps, `updates`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ..messages import CHECKPOINT_FORMAT
 
 @dataclasses.dataclass
 class State:
-    weights: dict[str, torch.Tensor]  #: By name, whole, on the host.
-    moments: dict[str, torch.Tensor]
-    updates: int
-    steps: int  #: Of the optimizer.
+    weights: dict[str, torch.Tensor]  #: Full tensors by name, in host memory.
+    moments: dict[str, torch.Tensor]  #: AdamW moments by prefixed name.
+    updates: int  #: Completed training steps.
+    steps: int  #: Optimizer updates; several per step with minibatches.
 
 
 def metadata(updates: int) -> dict[str, str]:
-    """Of every safetensors image of weights or moments."""
+    """The metadata of each safetensors file."""
     return {"format": "pt", "updates": str(updates)}
 
 
@@ -42,7 +42,7 @@ def save(folder: pathlib.Path, state: State) -> None:
 
 
 def load(folder: pathlib.Path) -> State:
-    """Raises RoleError, and names the file, where it is of another format or the folder is a mixture."""
+    """Loads a checkpoint. Raises RoleError, which names the file, if format or step of the files differ."""
     counters = json.loads((folder / "trainer.json").read_text())
     if counters.get("format") != CHECKPOINT_FORMAT:
         raise RoleError(
@@ -61,5 +61,5 @@ def _tensors(file: pathlib.Path, updates: int) -> dict[str, torch.Tensor]:
     with safetensors.safe_open(file, "pt") as opened:
         of = (opened.metadata() or {}).get("updates")
         if of != str(updates):
-            raise RoleError(f"{file}: is of update {of}, but trainer.json says {updates}")
+            raise RoleError(f"{file}: expected step {updates} as in trainer.json, found step {of}")
         return {name: opened.get_tensor(name) for name in opened.keys()}

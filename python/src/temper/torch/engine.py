@@ -1,7 +1,7 @@
-"""An engine: samples from a model of `transformers`, with the KV cache of a whole batch.
+"""A rollout engine for models of `transformers`, with one KV cache for a batch.
 
-Token by token it draws as the C++ engine does, from the run's seed, the response and the position, so the order in
-which responses happen to run changes nothing.
+Like the C++ engine, it samples each token from the run's seed, the response and the position, so the order in which
+responses run has no effect.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .model import (
     use_cores,
 )
 
-#: Rows of the cache are given up once this share of them is through.
+#: Rows of the cache are released once this share of them has finished.
 _SHRINK = 0.25
 
 
 @dataclasses.dataclass(eq=False)
-class _Running:
+class _ActiveRequest:
     request: Request
     limit: int
     tokens: list[int] = dataclasses.field(default_factory=list)
@@ -49,8 +49,17 @@ class _Running:
 def draw(
     logits: torch.Tensor, uniforms: torch.Tensor, temperature: float, top_p: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens and their log-probs under the distribution drawn from; logits are [rows, vocabulary], uniforms are in
-    [0, 1). Temperature 0 takes the likeliest, whose log-prob is then 0."""
+    """Samples one token per row.
+
+    Args:
+        logits: Shape [rows, vocabulary].
+        uniforms: Random numbers in [0, 1), shape [rows].
+        temperature: Sampling temperature; 0 takes the most likely token, with log-prob 0.
+        top_p: Nucleus sampling mass.
+
+    Returns:
+        Tokens and their log-probs (nats) under the sampled distribution, each of shape [rows].
+    """
     if temperature == 0:
         tokens = logits.argmax(1)
         return tokens, torch.zeros_like(uniforms)
@@ -68,9 +77,14 @@ def draw(
 
 
 class Engine(roles.Engine):
-    """`model`: folder, else the run's; `device`: `cpu`, `cuda`, `cuda:1`, else a GPU where there is one; `dtype`:
-    `float32` or `bfloat16`, else bfloat16 on a GPU; `batch`: responses that run at once, else
-    `rollout.concurrency`."""
+    """A rollout engine; its arguments are set by `with:` in the YAML.
+
+    Args:
+        model: Model folder; None: the run's.
+        device: `cpu`, `cuda` or `cuda:1`; None: a GPU if there is one.
+        dtype: `float32` or `bfloat16`; None: bfloat16 on a GPU, else float32.
+        batch: Number of responses generated at once; None: `rollout.concurrency`.
+    """
 
     def __init__(
         self,
@@ -87,13 +101,13 @@ class Engine(roles.Engine):
         self._context = context_of(self._model)
         vocabulary = self.role.vocabulary
         self._ends = {vocabulary.end, *vocabulary.ends.tolist()}
-        self._rows: list[_Running] = []
+        self._rows: list[_ActiveRequest] = []
         self._cache: Any = None
 
     # --- Weights and memory
 
     def stage(self, version: int, weights: Weights) -> None:
-        for _ in matched(self._model, weights):  # names, before anything changes
+        for _ in matched(self._model, weights):  # checks the names before any weight changes
             pass
 
     def load(self, version: int, weights: Weights) -> None:
@@ -115,7 +129,7 @@ class Engine(roles.Engine):
     # --- Generation
 
     def generate(self, requests: list[Request]) -> Iterator[Completion | None]:
-        self._rows = [_Running(r, self._limit(r)) for r in requests]
+        self._rows = [_ActiveRequest(r, self._limit(r)) for r in requests]
         for row in [row for row in self._rows if row.limit <= 0]:
             row.finish = "length"
             yield self._done(row)
@@ -151,11 +165,11 @@ class Engine(roles.Engine):
             request.max_new_tokens, self._context - request.prompt.size - request.prefix.size
         )
 
-    def _done(self, row: _Running) -> Completion:
+    def _done(self, row: _ActiveRequest) -> Completion:
         return row.request.done(row.tokens, row.logprobs, row.finish)
 
     def _prefill(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Each different text once, then a row of the cache for each response."""
+        """Prefills each distinct text once, then makes a cache row per response."""
         texts: dict[bytes, int] = {}
         distinct: list[np.ndarray] = []
         row_of: list[int] = []
@@ -199,7 +213,7 @@ class Engine(roles.Engine):
         return logits, mask
 
     def _shrink(self, mask: torch.Tensor) -> torch.Tensor:
-        """Gives up rows of the cache whose response is through."""
+        """Releases cache rows of finished responses."""
         keep = [i for i, row in enumerate(self._rows) if not row.finish]
         if len(keep) > (1 - _SHRINK) * len(self._rows):
             return mask
@@ -209,7 +223,7 @@ class Engine(roles.Engine):
         return mask[select]
 
     def _sample(self, logits: torch.Tensor) -> list[Completion]:
-        """One token more for every row; the completions of those that end with it."""
+        """Samples one token per row. Returns the completions of rows that finish with it."""
         sampling = self.role.settings.sampling
         rows = self._rows
         uniforms = sampling_uniforms(
@@ -219,7 +233,7 @@ class Engine(roles.Engine):
         )
         with torch.inference_mode():
             if not bool(torch.isfinite(logits).all()):
-                raise RoleError("logits are not finite")
+                raise RoleError("the logits are not finite (NaN or infinity); check the weights and dtype")
             tokens, logprobs = draw(
                 logits,
                 torch.from_numpy(uniforms).to(logits.device),

@@ -1,4 +1,4 @@
-"""A causal language model of `transformers`: its folder, its weights by name, its log-probs."""
+"""Causal language models of `transformers`: folder, device, weights by name, log-probs."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from ..weights import Weights
 def model_folder(role: Role, given: str | None) -> pathlib.Path:
     folder = pathlib.Path(given) if given else role.base_weights
     if folder is None:
-        raise RoleError("no model folder: the run has none, and `with: {model: DIR}` names none")
+        raise RoleError("no model folder: set model.path of the run, or `with: {model: DIR}`")
     if not (folder / "config.json").is_file():
-        raise RoleError(f"{folder}: no model folder, it has no config.json")
+        raise RoleError(f"{folder}: expected a model folder, but it has no config.json")
     return folder
 
 
 def choose_device(given: str | None, rank: int = 0) -> torch.device:
-    """`cpu`, `cuda`, `cuda:1`; None: a GPU where there is one."""
+    """The device `cpu`, `cuda` or `cuda:1`; None: a GPU if there is one."""
     if given and given != "cuda":
         return torch.device(given)
     if torch.cuda.is_available():
         return torch.device("cuda", rank % torch.cuda.device_count())
     if given:
-        raise RoleError("device cuda: torch finds no GPU here")
+        raise RoleError("device: cuda: torch finds no GPU; use cpu, or check torch.cuda.is_available()")
     return torch.device("cpu")
 
 
 def choose_dtype(given: str | None, device: torch.device) -> torch.dtype:
-    """Of computing; None: bfloat16 on a GPU, float32 elsewhere."""
+    """The data type of computations; None: bfloat16 on a GPU, else float32."""
     if given is None:
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
     if given not in known:
-        raise RoleError(f'dtype "{given}": there are {", ".join(known)}')
+        raise RoleError(f'dtype: expected {" or ".join(known)}, found "{given}"')
     return known[given]
 
 
 def use_cores(role: Role) -> None:
-    """One thread per card of the role, where cards are cores."""
+    """Limits torch to one thread per card of the role; on hosts without accelerators cards are cores."""
     if role.cards:
         torch.set_num_threads(len(role.cards))
 
@@ -67,7 +67,7 @@ def context_of(model: Any) -> int:
 
 
 def tensor_of(weights: Weights, name: str) -> torch.Tensor:
-    """A tensor of an image, in the image's memory: not to be written to."""
+    """A view of a tensor in an image; read-only."""
     array = weights[name]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given NumPy array is not writable")
@@ -77,8 +77,11 @@ def tensor_of(weights: Weights, name: str) -> torch.Tensor:
 
 
 def matched(model: Any, weights: Weights) -> Iterator[tuple[torch.nn.Parameter, torch.Tensor]]:
-    """The model's parameters with the tensors of an image. Raises RoleError, and names the tensor, where one is
-    missing, unknown or of another shape; the second name of a tied tensor may be there or not."""
+    """Yields the model's parameters with the tensors of an image.
+
+    Raises:
+        RoleError: A tensor is missing or unknown. The second name of a tied tensor is optional.
+    """
     parameters = dict(model.named_parameters())
     tied = set(dict(model.named_parameters(remove_duplicate=False))) - set(parameters)
     unknown = set(weights) - set(parameters) - tied
@@ -87,7 +90,7 @@ def matched(model: Any, weights: Weights) -> Iterator[tuple[torch.nn.Parameter, 
         what = (
             f"tensor {min(missing)} is missing"
             if missing
-            else f"tensor {min(unknown)} is not the model's"
+            else f"the model has no tensor {min(unknown)}"
         )
         raise RoleError(f"weights: {what}")
     for name, parameter in parameters.items():
@@ -95,14 +98,14 @@ def matched(model: Any, weights: Weights) -> Iterator[tuple[torch.nn.Parameter, 
 
 
 def load_weights(model: Any, weights: Weights, device: torch.device, dtype: torch.dtype) -> None:
-    """All of them, also into parameters whose memory was given back."""
+    """Loads all weights, also into parameters whose memory was released."""
     shapes = getattr(model, "_temper_shapes", None)
     if shapes is None:
         shapes = model._temper_shapes = {id(p): tuple(p.shape) for p in model.parameters()}
     for parameter, tensor in matched(model, weights):
         if tuple(tensor.shape) != shapes[id(parameter)]:
             raise RoleError(
-                f"weights: a tensor of shape {tuple(tensor.shape)}, the model's has {shapes[id(parameter)]}"
+                f"weights: expected a tensor of shape {shapes[id(parameter)]}, found {tuple(tensor.shape)}"
             )
         if parameter.numel() == tensor.numel():
             parameter.data.copy_(tensor)
@@ -111,7 +114,7 @@ def load_weights(model: Any, weights: Weights, device: torch.device, dtype: torc
 
 
 def drop_weights(model: Any) -> None:
-    """Gives their memory back; load_weights() brings others."""
+    """Releases the memory of the weights until load_weights()."""
     if not hasattr(model, "_temper_shapes"):
         model._temper_shapes = {id(p): tuple(p.shape) for p in model.parameters()}
     for parameter in model.parameters():
@@ -120,7 +123,7 @@ def drop_weights(model: Any) -> None:
 
 
 def release(device: torch.device) -> None:
-    """What torch keeps for later goes back to the card, where others may take it."""
+    """Returns torch's cached memory to the device, for other processes."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
 
@@ -135,8 +138,18 @@ def response_logprobs(
     temperature: float,
     device: torch.device,
 ) -> torch.Tensor:
-    """Log-probs at the temperature of each response's tokens after its prompt: [pairs, longest response], with a
-    graph where grad mode is on. What is past the end of a shorter response means nothing."""
+    """Computes log-probs of responses.
+
+    Args:
+        model: The model.
+        pairs: Prompts and responses as token ids.
+        temperature: Temperature of the logits.
+        device: Device of the model.
+
+    Returns:
+        Log-probs (nats) of response tokens, shape [pairs, longest response], with a graph in grad mode. Entries after
+        the end of a shorter response are undefined.
+    """
     lengths = [prompt.size + response.size for prompt, response in pairs]
     longest = max(lengths)
     shortest_prompt = min(prompt.size for prompt, _ in pairs)
@@ -169,7 +182,7 @@ def response_logprobs(
 def packed(
     pairs: Sequence[tuple[np.ndarray, np.ndarray]], order: Sequence[int], tokens: int
 ) -> list[list[int]]:
-    """Cuts `order` (indices into pairs) into passes of at most `tokens` padded tokens; one row may have more."""
+    """Splits `order` (indices into pairs) into passes of at most `tokens` padded tokens. A longer row is a pass by itself."""
     passes: list[list[int]] = []
     longest = 0
     for i in order:
@@ -183,5 +196,5 @@ def packed(
 
 
 def named_tensors(model: Any) -> Mapping[str, torch.nn.Parameter]:
-    """Of weights as they travel: each tensor once, tied ones under their first name."""
+    """The parameters as they are published: each tensor once, tied ones under their first name."""
     return dict(model.named_parameters())

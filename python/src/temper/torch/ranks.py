@@ -1,5 +1,5 @@
-"""Several ranks of a trainer on one machine. Rank 0 is the worker: it owns the socket, starts the others, and tells
-them what to do, rows included, by torch.distributed. `python -m temper.torch` is one of the others."""
+"""Several ranks of a trainer on one machine. Rank 0 is the worker: it owns the socket, starts the other ranks
+(`python -m temper.torch`), and sends them calls and rows by torch.distributed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SETTINGS, _READY = "settings", "ready-"
 
 
 def join(rank: int, world: int, folder: pathlib.Path, timeout: float) -> None:
-    """Gloo for what is told and for CPUs, NCCL beside it where there are GPUs."""
+    """Joins the process group: Gloo for calls and CPUs, NCCL for GPUs."""
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     dist.init_process_group(
@@ -37,15 +37,15 @@ def join(rank: int, world: int, folder: pathlib.Path, timeout: float) -> None:
 
 
 class RankLost(BaseException):
-    """Not an answer to whatever was asked for: this rank is of no use any more, and ends."""
+    """Another rank has ended. Derives from BaseException because this rank cannot continue either."""
 
 
 class Ranks:
-    """Rank 0's side. With one rank nothing is started and nothing is told."""
+    """Rank 0's side. With one rank, no process is started."""
 
     def __init__(self, count: int, timeout: float, settings: Settings) -> None:
         if count < 1:
-            raise RoleError(f"ranks: {count}; at least 1")
+            raise RoleError(f"ranks: expected at least 1, found {count}")
         self._others: list[subprocess.Popen[bytes]] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if count > 1:
@@ -68,14 +68,14 @@ class Ranks:
         until = time.monotonic() + timeout
         while not all((folder / f"{_READY}{rank}").exists() for rank in range(1, count)):
             if lost := self._lost(0):
-                raise RoleError(f"{lost}its words are above")
+                raise RoleError(f"{lost}its message is in the log above")
             if time.monotonic() > until:
-                raise RoleError(f"ranks: not all {count} were there within {timeout:g} s")
+                raise RoleError(f"ranks: not all {count} ranks started within {timeout:g} s (rank_timeout)")
             time.sleep(0.05)
         join(0, count, folder, timeout)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """What the method gives on rank 0; all ranks run it."""
+        """Calls a method on all ranks and returns the result of rank 0."""
         if not self._others:
             return getattr(self.own, method)(*arguments)
         try:
@@ -83,11 +83,11 @@ class Ranks:
             return getattr(self.own, method)(*arguments)
         except RuntimeError as error:
             if lost := self._lost(1):
-                raise RankLost(f"{method}: {lost}its words are above") from error
+                raise RankLost(f"{method}: {lost}its message is in the log above") from error
             raise
 
     def _lost(self, patience: float) -> str:
-        """Which rank has ended; its own words are in the log above."""
+        """Describes a rank that has ended; empty if none has."""
         for rank, other in enumerate(self._others, 1):
             try:
                 status = other.wait(timeout=patience)
@@ -125,4 +125,4 @@ def main() -> int:
             getattr(update, method)(*arguments)
     except Exception as error:
         print(f"temper.torch rank {rank}: {one_line(error)}", file=sys.stderr, flush=True)
-        os._exit(1)  # at once: others wait in a collective
+        os._exit(1)  # immediately: the other ranks wait in a collective

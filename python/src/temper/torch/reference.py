@@ -1,4 +1,4 @@
-"""The reference: the base weights, fixed."""
+"""The reference: scores responses under the fixed base weights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,15 @@ from .model import (
 
 
 class Reference(roles.Reference):
-    """`model`: folder, else the run's; `device`, `dtype`: see temper.torch; `pass_tokens`: of one forward pass."""
+    """A reference; its arguments are set by `with:` in the YAML.
+
+
+    Args:
+        model: Model folder; None: the run's.
+        device: `cpu`, `cuda` or `cuda:1`; None: a GPU if there is one.
+        dtype: `float32` or `bfloat16`; None: bfloat16 on a GPU, else float32.
+        pass_tokens: Maximum number of padded tokens per forward pass.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Weights in shards over ranks (FSDP2), and whole again."""
+"""Shards weights over ranks (FSDP2) and gathers them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def shard(model: Any, device: torch.device, dtype: torch.dtype) -> None:
-    """Each layer on its own, then what is left. Every rank has the same weights before."""
+    """Shards each layer, then the remaining parameters. Precondition: all ranks have the same weights."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
@@ -24,12 +24,12 @@ def shard(model: Any, device: torch.device, dtype: torch.dtype) -> None:
 
 
 def _in_shards(tensor: Any) -> bool:
-    """Whether it is a DTensor, which only shard() makes: its module is slow to load, so is asked for nowhere else."""
+    """Whether the tensor is a DTensor, as made by shard(). Avoids the import of its slow module."""
     return hasattr(tensor, "full_tensor")
 
 
 def full_tensor(tensor: Any) -> Any:
-    """A collective where the tensor is in shards."""
+    """The full tensor. A collective if the tensor is sharded."""
     return tensor.full_tensor() if _in_shards(tensor) else tensor
 
 

@@ -1,4 +1,4 @@
-"""A trainer: AdamW on a policy gradient loss over a model of `transformers`, on one rank or several."""
+"""A trainer: AdamW on a policy gradient loss for a model of `transformers`, on one or several ranks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,17 @@ from .update import Settings, Update
 
 
 class Trainer(roles.Trainer):
-    """`model`: folder, else the run's; `device`: `cpu`, `cuda`, `cuda:1`, else a GPU where there is one; `dtype` of
-    computing: `float32` or `bfloat16`, else bfloat16 on a GPU (weights and moments are float32); `checkpointing`:
-    activations are made again in the backward pass; `ranks`: processes that share weights, gradients and moments
-    (FSDP2), the first of which is this one; `rank_timeout`: seconds that one waits for another."""
+    """A trainer; its arguments are set by `with:` in the YAML.
+
+    Args:
+        model: Model folder; None: the run's.
+        device: `cpu`, `cuda` or `cuda:1`; None: a GPU if there is one.
+        dtype: Data type of computations, `float32` or `bfloat16`; None: bfloat16 on a GPU, else float32. Weights and
+            moments are always float32.
+        checkpointing: Recompute activations in the backward pass.
+        ranks: Number of processes that share weights, gradients and moments (FSDP2), including this one.
+        rank_timeout: Seconds that a rank waits for another.
+    """
 
     def __init__(
         self,

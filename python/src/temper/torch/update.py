@@ -1,4 +1,4 @@
-"""One update of the policy, on one rank: minibatches, passes, gradients, AdamW; and the state it needs."""
+"""One training step on one rank: minibatches, passes, gradients, AdamW, and their state."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ class Settings:
 
 @dataclasses.dataclass
 class Minibatch:
-    """One optimizer step."""
+    """One optimizer update."""
 
-    rows: list[int]  #: Those with a token to train.
-    responses: int  #: All.
-    tokens: int  #: To train.
+    rows: list[int]  #: Indices of rows with trained tokens.
+    responses: int  #: Number of all responses.
+    tokens: int  #: Number of trained tokens.
 
 
 def split_minibatches(groups: Sequence[int], count: int, seed: int, update: int) -> list[list[int]]:
-    """Indices of rows: whole groups, shuffled by (seed, update) and dealt out evenly, as the C++ trainer does."""
+    """Row indices per minibatch: whole groups, shuffled by (seed, update), evenly distributed like in the C++ trainer."""
     by_group: dict[int, list[int]] = {}
     for i, group in enumerate(groups):
         by_group.setdefault(group, []).append(i)
@@ -95,18 +95,19 @@ def check_row(row: Row, context: int, a: AlgorithmConfig) -> None:
     what = f"response {row.id} of group {row.group}"
     if row.prompt.size == 0 or row.prompt.size + row.response.size > context:
         raise RoleError(
-            f"{what}: prompt of {row.prompt.size} and response of {row.response.size} tokens in a context of {context}"
+            f"{what}: expected a prompt and at most {context} tokens (the context), found {row.prompt.size} prompt "
+            f"tokens and {row.response.size} response tokens"
         )
     if row.reference.size == 0 and row.response.size and a.kl > 0:
-        raise RoleError(f"{what}: no reference log-probs, but kl > 0 needs them")
+        raise RoleError(f"{what}: expected reference log-probs because algorithm.kl > 0, found none")
     if row.rewards.any():
         raise RoleError(
-            f"{what} has rewards per token, which temper.torch does not know: use a trainer of your own"
+            f"{what}: found per-token rewards, which temper.torch does not support; use your own trainer"
         )
 
 
 class Update:
-    """The model, its gradients and its optimizer, as far as this rank holds them."""
+    """This rank's part of the model, its gradients and its optimizer."""
 
     def __init__(self, settings: Settings, rank: int, world: int) -> None:
         self._settings = settings
@@ -149,19 +150,23 @@ class Update:
             eps=a.adam_epsilon,
         )
 
-    # --- An update
+    # --- A step
 
     def run(self, rows: list[Row]) -> dict[str, float]:
-        """Makes the update; its metrics. Raises RoleError where a row cannot be trained or something is not finite:
-        the state is then of no use, and the last checkpoint is what is left."""
+        """Trains one step and returns its metrics.
+
+        Raises:
+            RoleError: A row cannot be trained, or a value is not finite. The state is then invalid; continue from the
+                last checkpoint.
+        """
         if self._away:
-            raise RoleError("update: the optimizer is offloaded")
+            raise RoleError("update: the optimizer is offloaded; onload() must come first")
         for row in rows:
             check_row(row, self._context, self._a)
         self._rows = rows
         self._trained = [row.mask.astype(bool) for row in rows]
         if not sum(int(t.sum()) for t in self._trained):
-            raise RoleError("update: a batch without a response token to train")
+            raise RoleError("update: expected at least one trained token in the batch, found none")
         self._advantages = advantages(rows, self._a, self._settings.longest_response)
         self._largest = (-math.inf, "no response of this rank")
         minibatches = self._minibatches()
@@ -194,7 +199,7 @@ class Update:
         return metrics
 
     def _minibatches(self) -> list[Minibatch]:
-        """Those that have a token to train."""
+        """The minibatches with at least one trained token."""
         groups = [row.group for row in self._rows]
         found = []
         for part in split_minibatches(
@@ -208,7 +213,7 @@ class Update:
         return found
 
     def _passes(self, minibatch: Minibatch) -> list[tuple[list[int], bool]]:
-        """This rank's passes, equally many on every rank: (rows, whether they count)."""
+        """This rank's passes as (rows, whether they count). All ranks have the same number of passes."""
         pairs = [(row.prompt, row.response) for row in self._rows]
         passes = packed(pairs, minibatch.rows, self._a.micro_batch_tokens)
         own = [(chosen, True) for chosen in passes[self._rank :: self._world]]
@@ -217,7 +222,7 @@ class Update:
         return own
 
     def _logprobs(self, chosen: list[int]) -> torch.Tensor:
-        """Of the trained tokens of these rows, one after the other, float64."""
+        """Log-probs (nats) of the trained tokens of these rows, concatenated, float64."""
         pairs = [(self._rows[i].prompt, self._rows[i].response) for i in chosen]
         computing = torch.autocast(
             self._device.type, self._dtype, enabled=self._dtype != torch.float32
@@ -232,7 +237,7 @@ class Update:
         return logprobs[mask.to(self._device)].double()
 
     def _proximal(self, minibatches: list[Minibatch]) -> dict[int, torch.Tensor]:
-        """By row, of minibatches but the first, whose own passes are under the same weights."""
+        """Proximal log-probs by row, except for the first minibatch, whose own pass uses the same weights."""
         found: dict[int, torch.Tensor] = {}
         with torch.no_grad():
             for minibatch in minibatches:
@@ -249,7 +254,7 @@ class Update:
     def _backward(
         self, minibatch: Minibatch, proximal: dict[int, torch.Tensor], sums: dict[str, float]
     ) -> int:
-        """Adds the minibatch's gradients, and its tokens to the sums. Number of passes."""
+        """Adds the minibatch's gradients, and its tokens to the sums. Returns the number of passes."""
         trained = self._trained
         passes = self._passes(minibatch)
         for chosen, counts in passes:
@@ -290,7 +295,7 @@ class Update:
         return len(passes)
 
     def _note_ratio(self, tokens: Tokens, rows: list[Row]) -> None:
-        """Of the response with the largest ratio: it explains a loss that is not finite."""
+        """Notes the response with the largest importance ratio, to explain a loss that is not finite."""
         gap = tokens.current.detach() - tokens.behaviour
         if not gap.numel() or math.isnan(self._largest[0]):
             return
@@ -300,7 +305,7 @@ class Update:
             self._largest = (float(gap[at]), f"response {row.id} of group {row.group}")
 
     def _step(self, loss: float) -> float:
-        """Clips and applies the gradients; their norm before."""
+        """Clips and applies the gradients. Returns their norm before clipping."""
         gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
         local = [self._local(g) for g in gradients]
         squares = torch.stack([g.double().pow(2).sum() for g in local]).sum()
@@ -309,7 +314,7 @@ class Update:
         norm = math.sqrt(float(squares))
         if not math.isfinite(norm) or not math.isfinite(loss):
             raise RoleError(
-                f"update {self._updates}: gradient norm {norm} and loss {loss} are not both finite; "
+                f"step {self._updates}: gradient norm {norm} and loss {loss} are not both finite; "
                 f"the largest importance ratio is exp({self._largest[0]:.4g}), in {self._largest[1]}"
             )
         if norm > self._a.gradient_clip:
@@ -328,18 +333,18 @@ class Update:
     def _check_weights(self) -> None:
         for name, p in self._parameters.items():
             if not bool(torch.isfinite(self._local(p.data)).all()):
-                raise RoleError(f"update {self._updates}: the new weights are not finite ({name})")
+                raise RoleError(f"step {self._updates}: the new weights are not finite (tensor {name})")
 
     # --- State
 
     def _full(self) -> dict[str, torch.Tensor]:
-        """All weights on rank 0's host; every rank takes part."""
+        """The full weights in rank 0's host memory. A collective."""
         return {
             name: full_tensor(p.data).cpu().contiguous() for name, p in self._parameters.items()
         }
 
     def image(self) -> bytes:
-        """A safetensors image of the weights, float32; empty on ranks but the first."""
+        """A safetensors image of the weights, float32. Empty on other ranks than 0."""
         tensors = self._full()
         if self._rank != 0:
             return b""
@@ -360,9 +365,9 @@ class Update:
             checkpoint.save(folder, checkpoint.State(weights, moments, self._updates, self._steps))
 
     def load(self, folder: pathlib.Path) -> None:
-        """Raises RoleError, and names the file, where it is not of this model."""
+        """Loads a checkpoint. Raises RoleError, which names the file, if it belongs to another model."""
         if self._away:
-            raise RoleError("load: the optimizer is offloaded")
+            raise RoleError("load: the optimizer is offloaded; onload() must come first")
         found = checkpoint.load(folder)
         weights, moments = found.weights, found.moments
         for name, p in self._parameters.items():
@@ -373,7 +378,7 @@ class Update:
             ):
                 if key not in tensors or tensors[key].shape != p.shape:
                     raise RoleError(
-                        f"{folder / file}.safetensors: no tensor {key} of shape {tuple(p.shape)}"
+                        f"{folder / file}.safetensors: expected a tensor {key} of shape {tuple(p.shape)}"
                     )
             put_tensor(p.data, weights[name])
             first, second = torch.zeros_like(p.data), torch.zeros_like(p.data)
@@ -389,7 +394,7 @@ class Update:
             for key in ("exp_avg", "exp_avg_sq"):
                 if key in state:
                     state[key] = state[key].to(device)
-        if self._world == 1:  # FSDP's own shards stay where it put them
+        if self._world == 1:  # FSDP keeps its own shards
             self._model.to(device)
 
     def offload(self) -> None:

@@ -7,10 +7,10 @@ import os
 import pytest
 
 from temper import messages as m
-from temper.lane import BULK, PIECE, WINDOW, Intake, Lane
+from temper.streams import BULK, PIECE, WINDOW, Reassembler, OutgoingStream
 
 
-def sent(lane: Lane) -> list[tuple[m.Envelope, bytes]]:
+def sent(lane: OutgoingStream) -> list[tuple[m.Envelope, bytes]]:
     """All that may be sent now."""
     out = []
     while (front := lane.front()) is not None:
@@ -21,7 +21,7 @@ def sent(lane: Lane) -> list[tuple[m.Envelope, bytes]]:
 
 
 def test_a_large_body_leaves_in_pieces_and_is_whole_again() -> None:
-    lane, intake = Lane(), Intake()
+    lane, intake = OutgoingStream(), Reassembler()
     body = os.urandom(3 * PIECE + 5000)
     lane.push(50, 1, body)
     lane.push(22, 1, b"small")
@@ -40,14 +40,14 @@ def test_a_large_body_leaves_in_pieces_and_is_whole_again() -> None:
 
 
 def test_a_chunk_of_weights_is_whole() -> None:
-    lane = Lane()
+    lane = OutgoingStream()
     lane.push(62, 1, bytes(PIECE + 40))
     ((envelope, frame),) = sent(lane)
     assert envelope.piece is None and len(frame) == PIECE + 40
 
 
 def test_heartbeats_pass_what_waits_for_the_window() -> None:
-    lane = Lane()
+    lane = OutgoingStream()
     for _ in range(3):
         lane.push(50, 1, bytes(WINDOW // 2))
     first = sent(lane)
@@ -61,21 +61,21 @@ def test_heartbeats_pass_what_waits_for_the_window() -> None:
 
 
 def test_small_bodies_do_not_count() -> None:
-    lane = Lane()
+    lane = OutgoingStream()
     for _ in range(400):
         lane.push(21, 1, bytes(BULK - 1))
     assert len(sent(lane)) == 400
 
 
 def test_what_cannot_be_is_refused() -> None:
-    lane = Lane()
-    with pytest.raises(ValueError, match="5 bytes are said to have arrived, of 0 sent"):
+    lane = OutgoingStream()
+    with pytest.raises(ValueError, match="the receiver confirmed 5 bytes, expected 0 to 0"):
         lane.taken(m.Taken(5))
-    intake = Intake()
+    intake = Reassembler()
     assert intake.add(m.Envelope(50, 1, 1, m.Piece(0, 10)), b"12345") is None
-    with pytest.raises(ValueError, match="a piece of message 50 from byte 6 of 10"):
+    with pytest.raises(ValueError, match="unexpected piece of message 50 at byte 6 of 10"):
         intake.add(m.Envelope(50, 1, 2, m.Piece(6, 10)), b"7890")
-    with pytest.raises(ValueError, match="message 22 before 50 was whole"):
+    with pytest.raises(ValueError, match="message 22 arrived before message 50 was complete"):
         intake.add(m.Envelope(22, 1, 2), b"x")
     assert intake.add(m.Envelope(m.Heartbeat.TAG, 1, 2), b"\x80") == b"\x80"
     assert intake.add(m.Envelope(50, 1, 3, m.Piece(5, 10)), b"67890") == b"1234567890"

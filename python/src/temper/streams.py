@@ -1,8 +1,7 @@
-"""One direction of a connection above its socket: bodies of any size, and nothing urgent behind them.
+"""Framing between messages and the socket: splits large bodies into pieces and limits bytes in flight.
 
-A large body leaves in pieces, one after the other. Large frames count: at most a window of them is on
-the way until the other side says, by `actor.taken`, that they arrived. Heartbeats and `actor.taken`
-itself go before all that waits.
+A large body is sent in consecutive pieces. At most a window of large frames is in flight until the
+receiver confirms them by `actor.taken`. Heartbeats and `actor.taken` overtake waiting messages.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ import collections
 
 from .messages import Envelope, Heartbeat, Piece, Taken
 
-#: Bodies of this size or more count into the window.
+#: Frames of at least this size count towards the window (bytes).
 BULK = 64 << 10
 WINDOW = 16 << 20
-#: A receiver tells what it took at least so often.
+#: The receiver confirms at least after this many bytes.
 TELL_EVERY = 1 << 20
 PIECE = 1 << 20
-#: A chunk of weights is a piece by itself, with some bytes around it.
+#: A chunk of weights, with some overhead, is sent as one piece.
 _WHOLE_UP_TO = PIECE + 4096
 
 _FIRST = (Heartbeat.TAG, Taken.TAG)
@@ -27,13 +26,13 @@ def _counted(size: int) -> int:
     return size if size >= BULK else 0
 
 
-class Lane:
-    """What is to be sent."""
+class OutgoingStream:
+    """Messages to send."""
 
     def __init__(self) -> None:
         self._first: collections.deque[tuple[int, int, bytes]] = collections.deque()
         self._waiting: collections.deque[tuple[int, int, bytes]] = collections.deque()
-        self._offset = 0  # of the first that waits: what is before it was sent
+        self._offset = 0  # bytes of the first waiting message that were sent
         self._sequence = 0
         self._sent = 0
         self._taken = 0
@@ -42,7 +41,7 @@ class Lane:
         (self._first if tag in _FIRST else self._waiting).append((tag, version, body))
 
     def front(self) -> tuple[Envelope, bytes | memoryview] | None:
-        """What may be sent now; None: nothing is left, or the window is full."""
+        """The next frame to send; None if nothing waits or the window is full."""
         if self._first:
             tag, version, body = self._first[0]
             return Envelope(tag, version, self._sequence + 1), body
@@ -60,7 +59,7 @@ class Lane:
         return envelope, frame
 
     def pop(self, size: int) -> None:
-        """The front, a frame of this size, was sent."""
+        """Removes the front, a frame of `size` bytes, after it was sent."""
         self._sequence += 1
         if self._first:
             self._first.popleft()
@@ -73,15 +72,17 @@ class Lane:
 
     def taken(self, told: Taken) -> None:
         if not self._taken <= told.bytes <= self._sent:
-            raise ValueError(f"{told.bytes} bytes are said to have arrived, of {self._sent} sent")
+            raise ValueError(
+                f"the receiver confirmed {told.bytes} bytes, expected {self._taken} to {self._sent}"
+            )
         self._taken = told.bytes
 
     def empty(self) -> bool:
         return not self._first and not self._waiting
 
 
-class Intake:
-    """What comes."""
+class Reassembler:
+    """Reassembles received frames into bodies."""
 
     def __init__(self) -> None:
         self._body = bytearray()
@@ -90,15 +91,20 @@ class Intake:
         self._told = 0
 
     def add(self, envelope: Envelope, frame: bytes) -> bytes | bytearray | None:
-        """The body that is whole with this frame; None: its other pieces are still to come. Raises
-        ValueError where pieces do not fit together; nothing that follows makes sense."""
+        """Adds a frame. Returns the body if it is complete, else None.
+
+        Raises:
+            ValueError: The pieces do not fit together; the connection is then unusable.
+        """
         if envelope.tag in _FIRST:
             return frame
         self._taken += _counted(len(frame))
         piece = envelope.piece
         if piece is None:
             if self._of is not None:
-                raise ValueError(f"message {envelope.tag} before {self._of.tag} was whole")
+                raise ValueError(
+                    f"message {envelope.tag} arrived before message {self._of.tag} was complete"
+                )
             return frame
         first = self._of or envelope
         total = first.piece.total if first.piece else 0
@@ -108,8 +114,8 @@ class Intake:
             or piece.offset + len(frame) > total
         ):
             raise ValueError(
-                f"a piece of message {envelope.tag} from byte {piece.offset} of {piece.total}, where "
-                f"{len(self._body)} bytes of message {first.tag} are here"
+                f"unexpected piece of message {envelope.tag} at byte {piece.offset} of {piece.total}: "
+                f"{len(self._body)} bytes of message {first.tag} have arrived"
             )
         self._of = first
         self._body += frame
@@ -119,7 +125,7 @@ class Intake:
         return whole
 
     def to_tell(self) -> Taken | None:
-        """What the sender is to be told now, if anything."""
+        """The confirmation to send now, if one is due."""
         if self._taken - self._told < TELL_EVERY:
             return None
         self._told = self._taken
