@@ -67,7 +67,7 @@ int refuse(const std::string& what) {
 }
 
 /// "; did you mean `run`?"; empty if no known name is similar.
-std::string meant(std::string_view word, const std::vector<std::string>& known) {
+std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
   const auto near = nearest_name(word, known);
   return near ? fmt::format("; did you mean `{}`?", *near) : std::string();
 }
@@ -106,15 +106,16 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
     known.reserve(commands.size());
     for (const CLI::App* one : commands)
       known.push_back(one->get_name());
-    return refuse(fmt::format(
-        "no command `{}`{}; `temper --help` lists all commands", argv[1], meant(argv[1], known)));
+    return refuse(fmt::format("no command `{}`{}; `temper --help` lists all commands",
+                              argv[1],
+                              suggestion(argv[1], known)));
   }
   const CLI::App* command = *found;
   if (const auto flag = unknown_flag(*command, argc, argv)) {
     return refuse(fmt::format("`temper {}` has no flag {}{}; `temper {} --help` lists its flags",
                               command->get_name(),
                               *flag,
-                              meant(*flag, flags_of(*command)),
+                              suggestion(*flag, flags_of(*command)),
                               command->get_name()));
   }
   return refuse(fmt::format("{}; see `temper {} --help`", error.what(), command->get_name()));
@@ -141,7 +142,7 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
   std::vector<std::pair<CLI::App*, Handler>> handlers;
   for (const Command& command : commands) {
     if (command.declare == nullptr && argc > 1 && is_named(command, argv[1]))
-      return become_study(argv);
+      return exec_study(argv);
     auto* added = app.add_subcommand(command.name, command.help);
     if (command.alias != nullptr)
       added->alias(command.alias);
@@ -168,7 +169,7 @@ std::span<const Command> study_commands() {
   return kStudyCommands;
 }
 
-int become_study(char** argv) {
+int exec_study(char** argv) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::string program = (self.parent_path() / "temper-study").string();

@@ -30,6 +30,6 @@ int run_command_line(int argc, char** argv, std::span<const Command> commands);
 
 /// Replaces this process by `temper-study`, which lies in the same folder, with the same arguments.
 /// Returns only if that fails: the exit code, after an error message.
-int become_study(char** argv);
+int exec_study(char** argv);
 
 }  // namespace temper::cli

@@ -94,7 +94,7 @@ Status revoke_keys(const KeysOptions& options) {
   return {};
 }
 
-Status carry_out(const KeysOptions& options) {
+Status run_action(const KeysOptions& options) {
   if (options.action == "make")
     return make_keys(options);
   if (options.action == "list")
@@ -118,7 +118,7 @@ Handler keys_command(Flags& flags) {
   flags.json(options->json, "list: print one JSON object");
   return [options] {
     ::umask(0077);
-    const Status status = carry_out(*options);
+    const Status status = run_action(*options);
     return status ? kDone : fail(status.error());
   };
 }

@@ -85,7 +85,7 @@ Result<actors::EngineConfig> engine_for(const WorkerArguments& arguments,
                          : orchestrator::engine_of(pipeline.config, slot->role);
 }
 
-Error become_worker(const WorkerArguments& arguments) {
+Error exec_worker(const WorkerArguments& arguments) {
   std::optional<std::int64_t> rank;
   if (arguments.rank)
     rank = static_cast<std::int64_t>(*arguments.rank);
@@ -146,7 +146,7 @@ Handler worker_command(Flags& flags) {
       std::fputs("temper: a worker needs --connect RUN_DIR/endpoint and --key FILE\n", stderr);
       return kBadInput;
     }
-    return fail(become_worker(*options));
+    return fail(exec_worker(*options));
   };
 }
 

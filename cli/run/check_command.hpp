@@ -25,7 +25,7 @@ struct CheckOptions {
 /// `issues`, `config` and `actors` to `out` in both cases.
 int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err);
 
-/// `temper check`: its flags, and what it does.
+/// Declares the flags of `temper check`.
 Handler check_command(Flags& flags);
 
 }  // namespace temper::cli

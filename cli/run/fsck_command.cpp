@@ -33,7 +33,7 @@ int run_fsck(const FsckOptions& options) {
                file.what.empty() ? "" : ": ",
                file.what);
   }
-  fmt::print("{}\n{}\n", report->next, report->whole() ? "whole" : "NOT WHOLE");
+  fmt::print("{}\n{}\n", report->next, report->whole() ? "intact" : "DAMAGED");
   return code;
 }
 

@@ -64,7 +64,7 @@ std::string report_text(const orchestrator::RecordedRun& run, const ReportOption
 }
 
 /// The state of a run whose log has no end.
-std::string what_goes_on(const std::filesystem::path& run) {
+std::string unfinished_text(const std::filesystem::path& run) {
   RunFiles files(run.filename(), run);
   files.update();
   return files.state() == RunState::Running
@@ -76,7 +76,7 @@ std::string what_goes_on(const std::filesystem::path& run) {
 }
 
 /// Checks "reward.last>=0.9" against summary.json. Empty if it holds, else the value found.
-Result<std::string> why_not(const nlohmann::json& summary, std::string_view required) {
+Result<std::string> check_condition(const nlohmann::json& summary, std::string_view required) {
   const auto unknown = [&](std::string_view what) {
     return invalid_input(fmt::format(
         "--require {}: {}; expected a number of summary.json and a limit, e.g. 'reward.last>=0.9'",
@@ -118,7 +118,7 @@ int check_required(const ReportOptions& options,
   const nlohmann::json json = parse_json(to_json(summary));
   int code = kDone;
   for (const std::string& required : options.required) {
-    const auto why = why_not(json, required);
+    const auto why = check_condition(json, required);
     if (!why) {
       err << "temper: " << why.error().context << '\n';
       return kBadInput;
@@ -162,7 +162,7 @@ int run_report(const ReportOptions& options, std::ostream& out, std::ostream& er
     return kFound;
   }
   if (!run->over)
-    err << "temper: " << what_goes_on(options.run) << '\n';
+    err << "temper: " << unfinished_text(options.run) << '\n';
   if (!run->torn.empty())
     err << "temper: warning: the last record of events.log is incomplete: " << run->torn
         << "; the figures cover the records before it\n";

@@ -33,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Prints a message on stderr. Write errors are ignored: they must not change the exit code.
-void complain(const std::string& what) {
+void print_message(const std::string& what) {
   std::fputs(fmt::format("temper: {}\n", what).c_str(), stderr);
 }
 
@@ -102,7 +102,7 @@ Status branch(const std::string& from, orchestrator::RunPlan& plan) {
   plan.make_base = [what](const fs::path& base) mutable -> Status {
     what.to = base;
     TEMPER_TRY(const auto exported, orchestrator::export_model(what));
-    complain(fmt::format(
+    print_message(fmt::format(
         "starting from the weights of step {} of {}", exported.version, what.run.string()));
     return {};
   };
@@ -170,7 +170,7 @@ ViewOptions view_options(const orchestrator::RunPlan& plan, bool plain) {
 }
 
 /// Prints the command that starts the workers which the run waits for.
-void say_who_is_waited_for(const orchestrator::RunPlan& plan) {
+void print_awaited_workers(const orchestrator::RunPlan& plan) {
   std::string names;
   std::size_t count = 0;
   constexpr std::size_t kShown = 4;
@@ -182,7 +182,7 @@ void say_who_is_waited_for(const orchestrator::RunPlan& plan) {
   }
   if (count == 0)
     return;
-  complain(
+  print_message(
       fmt::format("waiting for {} worker{} ({}{}). Start each with: temper worker --connect "
                   "{}/endpoint --key {}/keys/worker.key (or another key of `temper keys list`)",
                   count,
@@ -246,7 +246,7 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
       view.refresh(recorder->metrics(), scheduler, now);
     watch.refresh(scheduler, now);
   };
-  say_who_is_waited_for(plan);
+  print_awaited_workers(plan);
   TEMPER_TRY(const auto driver, orchestrator::make_driver(plan, observer, log));
   show = !options.json;
   recorder->begin();
@@ -261,7 +261,7 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
   if (!summary) {
     if (outcome.finish.ok)
       return summary.error();
-    complain(summary.error().context);  // the caller prints why the run ended
+    print_message(summary.error().context);  // the caller prints why the run ended
     return outcome;
   }
   if (!options.json)
@@ -287,7 +287,7 @@ int show_finished(const fs::path& run_dir, const RunOptions& options) {
 
 /// Ends the process before its run has started to work.
 [[noreturn]] void end_startup(int signal, const RunOptions& options) {
-  complain(
+  print_message(
       fmt::format("stopped by SIG{} before the run {}; repeat the same command to start it again",
                   ::sigabbrev_np(signal),
                   options.resume ? "resumed" : "started"));
@@ -295,7 +295,7 @@ int show_finished(const fs::path& run_dir, const RunOptions& options) {
 }
 
 /// `--dashboard CONFIG`: the word after the flag is no address, so it is the configuration.
-void take_back_config(RunOptions& options) {
+void restore_config(RunOptions& options) {
   ServerOptions unused;
   if (options.config.empty() && options.dashboard && !options.dashboard->empty() &&
       !parse_address(*options.dashboard, unused))
@@ -323,7 +323,7 @@ int run_pipeline(const RunOptions& options) {
     if (!started)
       return fail(started.error());
     page = *std::move(started);
-    complain("page at " + page->url());
+    print_message("page at " + page->url());
   }
   const auto lock = orchestrator::prepare_run(
       *plan,
@@ -337,7 +337,7 @@ int run_pipeline(const RunOptions& options) {
   const orchestrator::RunEnd& finish = outcome->finish;
   if (finish.ok)
     return 0;
-  complain(finish.reason);
+  print_message(finish.reason);
   return !finish.stopped ? kFailed : outcome->out_of_time ? kDone : kStopped;
 }
 
@@ -367,7 +367,7 @@ Handler run_command(Flags& flags) {
       },
       "Simulated hardware: one process per actor (rehearsal), or one process");
   return [options] {
-    take_back_config(*options);
+    restore_config(*options);
     return run_pipeline(*options);
   };
 }

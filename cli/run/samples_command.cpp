@@ -93,7 +93,7 @@ void print(const FoundGroup& group, bool reversed, Colours colours, std::ostream
 }
 
 /// The message if samples exist, but none matches the query.
-std::string nothing_matches(const SamplesOptions& options) {
+std::string no_match_text(const SamplesOptions& options) {
   orchestrator::SampleQuery all;
   all.limit = 1;
   std::string text = "no sample";
@@ -126,7 +126,7 @@ int run_samples(const SamplesOptions& options, std::ostream& out, std::ostream& 
       out << group.responses[i].line << '\n';
   }
   if (found->matches == 0) {
-    err << fmt::format("temper: {}\n", nothing_matches(options));
+    err << fmt::format("temper: {}\n", no_match_text(options));
     return kFound;
   }
   if (!options.json)

@@ -32,7 +32,7 @@ struct ScaleOptions {
 };
 
 /// "rollout=3".
-Status take_number(const std::string& word, ScaleRequest& request) {
+Status parse_number_of_actors(const std::string& word, ScaleRequest& request) {
   const std::size_t sign = word.find('=');
   const std::string role = word.substr(0, sign);
   std::optional<std::int32_t>* to = role == "rollout"     ? &request.rollout
@@ -79,7 +79,7 @@ Status check_numbers(const fs::path& run_dir, const ScaleRequest& request) {
 }
 
 /// Whether a process holds the run's lock. Error: the folder cannot be read.
-Result<bool> goes_on(const fs::path& run_dir) {
+Result<bool> is_running(const fs::path& run_dir) {
   const auto lock = orchestrator::RunDir(run_dir).lock();
   if (!lock && lock.error().code != ErrorCode::Unavailable)
     return lock.error();
@@ -87,12 +87,12 @@ Result<bool> goes_on(const fs::path& run_dir) {
 }
 
 /// Checks that the run is running.
-Status check_going_on(const fs::path& run_dir) {
+Status check_is_running(const fs::path& run_dir) {
   std::error_code ignored;
   if (!fs::exists(run_dir / "events.log", ignored))
     return Error{ErrorCode::NotFound,
                  fmt::format("{} holds no run (no events.log)", run_dir.string())};
-  TEMPER_TRY(const bool there, goes_on(run_dir));
+  TEMPER_TRY(const bool there, is_running(run_dir));
   if (there)
     return {};
   return invalid_input(fmt::format(
@@ -106,7 +106,7 @@ Result<orchestrator::ScaleAnswer> ask(const fs::path& run_dir, const ScaleReques
   const RealClock clock;
   while (clock.now() < Time(kPatience)) {
     TEMPER_TRY(const bool there,
-               goes_on(run_dir));  // checked before the answer, which may be the run's last
+               is_running(run_dir));  // checked before the answer, which may be the run's last
     if (auto answer = orchestrator::read_answer(run_dir, request.id))
       return *std::move(answer);
     if (!there) {
@@ -130,8 +130,8 @@ Status scale(const ScaleOptions& options) {
   const fs::path run_dir = fs::absolute(options.run_dir).lexically_normal();
   ScaleRequest request{fmt::format("{}-{}", calendar_stamp(), ::getpid()), {}, {}, {}};
   for (const std::string& word : options.numbers)
-    TEMPER_TRY_STATUS(take_number(word, request));
-  TEMPER_TRY_STATUS(check_going_on(run_dir));
+    TEMPER_TRY_STATUS(parse_number_of_actors(word, request));
+  TEMPER_TRY_STATUS(check_is_running(run_dir));
   TEMPER_TRY_STATUS(check_numbers(run_dir, request));
   TEMPER_TRY(const auto answer, ask(run_dir, request));
   using orchestrator::ScaleOutcome;

@@ -114,7 +114,7 @@ std::vector<FitRecord> records(const Fit& fit, const CalibrateOptions& options) 
     for (const std::string_view name : kCountedConstants)
       counted += (counted.empty() ? "operators." : ", operators.") + std::string(name);
     out.push_back(
-        {counted, "counts of the measured engine's reads and writes; not fitted", 0, 0, 0});
+        {counted, "counts of what the measured engine reads and writes; not fitted", 0, 0, 0});
   }
   return out;
 }
@@ -168,19 +168,18 @@ Status put_tables(const std::string& file,
   TEMPER_TRY_STATUS(put_report_table(
       file,
       {fmt::format("Leave one model out: {}, all models", hardware),
-       "For each model, the constants are fitted without its steps and then predict them. The "
-       "table "
-       "has the left-out rows of all models. Rows of single operators (gemm, attention, moe_layer) "
-       "stay in every fit: they are microbenchmarks, named after a shape. A constant that only the "
-       "left-out steps determine, such as the share of experts that one sequence reaches, keeps "
-       "its "
-       "prior.",
+       "The constants are fitted without the steps of one model, and that model is predicted; this "
+       "table has the left-out rows of every model. Rows of single operators (gemm, attention, "
+       "moe_layer) stay in every fit: they are microbenchmarks, named after a shape. What only the "
+       "left-out steps could tell, such as the share of experts that one sequence reaches, stays "
+       "at "
+       "its prior.",
        by_kind_hardware_metric(all)}));
   for (const HeldOutModel& model : left) {
     TEMPER_TRY_STATUS(put_report_table(
         file,
         {fmt::format("Leave one model out: {}, without {}", hardware, model.model),
-         fmt::format("Fitted without the steps of {}, then used to predict them.", model.model),
+         fmt::format("Fitted without the steps of {}, predicting them.", model.model),
          by_kind_hardware_metric(model.rows)}));
   }
   return {};
