@@ -89,7 +89,7 @@ pretrain:                 # supervised training on the answers up to this accura
 )";
 
 // A pretrained model needs a lower learning rate than a new network.
-constexpr std::string_view kOwnRate = "  learning_rate: 1e-5     # for a pretrained model";
+constexpr std::string_view kOwnRate = "  learning_rate: 1e-5     # for a model that is already trained";
 constexpr std::string_view kSmallRate =
     R"(  learning_rate: 4e-4     # for a small new network; a pretrained model needs about 1e-5
   minibatches: 1          # optimizer updates per step)";

@@ -92,7 +92,7 @@ TEST(Init, OverwritesNothing) {
   EXPECT_EQ(run_init(options, out, err), 0) << err.str();
   const std::string before = read_file(folder / "my.yaml").value();
   EXPECT_EQ(run_init(options, out, err), 2);
-  EXPECT_NE(err.str().find("is there already"), std::string::npos) << err.str();
+  EXPECT_NE(err.str().find("already exists"), std::string::npos) << err.str();
   EXPECT_EQ(read_file(folder / "my.yaml").value(), before);
 }
 
