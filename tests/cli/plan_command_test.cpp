@@ -250,7 +250,8 @@ TEST(PlanCommand, SaysWhatIsWrong) {
             "temper: hardware: missing; expected text\n" + list);
   EXPECT_EQ(plan({"nowhere.yaml"}).code, 2);
   const std::string local = std::string(TEMPER_SOURCE_DIR) + "/configs/quickstart.yaml";
-  EXPECT_NE(plan({local}).err.find("needs `hardware: simulated`"), std::string::npos);
+  EXPECT_NE(plan({local}).err.find("expected hardware: simulated, found hardware: local"),
+            std::string::npos);
   std::vector<std::string> words = kTraining;
   words.push_back("tp=7");
   EXPECT_EQ(plan(words).err,

@@ -162,7 +162,7 @@ TEST_F(AScaledRun, ThatEndsBeforeItAnswersIsNotWaitedFor) {
   current().signal(SIGKILL);
   const Ended said = asking.wait();
   EXPECT_EQ(said.status, 1) << said.output;
-  EXPECT_NE(said.output.find("has ended meanwhile"), std::string::npos) << said.output;
+  EXPECT_NE(said.output.find("ended before it answered"), std::string::npos) << said.output;
   EXPECT_FALSE(std::filesystem::exists(run_dir() / "scale.request"));
 }
 

@@ -306,7 +306,7 @@ TEST(CompareCommand, WritesTheTableAndAPlotWithALineForEachPolicy) {
        {">sync<", ">exact<", ">drop<", ">time, sync 0 = 1<", ">tokens wasted, %<", ">eta<"})
     EXPECT_NE(svg.find(words), std::string::npos) << words;
   const std::string markdown = read_file(fs::path(command.out) / "compare.md").value();
-  const std::string title = "staleness policies\n\n";  // then the table that was printed first
+  const std::string title = "staleness rules\n\n";  // then the table that was printed first
   const std::size_t table = markdown.find(title);
   ASSERT_NE(table, std::string::npos) << markdown;
   EXPECT_TRUE(out.str().starts_with(markdown.substr(table + title.size()))) << markdown;
