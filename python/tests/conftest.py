@@ -1,4 +1,4 @@
-"""What the tests share: where the tree is, and a role without an orchestrator."""
+"""Common parts of the tests: paths of the tree, and a role without an orchestrator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker that attaches: the place it asks for, and how it finds its run."""
+"""A worker that attaches: the slot that it requests, and how it finds its run."""
 
 from __future__ import annotations
 

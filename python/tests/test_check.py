@@ -1,4 +1,4 @@
-"""`python -m temper.check`: whether a run finds what its YAML names in Python."""
+"""`python -m temper.check`: checks the Python names in a run's YAML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rollout actor: what it asks of an engine, and what it refuses from one."""
+"""The rollout actor: its calls of an engine, and the results that it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs with roles in Python: TEMPER names the program `temper`, else these are skipped."""
+"""Complete runs with roles in Python. The variable TEMPER has the path of `temper`; without it, they are skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts of roles that take long, that hang, and that cannot succeed."""
+"""Starts of roles that are slow, that hang, and that cannot succeed."""
 
 from __future__ import annotations
 

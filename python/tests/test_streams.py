@@ -1,4 +1,4 @@
-"""Bodies of any size over one connection, with nothing urgent behind them."""
+"""Bodies of any size over one connection, which urgent messages overtake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a role's token ids mean: characters, or the tokenizer of a model folder."""
+"""Text and token ids: characters, or the tokenizer of a model folder."""
 
 from __future__ import annotations
 

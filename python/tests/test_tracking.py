@@ -1,4 +1,4 @@
-"""Side-cars read metrics.jsonl from where they stopped, whatever happens in between."""
+"""Sidecars continue to read metrics.jsonl at their last position after any interruption."""
 
 from __future__ import annotations
 

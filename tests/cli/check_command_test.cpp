@@ -1,4 +1,4 @@
-// What `temper check` finds in the files, programs and Python that a configuration names.
+// `temper check` on the files, programs and Python names in a configuration.
 #include "cli/run/check_command.hpp"
 
 #include "core/files.hpp"

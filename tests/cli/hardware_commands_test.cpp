@@ -1,5 +1,4 @@
-// `temper cost`, `temper validate` and `temper ablation`, with the descriptions that ship with
-// the build.
+// `temper cost`, `temper validate` and `temper ablation`, with the shipped hardware descriptions.
 #include "cli/study/ablation_command.hpp"
 #include "cli/study/calibrate_command.hpp"
 #include "cli/study/cost_command.hpp"

@@ -1,4 +1,4 @@
-// `temper plan`, with the descriptions that ship with the build.
+// `temper plan`, with the shipped hardware descriptions.
 #include "cli/study/plan_command.hpp"
 
 #include "core/json_document.hpp"

@@ -1,5 +1,5 @@
-// `temper protocol --json` is what the Python package is made from. TEMPER_UPDATE_GOLDEN=1 rewrites
-// python/protocol.json; python/tools/generate_messages.py then makes the package's messages anew.
+// `temper protocol --json`, the source of the Python package. TEMPER_UPDATE_GOLDEN=1 rewrites
+// python/protocol.json; then run python/tools/generate_messages.py to regenerate the messages.
 #include "cli/run/protocol_command.hpp"
 
 #include "core/files.hpp"

@@ -1,4 +1,4 @@
-// `temper runs`: what lies in the folder, also where it is no run that can be shown.
+// `temper runs` on all kinds of subfolders, including those without a readable run.
 #include "cli/run/runs_command.hpp"
 
 #include "core/files.hpp"

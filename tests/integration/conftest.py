@@ -1,4 +1,4 @@
-"""What every integration test may ask for."""
+"""Fixtures of the integration tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""temper.data beside the packages it reads the files of."""
+"""temper.data against the packages that write its input files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment itself: torch works without CUDA's libraries, and says what it cannot do."""
+"""The test environment: torch works without CUDA libraries and reports missing features."""
 
 from __future__ import annotations
 

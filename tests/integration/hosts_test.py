@@ -1,4 +1,4 @@
-"""Runs over hosts of their own: network namespaces with addresses, rate-limited links, and a clock where asked."""
+"""Runs over simulated hosts: network namespaces with addresses, rate-limited links, and optionally separate clocks."""
 
 from __future__ import annotations
 

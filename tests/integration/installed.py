@@ -1,4 +1,4 @@
-"""An empty Debian 12 in a folder, into which the package is installed as a user installs it."""
+"""An empty Debian 12 in a folder, in which the package is installed as by a user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real llama.cpp server as the rollout of real runs, started anew with the GGUF of each version."""
+"""A real llama.cpp server as the rollout of real runs, restarted with the GGUF of each version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our policy beside transformers, on the same model folders: three architectures, random weights."""
+"""The C++ policy against transformers on the same model folders: three architectures, random weights."""
 
 from __future__ import annotations
 

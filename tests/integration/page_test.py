@@ -1,4 +1,4 @@
-"""The page in a real browser, and the exporters beside the real programs that read them."""
+"""The web page in a real browser, and the exporters with the real programs that read them."""
 
 from __future__ import annotations
 

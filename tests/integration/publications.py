@@ -1,4 +1,4 @@
-"""Runs whose engines are on hosts of their own, on slow links, and how long their versions take."""
+"""Runs with engines on separate hosts behind slow links, and the duration of their weight publications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs, as a user starts them."""
+"""Complete runs, started as by a user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completion as the shells themselves do it, the manual page as `man` shows it, and the help of every command."""
+"""Completion in real shells, the manual page in `man`, and the help of every command."""
 
 from __future__ import annotations
 

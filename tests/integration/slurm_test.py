@@ -1,4 +1,4 @@
-"""Runs over a real Slurm of four nodes on this machine, started by the script that `temper launch slurm` writes."""
+"""Runs on a real Slurm cluster of four nodes on this machine, started by the script from `temper launch slurm`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs with temper.torch in every role, and what happens to them when a role dies or goes wrong."""
+"""Complete runs with temper.torch in every role, also when a role dies or fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TRL's AsyncGRPOTrainer, as it is, as the trainer of a run."""
+"""TRL's unmodified AsyncGRPOTrainer as the trainer of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real vLLM as the rollout of real runs: what it samples is what the trainer has, in every batch."""
+"""A real vLLM as the rollout of real runs: the trainer receives exactly the sampled tokens in every batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package as others get it: a wheel and a source distribution, each in an empty environment."""
+"""The published package: a wheel and a source distribution, each in an empty environment."""
 
 from __future__ import annotations
 

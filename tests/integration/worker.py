@@ -1,4 +1,4 @@
-"""One worker without a run: the test stands in the place of the orchestrator."""
+"""One worker without a run: the test acts as the orchestrator."""
 
 from __future__ import annotations
 

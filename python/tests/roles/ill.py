@@ -1,4 +1,4 @@
-"""Roles of the tests that go wrong, in every way that a worker can."""
+"""Faulty roles for the tests, with every kind of error that a worker can have."""
 
 import os
 import time

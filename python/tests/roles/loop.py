@@ -1,4 +1,4 @@
-"""A trainer as a loop, started as a program: loop.py GATE."""
+"""A trainer in the loop form, started as a program: loop.py GATE."""
 
 import json
 import sys

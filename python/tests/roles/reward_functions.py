@@ -1,4 +1,4 @@
-"""Reward functions of the tests, well and badly behaved."""
+"""Correct and faulty reward functions for the tests."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Roles of the tests that do what they should: tokens and weights follow from numbers."""
+"""Correct roles for the tests, with deterministic tokens and weights."""
 
 import fcntl
 import json

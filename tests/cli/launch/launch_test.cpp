@@ -1,5 +1,5 @@
-// What `temper launch` writes: the pages in docs/launch are what the program gives now, and the
-// shell takes them.
+// `temper launch`: its output equals the examples in docs/launch, and the shell accepts the
+// scripts.
 #include "cli/launch/slurm_script.hpp"
 #include "core/files.hpp"
 #include "tests/support/temporary_folder.hpp"

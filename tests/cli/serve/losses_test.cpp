@@ -1,4 +1,4 @@
-// What the page claims of where card time went.
+// The page's claims about lost card time.
 #include "cli/serve/losses.hpp"
 
 #include "orchestrator/scheduler/state/facts.hpp"

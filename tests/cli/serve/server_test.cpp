@@ -1,4 +1,4 @@
-// The server over real sockets, as an outsider, a slow client and a browser would use it.
+// The server over real sockets, with an unauthenticated client, a slow client and a browser.
 #include "cli/serve/server.hpp"
 
 #include "cli/watch/live.hpp"

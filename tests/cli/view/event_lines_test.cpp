@@ -1,4 +1,4 @@
-// What happens in a run, in lines of words, and the time that it has left.
+// Events of a run as lines of text, and the remaining time.
 #include "cli/view/render.hpp"
 
 #include <gtest/gtest.h>

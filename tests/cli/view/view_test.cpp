@@ -1,5 +1,5 @@
-// The view's texts against tests/golden/view. TEMPER_UPDATE_GOLDEN=1 rewrites them; look at the
-// difference before you commit it.
+// The texts of the views against tests/golden/view. TEMPER_UPDATE_GOLDEN=1 rewrites the files;
+// review the difference before you commit it.
 #include "cli/view/parts.hpp"
 #include "cli/view/terminal_view.hpp"
 #include "core/files.hpp"

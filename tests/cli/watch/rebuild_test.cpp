@@ -1,4 +1,4 @@
-// What is shown of a run that has left its log alone.
+// Rebuilding the files of a run that has only its log.
 #include "cli/watch/rebuild.hpp"
 
 #include "cli/serve/run_files.hpp"

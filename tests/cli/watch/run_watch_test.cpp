@@ -1,4 +1,4 @@
-// What a run asks of itself when alarms are raised.
+// The actions of a run when alarms are raised.
 #include "cli/watch/run_watch.hpp"
 
 #include "core/json_read.hpp"
