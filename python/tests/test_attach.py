@@ -46,7 +46,7 @@ def test_the_command_line_says_the_place_whoever_launched_it() -> None:
 
 
 def test_a_rank_that_is_no_number_is_named() -> None:
-    with pytest.raises(RoleError, match="SLURM_PROCID: expected a rank .*, found three"):
+    with pytest.raises(RoleError, match=r"SLURM_PROCID: expected a rank .*, found three"):
         attach.place_of(None, None, None, {"SLURM_PROCID": "three"})
 
 
@@ -82,7 +82,7 @@ def test_a_run_that_has_ended_wants_nobody(tmp_path: pathlib.Path) -> None:
 def test_a_key_of_another_run_is_named(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "endpoint"
     file.write_text("endpoint: tcp://head:7000\nrun: that-run\nincarnation: 1\n")
-    with pytest.raises(RoleError, match="the key worker belongs to run this-run, but .* belongs to run that-run"):
+    with pytest.raises(RoleError, match=r"the key worker belongs to run this-run, but .* belongs to run that-run"):
         finder(file).find(time.monotonic())
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from temper import messages as m
-from temper.streams import BULK, PIECE, WINDOW, Reassembler, OutgoingStream
+from temper.streams import BULK, PIECE, WINDOW, OutgoingStream, Reassembler
 
 
 def sent(lane: OutgoingStream) -> list[tuple[m.Envelope, bytes]]:

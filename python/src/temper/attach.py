@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from . import messages as m
 from .credentials import Credentials, scalars
 from .errors import OrchestratorGone, RoleError
-from .runtime import Actor, Applicant, RunEnded, OrchestratorLost, Send, register, run
+from .runtime import Actor, Applicant, OrchestratorLost, RunEnded, Send, register, run
 from .transport import Connection
 
 log = logging.getLogger("temper")

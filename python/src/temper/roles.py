@@ -218,7 +218,8 @@ class Trainer:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yields one batch per step until the run ends."""
-        from .loop import batches  # here: it loads the transport, which the class form does not need
+        # Imported here: it loads the transport, which the class form does not need.
+        from .loop import batches
 
         return batches(self)
 

@@ -14,7 +14,7 @@ import zmq
 from . import messages
 from .credentials import Credentials
 from .errors import OrchestratorGone
-from .streams import Reassembler, OutgoingStream
+from .streams import OutgoingStream, Reassembler
 from .wire import pack, unpack
 
 log = logging.getLogger("temper")

@@ -51,7 +51,11 @@ def make_actor(welcome: m.Welcome, name: str, send: Send) -> Actor:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m temper.worker", description=__doc__)
-    parser.add_argument("--connect", default=os.environ.get("TEMPER_ENDPOINT"), help="address of the orchestrator, or RUN_DIR/endpoint")
+    parser.add_argument(
+        "--connect",
+        default=os.environ.get("TEMPER_ENDPOINT"),
+        help="address of the orchestrator, or RUN_DIR/endpoint",
+    )
     parser.add_argument("--name", default=os.environ.get("TEMPER_NAME"), help="actor slot")
     parser.add_argument("--parent", type=int, default=0, help="end when this process (pid) ends")
     parser.add_argument("--credentials", help="file with the run's secret and keys")
