@@ -206,15 +206,7 @@ class ChatModel:
         return environment.from_string(text)
 
     def render(self, messages: list[Row], arguments: Row) -> str:
-        """Renders messages to the text that the model continues with its answer.
-
-        Args:
-            messages: Messages with role and content.
-            arguments: Other variables of the template.
-
-        Raises:
-            RoleError: The folder has no chat template, or the template rejects the messages.
-        """
+        """Renders messages to the text that the model continues. Raises RoleError without a usable template."""
         if self._template is None:
             raise RoleError(f"{self._folder} has no chat template; messages need one")
         special = {}
@@ -354,11 +346,7 @@ def _setting(text: str) -> tuple[str, Any]:
 def write(
     rows: Iterable[Row], out: pathlib.Path, convert: Callable[[Row], Row | None], limit: int | None
 ) -> str:
-    """Writes the converted rows atomically and returns a line that summarizes them.
-
-    Raises:
-        RoleError: A row cannot be converted, or no row is left.
-    """
+    """Writes the converted rows atomically. Returns a summary. Raises RoleError if no row can be written."""
     partial = out.with_name(out.name + ".part")
     written = left_out = 0
     try:
