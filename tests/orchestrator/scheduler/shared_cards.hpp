@@ -5,6 +5,7 @@
 
 #include "core/random.hpp"
 #include "orchestrator/scheduler/sharing/role_switch.hpp"
+#include "tests/orchestrator/scheduler/run_state.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +14,6 @@
 #include <vector>
 
 namespace temper::orchestrator::testing {
-
-constexpr ActorId kTrainer(0), kEngine(1), kOther(2), kReference(3);
 
 /// One turn of everything, in the order of the header's list.
 constexpr SwitchPhase kWholeTurn[] = {SwitchPhase::Train,
