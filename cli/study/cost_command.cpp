@@ -2,6 +2,7 @@
 
 #include "cli/command/exit_code.hpp"
 #include "core/json.hpp"
+#include "core/text/numbers.hpp"
 #include "core/text/table.hpp"
 #include "sim_hw/queries/queries.hpp"
 #include "sim_hw/request/readable.hpp"
@@ -68,7 +69,7 @@ struct CostJson {
   std::int64_t cards = 1;
   std::string params;
   std::vector<MetricJson> metrics;
-  std::vector<sim_hw::Doubt> unmeasured{};
+  std::vector<sim_hw::ConstantEffect> unmeasured{};
   std::vector<TogetherJson> as_elsewhere{};
 };
 template <class V>
@@ -173,21 +174,24 @@ void print_terms(const Metric& metric, std::ostream& out) {
                        width,
                        term.count,
                        sim_hw::readable(term.value, metric.unit),
-                       sim_hw::percent(share(term, metric)),
+                       percent_text(share(term, metric), 1),
                        term.equation);
   }
 }
 
 /// The constants that were not measured on the hardware, and how much they affect the result.
-void print_doubts(const sim_hw::Doubts& doubts, const Metric& metric, std::ostream& out) {
-  if (doubts.constants.empty())
+void print_unmeasured(const sim_hw::UnmeasuredConstants& unmeasured,
+                      const Metric& metric,
+                      std::ostream& out) {
+  if (unmeasured.constants.empty())
     return;
-  std::vector<std::vector<std::string>> rows{{fmt::format("not measured on {}", doubts.hardware),
-                                              "used",
-                                              "measured elsewhere",
-                                              metric.name}};
+  std::vector<std::vector<std::string>> rows{
+      {fmt::format("not measured on {}", unmeasured.hardware),
+       "used",
+       "measured elsewhere",
+       metric.name}};
   const auto number = [](double value) { return fmt::format("{:.3g}", value); };
-  for (const sim_hw::Doubt& d : doubts.constants) {
+  for (const sim_hw::ConstantEffect& d : unmeasured.constants) {
     rows.push_back(
         {d.name,
          d.used ? number(*d.used) : "",
@@ -195,7 +199,7 @@ void print_doubts(const sim_hw::Doubts& doubts, const Metric& metric, std::ostre
          sim_hw::readable(d.least, metric.unit) + " to " + sim_hw::readable(d.most, metric.unit)});
   }
   out << '\n' << bar_table(rows);
-  for (const auto& [hardware, value] : doubts.together)
+  for (const auto& [hardware, value] : unmeasured.together)
     out << fmt::format("with all of these constants as on {}: {}\n",
                        hardware,
                        sim_hw::readable(value, metric.unit));
@@ -211,13 +215,13 @@ Status list_unmeasured(const std::string& name, std::ostream& out) {
                      constants.size() == 1 ? "" : "s",
                      hardware->name,
                      constants.empty() ? "" : ": ",
-                     sim_hw::names_of(constants));
+                     sim_hw::constant_names(constants));
   return {};
 }
 
 CostJson to_document(const Request& request,
                      const sim_hw::Cost& prediction,
-                     const sim_hw::Doubts& doubts) {
+                     const sim_hw::UnmeasuredConstants& unmeasured) {
   CostJson document{request.kind, request.hardware, request.cards, request.params.to_text(), {}};
   for (const Metric& metric : prediction.metrics) {
     MetricJson& each =
@@ -225,8 +229,8 @@ CostJson to_document(const Request& request,
     for (const Term& term : metric.terms)
       each.terms.push_back({term.name, term.count, term.value, share(term, metric), term.equation});
   }
-  document.unmeasured = doubts.constants;
-  for (const auto& [hardware, value] : doubts.together)
+  document.unmeasured = unmeasured.constants;
+  for (const auto& [hardware, value] : unmeasured.together)
     document.as_elsewhere.push_back({hardware, value});
   return document;
 }
@@ -249,9 +253,10 @@ int run_cost(const CostOptions& options, std::ostream& out, std::ostream& err) {
       sim_hw::cost_of({catalog, std::filesystem::path(".")}, *request, sim_hw::kinds());
   if (!prediction)
     return refuse(prediction.error(), request->kind, err);
-  const sim_hw::Doubts doubts = sim_hw::doubts_of({catalog, "."}, *request, *prediction);
+  const sim_hw::UnmeasuredConstants unmeasured =
+      sim_hw::analyze_unmeasured({catalog, "."}, *request, *prediction);
   if (options.json) {
-    out << to_json(to_document(*request, *prediction, doubts), JsonStyle::Pretty) << '\n';
+    out << to_json(to_document(*request, *prediction, unmeasured), JsonStyle::Pretty) << '\n';
     return 0;
   }
   std::size_t width = 0;
@@ -266,7 +271,7 @@ int run_cost(const CostOptions& options, std::ostream& out, std::ostream& err) {
   if (options.explain && has_smooth_maximum(*prediction))
     out << kSmoothMaximum;
   if (!prediction->metrics.empty())
-    print_doubts(doubts, prediction->metrics.front(), out);
+    print_unmeasured(unmeasured, prediction->metrics.front(), out);
   return 0;
 }
 

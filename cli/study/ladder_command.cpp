@@ -9,7 +9,7 @@
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
-#include "study/search/ladder_report.hpp"
+#include "study/search/deployments_report.hpp"
 
 #include <fmt/format.h>
 
@@ -25,30 +25,30 @@ namespace fs = std::filesystem;
 constexpr int kQuickEffort = 16;
 constexpr std::uint64_t kQuickSteps = 8;
 
-Result<std::vector<study::Rung>> choose_rungs(const std::vector<std::string>& ids) {
+Result<std::vector<study::Deployment>> choose_rungs(const std::vector<std::string>& ids) {
   if (ids.empty())
-    return study::ladder_rungs();
+    return study::known_deployments();
   std::vector<std::string> known;
-  for (const study::Rung& rung : study::ladder_rungs())
+  for (const study::Deployment& rung : study::known_deployments())
     known.push_back(rung.id);
-  std::vector<study::Rung> out;
+  std::vector<study::Deployment> out;
   for (const std::string& id : ids) {
     const auto at = std::ranges::find(known, id);
     if (at == known.end())
       return unknown_name("--rung", id, known);
-    out.push_back(study::ladder_rungs()[static_cast<std::size_t>(at - known.begin())]);
+    out.push_back(study::known_deployments()[static_cast<std::size_t>(at - known.begin())]);
   }
   return out;
 }
 
-Result<study::LadderOptions> to_options(const LadderOptions& command) {
+Result<study::DeploymentOptions> to_options(const LadderOptions& command) {
   if (command.effort < 1)
     return invalid_input(fmt::format("--effort: expected at least 1, found {}", command.effort));
   if (command.steps < 1)
     return invalid_input("--steps: expected at least 1, found 0");
-  study::LadderOptions options;
+  study::DeploymentOptions options;
   TEMPER_TRY(options.config, orchestrator::load_config(command.config, command.sets));
-  TEMPER_TRY(options.rungs, choose_rungs(command.rungs));
+  TEMPER_TRY(options.deployments, choose_rungs(command.rungs));
   for (const std::string& text : command.lengths) {
     TEMPER_TRY(const study::LengthSpread spread, study::parse_spread(text));
     options.spreads.push_back(spread);
@@ -62,39 +62,39 @@ Result<study::LadderOptions> to_options(const LadderOptions& command) {
   return options;
 }
 
-Status write_files(const study::Ladder& ladder, const fs::path& folder) {
+Status write_files(const study::DeploymentComparison& ladder, const fs::path& folder) {
   TEMPER_TRY_STATUS(make_folder(folder));
-  const std::vector<study::LadderRow> rows = study::ladder_rows(ladder);
+  const std::vector<study::DeploymentRow> rows = study::deployment_rows(ladder);
   TEMPER_TRY_STATUS(write_file_atomically(folder / "ladder.csv",
-                                          to_csv(std::span<const study::LadderRow>(rows))));
-  for (const study::LadderCell& cell : ladder.cells) {
-    std::string name = fmt::format("{}-{}", cell.rung, cell.spread.text());
+                                          to_csv(std::span<const study::DeploymentRow>(rows))));
+  for (const study::DeploymentCell& cell : ladder.cells) {
+    std::string name = fmt::format("{}-{}", cell.deployment, cell.spread.text());
     std::ranges::replace(name, ':', '-');
     if (cell.tuned)
       TEMPER_TRY_STATUS(
           write_file_atomically(folder / (name + ".yaml"), to_yaml(cell.tuned->config)));
-    if (cell.with_means)
-      TEMPER_TRY_STATUS(
-          write_file_atomically(folder / (name + "-means.yaml"), to_yaml(cell.with_means->config)));
+    if (cell.with_mechanisms)
+      TEMPER_TRY_STATUS(write_file_atomically(folder / (name + "-means.yaml"),
+                                              to_yaml(cell.with_mechanisms->config)));
   }
   return {};
 }
 
-Result<study::Ladder> climb(const LadderOptions& command, std::ostream& err) {
-  TEMPER_TRY(study::LadderOptions options, to_options(command));
-  const std::size_t all = options.rungs.size() * options.spreads.size();
-  options.on_cell = [&](const study::Ladder& so_far) {
-    const study::LadderRow row = study::ladder_rows(so_far).back();
+Result<study::DeploymentComparison> climb(const LadderOptions& command, std::ostream& err) {
+  TEMPER_TRY(study::DeploymentOptions options, to_options(command));
+  const std::size_t all = options.deployments.size() * options.spreads.size();
+  options.on_cell = [&](const study::DeploymentComparison& so_far) {
+    const study::DeploymentRow row = study::deployment_rows(so_far).back();
     err << fmt::format("{:>3} of {}  {:<16}{:<34}{:>7.1f}k tokens/s\n",
                        so_far.cells.size(),
                        all,
                        row.lengths,
-                       so_far.rung_of(so_far.cells.size() - 1).text,
+                       so_far.deployment_of(so_far.cells.size() - 1).text,
                        row.tokens_per_s / 1e3)
         << std::flush;
     return command.out.empty() ? Status() : write_files(so_far, command.out);
   };
-  return study::climb_ladder(options);
+  return study::compare_deployments(options);
 }
 
 }  // namespace
@@ -106,9 +106,9 @@ int run_ladder(const LadderOptions& command, std::ostream& out, std::ostream& er
     return exit_code_of(ladder.error());
   }
   if (command.json)
-    out << to_json(study::ladder_rows(*ladder), JsonStyle::Pretty) << '\n';
+    out << to_json(study::deployment_rows(*ladder), JsonStyle::Pretty) << '\n';
   else
-    out << study::ladder_text(*ladder);
+    out << study::deployments_text(*ladder);
   beside(command.json, out, err) << constants_note(command.config, command.sets);
   return 0;
 }

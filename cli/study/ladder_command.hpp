@@ -1,5 +1,5 @@
 // `temper ladder`: compares deployments on the same simulated cards, all tuned with the same effort
-// (study/search/ladder.hpp).
+// (study/search/deployments.hpp).
 #pragma once
 
 #include "cli/command/command_line.hpp"

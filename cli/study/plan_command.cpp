@@ -24,12 +24,12 @@
 namespace temper::cli {
 namespace {
 
-using sim_hw::MeasuredAs;
+using sim_hw::KindMetric;
 
-constexpr MeasuredAs kTraining[] = {
+constexpr KindMetric kTraining[] = {
     {"train_iteration", "time"}, {"train_step", "time"}, {"rl_iteration", "update"}};
 
-constexpr MeasuredAs kRollout[] = {{"decode_step", "time"}, {"rl_iteration", "rollout"}};
+constexpr KindMetric kRollout[] = {{"decode_step", "time"}, {"rl_iteration", "rollout"}};
 
 /// The streams for the result and for notes.
 struct Streams {
@@ -98,7 +98,7 @@ bool for_people(const PlanOptions& options) {
 Status say_unmeasured(const PlanOptions& options,
                       sim_hw::Catalog& catalog,
                       const sim_hw::HardwareSpec& hardware,
-                      std::span<const MeasuredAs> kinds,
+                      std::span<const KindMetric> kinds,
                       Streams to) {
   TEMPER_TRY(const auto note, sim_hw::unmeasured_note(catalog, hardware, kinds));
   if (note)
@@ -229,7 +229,7 @@ Status plan_pipeline(const PlanOptions& options, Streams to) {
     to.out << (options.json ? study::config_plan_json(report) : study::config_plan_text(report));
   }
   const std::array<const sim_hw::HardwareSpec*, 2> both{&training, &engines};
-  beside(!for_people(options), to.out, to.err) << sim_hw::note_of_runs(both);
+  beside(!for_people(options), to.out, to.err) << sim_hw::simulated_run_note(both);
   if (!options.out.empty()) {
     TEMPER_TRY_STATUS(study::check_rules(report.plan.config));
     TEMPER_TRY_STATUS(write_pipeline(
@@ -282,15 +282,17 @@ Handler plan_command(Flags& flags) {
                   Need::Optional);
   flags.sets(options->sets, "Override a key of the pipeline: key=value (repeatable)");
   flags.text("--out", options->out, "Write a pipeline YAML with the best layouts");
-  flags.text("--svg", options->svg, "Write an SVG plot of the plans: step time and memory, or tokens/s and time");
+  flags.text("--svg",
+             options->svg,
+             "Write an SVG plot of the plans: step time and memory, or tokens/s and time");
   std::vector<std::string> engines;
-  engines.reserve(std::size(EnumNames<study::EmitFor>::value));
-  for (const auto& [engine, name] : EnumNames<study::EmitFor>::value)
+  engines.reserve(std::size(EnumNames<study::EmitTarget>::value));
+  for (const auto& [engine, name] : EnumNames<study::EmitTarget>::value)
     engines.emplace_back(name);
   flags.choice(
       "--emit",
       engines,
-      [options](std::size_t i) { options->emit = EnumNames<study::EmitFor>::value[i].first; },
+      [options](std::size_t i) { options->emit = EnumNames<study::EmitTarget>::value[i].first; },
       "Print the best plan as flags of this engine instead of the report");
   flags.flag("--list", options->list, "List the parameters of each task");
   flags.json(options->json);

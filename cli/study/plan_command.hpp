@@ -20,7 +20,7 @@ struct PlanOptions {
   std::string svg;                ///< File for the plot; empty: none.
   std::string out;                ///< File for a pipeline with the best layouts; empty: none.
   /// Print the flags of this engine instead of the report.
-  std::optional<study::EmitFor> emit;
+  std::optional<study::EmitTarget> emit;
   bool json = false;
   bool list = false;  ///< List the parameters of each task.
 };

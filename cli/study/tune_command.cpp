@@ -118,7 +118,7 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
   return options;
 }
 
-Status write_files(const study::Tuned& tuned, const fs::path& folder) {
+Status write_files(const study::TuneResult& tuned, const fs::path& folder) {
   TEMPER_TRY_STATUS(make_folder(folder));
   const std::vector<study::TuneRow> rows = study::tune_rows(tuned);
   TEMPER_TRY_STATUS(
@@ -129,7 +129,7 @@ Status write_files(const study::Tuned& tuned, const fs::path& folder) {
 }
 
 /// The simulated gain in tokens/s of the best configuration over the given one.
-Status keep(const study::Tuned& tuned, const fs::path& run) {
+Status keep(const study::TuneResult& tuned, const fs::path& run) {
   const auto given = tuned.tried[tuned.given].row.tokens_per_s;
   const auto best = tuned.tried[tuned.best].row.tokens_per_s;
   if (!given || !best)
@@ -145,7 +145,9 @@ std::string bar(std::size_t done, std::size_t of) {
   return "[" + std::string(full, '#') + std::string(kWidth - full, '.') + "]";
 }
 
-Result<study::Tuned> search(const TuneOptions& command, const fs::path& folder, std::ostream& err) {
+Result<study::TuneResult> search(const TuneOptions& command,
+                                 const fs::path& folder,
+                                 std::ostream& err) {
   TEMPER_TRY(study::TuneOptions options, to_options(command));
   if (fs::exists(folder / "tuned.yaml")) {
     return invalid_input(fmt::format("{} already exists; choose another folder with --out",
@@ -163,7 +165,7 @@ Result<study::Tuned> search(const TuneOptions& command, const fs::path& folder, 
                               p.of,
                               p.best.empty() ? "" : "  best so far " + p.best));
   };
-  TEMPER_TRY(study::Tuned tuned, study::tune(options));
+  TEMPER_TRY(study::TuneResult tuned, study::tune(options));
   if (tuned.tried[tuned.best].config.hardware == orchestrator::HardwareKind::Local)
     err << study::busy_note(*options.calibration);
   TEMPER_TRY_STATUS(write_files(tuned, folder));

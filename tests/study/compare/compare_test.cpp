@@ -1,4 +1,4 @@
-// Policies beside each other on a small run with a long tail. TEMPER_UPDATE_GOLDEN=1 rewrites
+// Compares staleness rules on a small run with a long tail. TEMPER_UPDATE_GOLDEN=1 rewrites
 // tests/golden/compare.
 #include "study/compare/compare.hpp"
 
@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using temper::testing::small_pipeline;
 
-/// One answer in a hundred is 40 times the median.
+/// One response in a hundred is 40 times the median.
 std::string long_tailed_file() {
   PipelineConfig config = small_pipeline();
   config.steps = 16;
@@ -68,7 +68,7 @@ TEST(Compare, ExactKeepsTheBoundAndWastesNothing) {
   }
 }
 
-TEST(Compare, AggregateIsSoonerAndExceedsTheBound) {
+TEST(Compare, AggregateIsFasterAndExceedsTheBound) {
   const auto rows = rows_of(compare_options({"exact", "aggregate"}, {2}));
   ASSERT_TRUE(rows);
   const CompareRow& aggregate = row_of(*rows, "aggregate");
@@ -77,7 +77,7 @@ TEST(Compare, AggregateIsSoonerAndExceedsTheBound) {
   EXPECT_LT(aggregate.seconds, row_of(*rows, "exact").seconds);
 }
 
-TEST(Compare, DropAndWindowWasteTheLongAnswers) {
+TEST(Compare, DropAndWindowWasteLongResponses) {
   const auto rows = rows_of(compare_options({"exact", "drop", "window"}, {1}));
   ASSERT_TRUE(rows);
   for (const char* policy : {"drop", "window"}) {
@@ -90,7 +90,7 @@ TEST(Compare, DropAndWindowWasteTheLongAnswers) {
   }
 }
 
-TEST(Compare, WhereNothingIsGivenUpTheSameResponsesAreTrained) {
+TEST(Compare, LosslessRulesTrainTheSameResponses) {
   const auto rows = rows_of(compare_options({"exact", "sync", "aggregate", "count", "wait"}, {2}));
   ASSERT_TRUE(rows);
   for (const CompareRow& row : *rows) {
@@ -99,7 +99,7 @@ TEST(Compare, WhereNothingIsGivenUpTheSameResponsesAreTrained) {
   }
 }
 
-TEST(Compare, SyncIsRunOnceAndFirstWhateverTheBounds) {
+TEST(Compare, SyncRunsOnceAndFirst) {
   const auto rows = rows_of(compare_options({"exact", "sync"}, {2, 1}));
   ASSERT_TRUE(rows);
   ASSERT_EQ(rows->size(), 3U);
@@ -110,7 +110,7 @@ TEST(Compare, SyncIsRunOnceAndFirstWhateverTheBounds) {
   EXPECT_EQ((*rows)[2].eta, 1);
 }
 
-TEST(Compare, StepsReplaceThoseOfTheFile) {
+TEST(Compare, StepsOverrideTheFile) {
   CompareOptions o = compare_options({"exact"}, {1});
   o.steps = 5;
   const auto rows = rows_of(o);
@@ -133,9 +133,9 @@ TEST(Compare, EqualSeedsGiveEqualTablesOnAnyNumberOfThreads) {
   EXPECT_NE(csv(*one), csv(*other));
 }
 
-TEST(Compare, ARefusedRunKeepsItsReasonInTheTable) {
+TEST(Compare, TheTableShowsTheReasonOfARefusedRun) {
   const auto done = compare(compare_options({"aggregate", "drop"}, {0.5}));
-  EXPECT_FALSE(done);  // drop has no fractions
+  EXPECT_FALSE(done);  // drop takes whole bounds
   const auto whole = compare(compare_options({"aggregate", "drop"}, {0}));
   ASSERT_TRUE(whole) << whole.error().context;
   const CompareRow& drop = row_of(whole->rows, "drop");
@@ -146,14 +146,14 @@ TEST(Compare, ARefusedRunKeepsItsReasonInTheTable) {
   EXPECT_NE(text.find("not run\n  drop 0: staleness.bound"), std::string::npos) << text;
 }
 
-TEST(Compare, APolicyOfFractionsTakesThem) {
+TEST(Compare, FractionalBoundsWorkWhereAllowed) {
   const auto rows = rows_of(compare_options({"aggregate"}, {0.5}));
   ASSERT_TRUE(rows) << rows.error().context;
   EXPECT_EQ(rows->front().end, CompareEnd::Ran);
   EXPECT_EQ(rows->front().eta, 0.5);
 }
 
-TEST(Compare, TheTableIsAsStored) {
+TEST(Compare, TheTableMatchesTheGoldenFile) {
   const auto done = compare(compare_options({}, {1, 2}));
   ASSERT_TRUE(done);
   const std::string text = compare_text(*done);
@@ -165,7 +165,7 @@ TEST(Compare, TheTableIsAsStored) {
   EXPECT_EQ(text, read_file(path).value()) << path << " is stale; TEMPER_UPDATE_GOLDEN=1";
 }
 
-TEST(Compare, EveryRunIsRepeatedWithEachSeedAndTheTableHasTheirMeans) {
+TEST(Compare, TheTableShowsMeansOverSeeds) {
   CompareOptions o = compare_options({"exact"}, {1, 2});
   o.seeds = {7, 8};
   const auto both = compare(o);
@@ -187,10 +187,10 @@ TEST(Compare, EveryRunIsRepeatedWithEachSeedAndTheTableHasTheirMeans) {
                 "{:.1f} ({:.1f}..{:.1f})", (a + b) / 2, std::min(a, b), std::max(a, b))),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("Means over 2 seeds"), std::string::npos) << text;
+  EXPECT_NE(text.find("means over 2 seeds"), std::string::npos) << text;
 }
 
-TEST(Compare, AnyKeyIsVariedAndNamedInTheTableAndInThePlot) {
+TEST(Compare, VariedKeysAppearInTheTableAndThePlot) {
   CompareOptions o = compare_options({"sync", "exact"}, {1});
   o.vary = {parse_axis("--vary", "rollout.concurrency=16,64").value()};
   const auto done = compare(o);
@@ -226,7 +226,7 @@ TEST(CompareCommand, RefusesWrongFlagsByName) {
   EXPECT_EQ(compare_error([](C& c) {
               c.policies = {"exact", "exact"};
             }),
-            "temper: --policies: `exact` is named twice\n");
+            "temper: --policies: `exact` is given twice\n");
   for (const char* wrong : {"", "two", "-1", "1025", "nan", "1x"}) {
     EXPECT_EQ(
         compare_error([&](C& c) { c.etas = {wrong}; }),
@@ -235,12 +235,13 @@ TEST(CompareCommand, RefusesWrongFlagsByName) {
   EXPECT_EQ(compare_error([](C& c) {
               c.etas = {"1", "1.0"};
             }),
-            "temper: --eta: 1 is named twice\n");
-  EXPECT_EQ(compare_error([](C& c) { c.etas = {}; }), "temper: --eta: no bound is named\n");
+            "temper: --eta: 1 is given twice\n");
+  EXPECT_EQ(compare_error([](C& c) { c.etas = {}; }),
+            "temper: --eta: expected at least one bound\n");
   EXPECT_EQ(compare_error([](C& c) {
               c.etas = {"1", "2.5"};
             }),
-            "temper: --eta 2.5: `exact` needs whole numbers; did you mean 2 or 3?\n");
+            "temper: --eta 2.5: `exact` takes whole numbers; did you mean 2 or 3?\n");
   EXPECT_EQ(compare_error([](C& c) {
               c.seeds = {"1", "x"};
             }),
@@ -248,19 +249,20 @@ TEST(CompareCommand, RefusesWrongFlagsByName) {
   EXPECT_EQ(compare_error([](C& c) {
               c.seeds = {"1", "1"};
             }),
-            "temper: --seeds: 1 is named twice\n");
-  EXPECT_EQ(compare_error([](C& c) { c.sets = {"staleness.bound=3"}; }),
-            "temper: --set staleness.bound=3: --policies and --eta decide staleness.bound; leave "
-            "it out\n");
+            "temper: --seeds: 1 is given twice\n");
+  EXPECT_EQ(
+      compare_error([](C& c) { c.sets = {"staleness.bound=3"}; }),
+      "temper: --set staleness.bound=3: staleness.bound is set by --policies and --eta; remove "
+      "it\n");
   EXPECT_EQ(compare_error([](C& c) { c.sets = {"seed=3"}, c.seeds = {"1"}; }),
-            "temper: --set seed=3: --seeds decide seed; leave it out\n");
+            "temper: --set seed=3: seed is set by --seeds; remove it\n");
   EXPECT_NE(compare_error([](C& c) { c.sets = {"sed=3"}; }).find("did you mean"),
             std::string::npos);
   EXPECT_NE(compare_error([](C& c) { c.config = "/nowhere.yaml"; }).find("/nowhere.yaml"),
             std::string::npos);
 }
 
-TEST(CompareCommand, RefusesToVaryWhatCannotBe) {
+TEST(CompareCommand, RefusesInvalidVariations) {
   using C = cli::CompareOptions;
   const auto error = [](std::vector<std::string> vary) {
     return compare_error([&](C& c) { c.vary = std::move(vary); });
@@ -275,12 +277,13 @@ TEST(CompareCommand, RefusesToVaryWhatCannotBe) {
             "temper: --vary rollout.concurrency: expected key=value,value or "
             "key+key=value/value,...\n");
   EXPECT_EQ(error({"rollout.concurrency=8,8"}),
-            "temper: --vary rollout.concurrency: 8 is named twice\n");
-  EXPECT_EQ(error({"staleness.bound=1,2"}),
-            "temper: --vary staleness.bound: --policies and --eta decide staleness.bound; leave it "
-            "out\n");
+            "temper: --vary rollout.concurrency: 8 is given twice\n");
+  EXPECT_EQ(
+      error({"staleness.bound=1,2"}),
+      "temper: --vary staleness.bound: staleness.bound is set by --policies and --eta; remove "
+      "it\n");
   EXPECT_EQ(error({"steps=3,4", "steps=5"}),
-            "temper: --vary steps: --vary decides steps; leave it out\n");
+            "temper: --vary steps: steps is already set by --vary; remove it\n");
 }
 
 TEST(CompareCommand, ResumesOnlyWhatLeavesSomethingToGoOnFrom) {
@@ -290,7 +293,7 @@ TEST(CompareCommand, ResumesOnlyWhatLeavesSomethingToGoOnFrom) {
       "start the comparison again without --resume\n");
 }
 
-TEST(CompareCommand, WritesTheTableAndAPlotWithALineForEachPolicy) {
+TEST(CompareCommand, WritesTheTableAndAPlotWithALinePerRule) {
   cli::CompareOptions command;
   command.config = long_tailed_file();
   command.policies = {"sync", "exact", "drop"};
