@@ -310,7 +310,7 @@ int main(int argc, char** argv) {
   app.add_option("--kv-heads", o.base.model.kv_heads);
   app.add_option("--ffn", o.base.model.ffn);
   app.add_option("--rope-base", o.base.model.rope_base);
-  app.add_option("--algorithm", algorithm, "Row of docs/algorithms.md");
+  app.add_option("--algorithm", algorithm, "Row of docs/reference/algorithms.md");
   app.add_option("--objective", objective, "Objective to use instead of the row's");
   app.add_option("--groups", o.algorithm.groups_per_update);
   app.add_option("--responses", o.algorithm.responses_per_group);

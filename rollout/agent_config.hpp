@@ -20,12 +20,13 @@ struct AgentConfig {
 
 template <class V>
 void describe(V& v, AgentConfig& c) {
-  v.field(1,
-          "command",
-          c.command,
-          {.doc = "Program and arguments, started for each engine (docs/agents.md). Empty: no "
-                  "agent; every response has one turn.",
-           .example = "[python3, my_agent.py]"});
+  v.field(
+      1,
+      "command",
+      c.command,
+      {.doc = "Program and arguments, started for each engine (docs/how-to/agents.md). Empty: no "
+              "agent; every response has one turn.",
+       .example = "[python3, my_agent.py]"});
   v.field(2,
           "processes",
           c.processes,

@@ -1,5 +1,6 @@
-// The `algorithm` section: advantages, loss and optimizer of a step (docs/semantics.md, section 3).
-// `name` selects a row of algorithm_table.hpp; an unset optional takes its value from that row.
+// The `algorithm` section: advantages, loss and optimizer of a step (docs/explanation/semantics.md,
+// section 3). `name` selects a row of algorithm_table.hpp; an unset optional takes its value from
+// that row.
 #pragma once
 
 #include "trainer/algorithm.hpp"
@@ -46,7 +47,7 @@ void describe_columns(V& v, AlgorithmConfig& c) {
           c.objective,
           {.doc = "Per-token loss. `clip`: clipped around the behaviour policy; `naive`: clipped "
                   "around the proximal policy, without correction for stale samples; `decoupled`, "
-                  "`tis`, `cispo`, `reinforce`: see docs/algorithms.md."});
+                  "`tis`, `cispo`, `reinforce`: see docs/reference/algorithms.md."});
   v.field(17,
           "advantage_mean",
           c.advantage_mean,
@@ -118,7 +119,8 @@ void describe(V& v, AlgorithmConfig& c) {
   v.field(15,
           "name",
           c.name,
-          {.doc = "Algorithm: a row of the table in docs/algorithms.md. Keys of this section that "
+          {.doc = "Algorithm: a row of the table in docs/reference/algorithms.md. Keys of this "
+                  "section that "
                   "are null take their value from the row."});
   v.field(1,
           "groups_per_update",

@@ -32,7 +32,7 @@ Algorithm resolve(const AlgorithmConfig& config, Tokens longest_response);
 /// The section with every column set, so that its meaning does not depend on `name`.
 AlgorithmConfig written_out(AlgorithmConfig config, Tokens longest_response);
 
-/// The table of docs/algorithms.md.
+/// The table of docs/reference/algorithms.md.
 std::string write_algorithm_table();
 
 }  // namespace temper::trainer

@@ -12,7 +12,7 @@
 //   layers.I.ffn.gate_up.weight [2 f, d]: rows of gate, then up
 //   layers.I.ffn.down.weight [d, f]
 // A tied head is the embedding. stored(): with the names of Hugging Face, as in files and messages
-// (docs/your-model.md has the list).
+// (docs/how-to/your-model.md has the list).
 #pragma once
 
 #include "actors/model/model_config.hpp"

@@ -113,8 +113,8 @@ void describe(V& v, EngineConfig& c) {
       c.kind,
       {.doc =
            "`native`: the built-in engine; `python`: a Python class of yours; `command`: a program "
-           "that speaks the protocol (docs/write-a-role.md); `vllm`, `sglang`, `openai`, "
-           "`llamacpp`: servers (docs/servers.md)."});
+           "that speaks the protocol (docs/how-to/write-a-role.md); `vllm`, `sglang`, `openai`, "
+           "`llamacpp`: servers (docs/how-to/servers.md)."});
   v.field(2,
           "use",
           c.use,

@@ -1,5 +1,5 @@
 // The head of every message. On the wire a message has two frames: this envelope and the body, each
-// a msgpack map keyed by field number. docs/protocol.md has a worked example.
+// a msgpack map keyed by field number. docs/reference/protocol.md has a worked example.
 #pragma once
 
 #include "core/describe.hpp"

@@ -9,9 +9,9 @@
 namespace temper {
 namespace actors {
 
-/// Mutually exclusive states of a card (docs/semantics.md, section 5.1), busy states first. Actors
-/// never report Evaluate: the orchestrator derives it from decode, prefill and reward spans of an
-/// evaluation.
+/// Mutually exclusive states of a card (docs/explanation/measures.md, section 5.1), busy states
+/// first. Actors never report Evaluate: the orchestrator derives it from decode, prefill and reward
+/// spans of an evaluation.
 enum class CardState {
   Train,
   Decode,

@@ -1,8 +1,8 @@
 // The messages that an actor may send: for every message to the orchestrator, the roles and the
 // stages in which it is allowed and the claims that its values must satisfy. An actor that violates
 // this is replaced and its message is ignored. The scheduler checks every message against this
-// table (orchestrator/scheduler/scheduler_claims.cpp), docs/protocol.md prints it, and the tests
-// cover each row.
+// table (orchestrator/scheduler/scheduler_claims.cpp), docs/reference/protocol.md prints it, and
+// the tests cover each row.
 #pragma once
 
 #include "actors/protocol/catalog.hpp"

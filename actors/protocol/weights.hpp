@@ -166,8 +166,8 @@ void describe(V& v, WeightsCommitted& m) {
   v.field(2, "error", m.error, {.doc = "Why the commit failed; empty if it succeeded."});
 }
 
-/// One action of a role switch (docs/semantics.md, section 2.2), performed by the actor that owns
-/// the memory.
+/// One action of a role switch (docs/explanation/co-location.md, section 2.2), performed by the
+/// actor that owns the memory.
 enum class SwitchAction {
   Interrupt,         ///< rollout: hand back running responses with their prefixes.
   FreeKv,            ///< rollout

@@ -68,13 +68,12 @@ void describe(V& v, FaultConfig& c) {
           {.doc = "Time from a failure until a spare host is ready.", .min = Duration(0)});
   v.field(
       10, "seed", c.seed, {.doc = "Seed of the failure times, in addition to that of the run."});
-  v.field(
-      11,
-      "trace",
-      c.trace,
-      {.doc =
-           "File with failures to inject instead: lines `seconds,kind,index` (docs/faults.md); on "
-           "local hardware they hit the processes of the run."});
+  v.field(11,
+          "trace",
+          c.trace,
+          {.doc = "File with failures to inject instead: lines `seconds,kind,index` "
+                  "(docs/how-to/faults.md); on "
+                  "local hardware they hit the processes of the run."});
 }
 
 /// Cost of a checkpoint of the trainer.

@@ -2,7 +2,7 @@
 // between clusters (equations: sim_hw/network/cluster_link.hpp). With one cluster there is no such
 // traffic.
 //
-// Payloads per response, as in the messages of a live run (docs/protocol.md):
+// Payloads per response, as in the messages of a live run (docs/reference/protocol.md):
 //   engines to trainer     8 bytes per response token (id and log-prob), 4 per prompt token, 64 for
 //                          ids, lengths and reward
 //   engines to reference   4 bytes per token; 64

@@ -1,4 +1,4 @@
-// The exit codes of all commands (docs/exit_codes.md).
+// The exit codes of all commands (docs/reference/exit-codes.md).
 #pragma once
 
 #include "core/result.hpp"

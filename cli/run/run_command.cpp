@@ -356,7 +356,7 @@ Handler run_command(Flags& flags) {
                      "Serve the web page of the run (default address: 127.0.0.1:7878)");
   flags.text("--faults",
              options->faults,
-             "Fault plan: fail simulated cards, or kill local processes (docs/faults.md)");
+             "Fault plan: fail simulated cards, or kill local processes (docs/how-to/faults.md)");
   flags.json(options->json, "Print only summary.json, at the end");
   flags.choice(
       "--driver",

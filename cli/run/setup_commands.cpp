@@ -26,7 +26,7 @@ using orchestrator::Finding;
 
 constexpr std::string_view kStarter =
     R"(# Made by `temper init`. `temper check {file}` validates it, and `--all` prints every key;
-# docs/config.md explains the keys.
+# docs/reference/config.md explains the keys.
 name: {name}
 steps: 200                # training steps: policy updates, each makes a new policy version
 
@@ -89,7 +89,8 @@ pretrain:                 # supervised training on the answers up to this accura
 )";
 
 // A pretrained model needs a lower learning rate than a new network.
-constexpr std::string_view kOwnRate = "  learning_rate: 1e-5     # for a model that is already trained";
+constexpr std::string_view kOwnRate =
+    "  learning_rate: 1e-5     # for a model that is already trained";
 constexpr std::string_view kSmallRate =
     R"(  learning_rate: 4e-4     # for a small new network; a pretrained model needs about 1e-5
   minibatches: 1          # optimizer updates per step)";

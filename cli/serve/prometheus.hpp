@@ -1,4 +1,5 @@
-// The Prometheus text format: the newest metrics of each run under the names of docs/metrics.md
+// The Prometheus text format: the newest metrics of each run under the names of
+// docs/reference/metrics.md
 // (`temper_tokens_per_s_raw{run="..."}`), and the states of its actors from live.json.
 #pragma once
 

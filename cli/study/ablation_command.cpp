@@ -61,7 +61,9 @@ Handler ablation_command(Flags& flags) {
   flags.text("--samples",
              options->samples,
              "CSV of document lengths with columns sample, length (default: generated)");
-  flags.flag("--markdown", options->markdown, "Print the Markdown table of docs/moe_mechanisms.md");
+  flags.flag("--markdown",
+             options->markdown,
+             "Print the Markdown table of docs/reports/moe-mechanisms.md");
   flags.json(options->json, "Print one JSON array");
   return [options] { return run_ablation(*options, std::cout, std::cerr); };
 }

@@ -13,7 +13,7 @@ struct AblationOptions {
   std::string expert_loads;  ///< CSV of recorded loads; empty: generated.
   std::string samples;       ///< CSV of recorded document lengths; empty: generated.
   bool json = false;
-  bool markdown = false;  ///< Print the table of docs/moe_mechanisms.md.
+  bool markdown = false;  ///< Print the table of docs/reports/moe-mechanisms.md.
 };
 
 /// Returns the exit code.

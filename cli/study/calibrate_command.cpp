@@ -158,7 +158,7 @@ void describe(V& v, Report& r) {
   v.field(6, "left_out", r.left_out);
 }
 
-/// Writes the errors on models that the fit did not see, for docs/validation.md.
+/// Writes the errors on models that the fit did not see, for docs/reports/validation.md.
 Status put_tables(const std::string& file,
                   const std::string& hardware,
                   const std::vector<HeldOutModel>& left) {

@@ -1,5 +1,5 @@
 // `temper measure`: measures a pipeline's engines, messages and processes on this machine, for
-// forecasts of runs on it (docs/forecast.md).
+// forecasts of runs on it (docs/how-to/forecast.md).
 #pragma once
 
 #include "cli/command/command_line.hpp"

@@ -1,5 +1,5 @@
 // `temper validate`: compares predictions with measurements, per row and per kind. It also converts
-// publications into rows and writes the report docs/validation.md.
+// publications into rows and writes the report docs/reports/validation.md.
 #pragma once
 
 #include "cli/command/command_line.hpp"

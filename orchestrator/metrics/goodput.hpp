@@ -1,5 +1,5 @@
-// Goodput: where the time of a run went, from its records alone (docs/semantics.md, section 5.3).
-// Each instant belongs to one of
+// Goodput: where the time of a run went, from its records alone (docs/explanation/measures.md,
+// section 5.3). Each instant belongs to one of
 //   start       not all actors have been ready yet
 //   down        the run rolled back to a checkpoint, and its trainer, or the last of its rollout
 //               engines or of its reward actors, is not ready again

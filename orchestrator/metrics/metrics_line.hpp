@@ -1,6 +1,6 @@
 // One line of metrics.jsonl: the figures of a step, and of the interval since the previous one.
 // TensorBoard, Prometheus and the side-cars show the same figures under the same names, with `/`
-// between the parts (docs/watch.md).
+// between the parts (docs/how-to/watch.md).
 #pragma once
 
 #include "orchestrator/metrics/run_metrics.hpp"

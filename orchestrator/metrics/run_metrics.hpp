@@ -1,7 +1,7 @@
 // The figures of a run, computed from its records alone, so that the live view, metrics.jsonl,
 // summary.json and `temper report` agree by construction. Cost: a few map look-ups per response.
 //
-// Definitions (docs/semantics.md, section 5.2).
+// Definitions (docs/explanation/measures.md, section 5.2).
 //   generated   tokens sampled, as reported by engines, whether used or not
 //   trained     prompt and response tokens of the responses in completed steps
 //   effective   trained, except groups whose rewards were all equal: they carry no gradient

@@ -130,7 +130,7 @@ struct Summary {
   std::vector<RestartSummary> restarts;
   SwitchesSummary switches;
   CheckpointSummary checkpoints;
-  /// Simulated hardware only; see docs/simulated.md.
+  /// Simulated hardware only; see docs/explanation/simulation.md.
   std::optional<MfuSummary> mfu;
   std::optional<std::map<actors::RoleKind, RoleMemory>> memory;
   std::optional<NetworkSummary> network;

@@ -1,5 +1,5 @@
 // What every card of a run did, from its records: an exclusive state per card and instant
-// (docs/semantics.md, section 5.1), and the reason of each wait.
+// (docs/explanation/measures.md, section 5.1), and the reason of each wait.
 //
 // Assumptions. Cards that always had the same actors are in the same state and share one line.
 // At each instant a card shows

@@ -1,6 +1,7 @@
-// Time of each state of a role switch (docs/semantics.md, section 2.2), from the records of a run:
-// from the first command of the state to the last answer, over all time-shared actors. It includes
-// what the state waits for: the current step of an engine, and the slowest of several engines.
+// Time of each state of a role switch (docs/explanation/co-location.md, section 2.2), from the
+// records of a run: from the first command of the state to the last answer, over all time-shared
+// actors. It includes what the state waits for: the current step of an engine, and the slowest of
+// several engines.
 //
 //   offload_optimizer, onload_optimizer, interrupt, free_kv, free_weights, onload_reference,
 //   offload_reference, allocate_kv     from Switch to Switched

@@ -56,7 +56,7 @@ Status read_checkpoint(const fs::path& checkpoint, std::span<const actors::Tenso
     return Error{
         ErrorCode::NotFound,
         fmt::format("{} has no {}: the custom trainer of the run saves its weights under another "
-                    "name; docs/write-a-role.md describes how to save them for an export",
+                    "name; docs/how-to/write-a-role.md describes how to save them for an export",
                     checkpoint.string(),
                     actors::kWeightsFile)};
   }

@@ -1,5 +1,5 @@
 // Settings that differ between a run and its resumption, and which of them may differ
-// (docs/resume.md).
+// (docs/how-to/resume.md).
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"

@@ -1,5 +1,5 @@
 // The section `evaluation`: when and on which held-out problems the policy is evaluated
-// (docs/evaluation.md).
+// (docs/how-to/evaluate.md).
 #pragma once
 
 #include "core/describe.hpp"

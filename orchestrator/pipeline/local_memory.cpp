@@ -19,7 +19,7 @@ using actors::RoleKind;
 constexpr double kFloat = 4;
 constexpr double kMiB = 1 << 20;
 /// Memory of a worker that has loaded libtorch and holds nothing else, measured for a reward worker
-/// (docs/results.md).
+/// (docs/reports/results.md).
 constexpr double kProcess = 152 * kMiB;
 /// Number of versions whose images the trainer keeps (trainer_role.cpp).
 constexpr double kImagesKept = 4;

@@ -1,4 +1,4 @@
-// The whole configuration of a run as one struct. docs/config.md is generated from it.
+// The whole configuration of a run as one struct. docs/reference/config.md is generated from it.
 #pragma once
 
 #include "actors/model/model_config.hpp"

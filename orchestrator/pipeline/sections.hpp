@@ -1,5 +1,5 @@
-// Sections of a pipeline configuration that belong to the orchestrator. docs/config.md is generated
-// from the texts here. Sections of other modules are declared there and combined in
+// Sections of a pipeline configuration that belong to the orchestrator. docs/reference/config.md is
+// generated from the texts here. Sections of other modules are declared there and combined in
 // pipeline_config.hpp.
 #pragma once
 
@@ -102,13 +102,13 @@ struct CheckpointConfig {
 
 template <class V>
 void describe(V& v, StalenessConfig& c) {
-  v.field(
-      1,
-      "policy",
-      c.policy,
-      {.doc = "Staleness rule. `exact` never trains a group older than `bound` and never drops "
-              "one. The others reproduce the rules of other systems for comparison: `sync`, "
-              "`aggregate`, `count`, `drop`, `wait`, `window`, `in_order` (docs/staleness.md)."});
+  v.field(1,
+          "policy",
+          c.policy,
+          {.doc = "Staleness rule. `exact` never trains a group older than `bound` and never drops "
+                  "one. The others reproduce the rules of other systems for comparison: `sync`, "
+                  "`aggregate`, `count`, `drop`, `wait`, `window`, `in_order` "
+                  "(docs/explanation/staleness.md)."});
   v.field(
       2,
       "bound",
@@ -220,11 +220,13 @@ void describe(V& v, PlacementConfig& c) {
 /// The key `launch`, shared by the sections of all roles.
 template <class V>
 void describe_launch(V& v, LaunchKind& launch) {
-  v.field(30,
-          "launch",
-          launch,
-          {.doc = "Who starts the workers of this role. `local`: Temper, on this machine; "
-                  "`attach`: you, on any machine (docs/many-machines.md); Temper waits for them."});
+  v.field(
+      30,
+      "launch",
+      launch,
+      {.doc =
+           "Who starts the workers of this role. `local`: Temper, on this machine; "
+           "`attach`: you, on any machine (docs/how-to/many-machines.md); Temper waits for them."});
 }
 
 template <class V>
@@ -247,8 +249,10 @@ void describe(V& v, RolloutConfig& c) {
                   "older weights; `recompute`: the KV cache is recomputed under the new weights, "
                   "so every token is sampled from one version's policy."});
   v.field(21, "engine", c.engine, {.doc = "The rollout engine."});
-  v.field(
-      22, "agent", c.agent, {.doc = "Program that plays multi-turn episodes (docs/agents.md)."});
+  v.field(22,
+          "agent",
+          c.agent,
+          {.doc = "Program that plays multi-turn episodes (docs/how-to/agents.md)."});
   describe_launch(v, c.launch);
 }
 

@@ -77,7 +77,10 @@ void describe(V& v, TrackingConfig& c) {
 
 template <class V>
 void describe(V& v, AlarmsConfig& c) {
-  v.field(1, "enabled", c.enabled, {.doc = "Watch the run for common failures (docs/watch.md)."});
+  v.field(1,
+          "enabled",
+          c.enabled,
+          {.doc = "Watch the run for common failures (docs/how-to/watch.md)."});
   v.field(2,
           "on_alarm",
           c.on_alarm,

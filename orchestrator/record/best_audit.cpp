@@ -215,9 +215,9 @@ std::string sentence(BestAbsence absence) {
       return "the run does not keep its best version (evaluation.keep_best; a simulated run has no "
              "weights to keep)";
     case BestAbsence::NotEvaluated:
-      return "the run evaluates no version (evaluation.every; see docs/evaluation.md)";
+      return "the run evaluates no version (evaluation.every; see docs/how-to/evaluate.md)";
     case BestAbsence::NoneBetter:
-      return "no version was evaluated that is better than the base (see docs/evaluation.md)";
+      return "no version was evaluated that is better than the base (see docs/how-to/evaluate.md)";
     case BestAbsence::NotInPlace:
       return "a version is better than the base, but its checkpoint is not saved yet, or the "
              "process ended before it became best/; `temper run --resume` puts it there or "

@@ -1,4 +1,4 @@
-// The folder of a run (docs/run_folder.md).
+// The folder of a run (docs/reference/run-folder.md).
 //
 //   config.yaml base/                           what it is made from; proved by inputs.manifest
 //   events.log                                  what happened; proves itself (log_frames.hpp)

@@ -160,7 +160,7 @@ Finding python() {
                 : *path + " without the temper package",
           needs ? "needed only for roles and rewards in Python: apt-get install python3-msgpack "
                   "python3-numpy python3-zmq, or use pip in a virtual environment"
-                : "needed only for roles and rewards in Python; see docs/install.md"};
+                : "needed only for roles and rewards in Python; see docs/how-to/install.md"};
 }
 
 }  // namespace

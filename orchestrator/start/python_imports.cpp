@@ -114,7 +114,7 @@ Result<std::vector<BrokenRule>> import_with(const std::string& python,
       {{imports.front().key},
        fmt::format("{} cannot import the temper package: {}; set an interpreter that has it in "
                    "TEMPER_PYTHON or {}, or install the package with `pip install ./python` "
-                   "(docs/install.md)",
+                   "(docs/how-to/install.md)",
                    program,
                    last_words(log),
                    interpreter_key(imports))}};

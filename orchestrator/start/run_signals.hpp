@@ -1,4 +1,4 @@
-// The signals that stop a run, for the whole life of its process (docs/exit_codes.md).
+// The signals that stop a run, for the whole life of its process (docs/reference/exit-codes.md).
 //
 //   SIGINT, SIGTERM  finish the current step and save a checkpoint; a second one stops at once
 //   SIGHUP           the same, unless the process ignores it (nohup); a second one has no effect

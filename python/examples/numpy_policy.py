@@ -11,7 +11,7 @@ Matrices with the same input are fused. With d = hidden, h = d / heads and f = f
     layers.I.attention_norm.weight [d], layers.I.ffn_norm.weight [d]
     layers.I.attention.qkv.weight [(heads + 2 kv_heads) h, d], layers.I.attention.out.weight [d, d]
     layers.I.ffn.gate_up.weight [2 f, d], layers.I.ffn.down.weight [d, f]
-Files use Hugging Face names (docs/your-model.md); fused() and stored() convert.
+Files use Hugging Face names (docs/how-to/your-model.md); fused() and stored() convert.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ ARRAYS = {"int32[]": "i4", "float32[]": "f4", "uint8[]": "u1"}
 HEAD = '''"""Every message between a worker and the orchestrator, and what it is made of.
 
 Made by python/tools/generate_messages.py from `temper protocol --json`: not to be edited. What each
-means: docs/protocol.md. `pack()` gives the msgpack map of a struct (field number to value), and
+means: docs/reference/protocol.md. `pack()` gives the msgpack map of a struct (field number to value), and
 `unpack()` reads one: a missing field has its default, an unknown one is skipped.
 """
 

@@ -5,8 +5,8 @@
 // sampled it.
 //
 // The agent receives an episode as a line of JSON on its stdin, and reports its end by a line on
-// its stdout (docs/agents.md). If the agent dies, or misses the deadline, its episodes fail; it is
-// restarted.
+// its stdout (docs/how-to/agents.md). If the agent dies, or misses the deadline, its episodes fail;
+// it is restarted.
 //
 // An episode that is withdrawn or interrupted is replayed from its beginning, wherever it
 // continues, because the state of the agent cannot move to another process.

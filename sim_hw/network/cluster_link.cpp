@@ -10,7 +10,8 @@
 namespace temper::sim_hw {
 namespace {
 
-constexpr double kMessageChunk = 1 << 20;  ///< Bytes per piece of a message (docs/protocol.md).
+constexpr double kMessageChunk =
+    1 << 20;  ///< Bytes per piece of a message (docs/reference/protocol.md).
 
 /// The lowest id at or above `devices` that shares no unit of an inner level with a lower id.
 std::int64_t first_outside(const Fabric& fabric, std::int64_t devices) {

@@ -9,7 +9,8 @@
 //   Tree: + (hosts - 1) x one chunk's time, until the last host has its first chunk.
 //   wire bytes of a chunk of n bytes = (n + kOfChunk) x kFrame / kPayload
 // Constants: protocol sizes; none is fitted.
-//   kOfChunk  the envelope and the fields of weights.chunk (docs/protocol.md), 45 bytes; for each
+//   kOfChunk  the envelope and the fields of weights.chunk (docs/reference/protocol.md), 45 bytes;
+//   for each
 //             of its two frames CURVE's 33 bytes (ZMTP 3.1: command name 8, nonce 8, flags 1,
 //             box 16) and ZMTP's header, 9 and 2 bytes
 //   kFrame    an Ethernet frame of a TCP segment, 1514 bytes, which a rate limit of tc counts

@@ -214,7 +214,8 @@ std::string validation_report(const ReportInput& input) {
   const std::vector<Statistics> details = by_kind_hardware_metric(input.comparisons);
   std::string out =
       "# Validation of the hardware model\n\n"
-      "Written by `temper validate --report docs/validation.md configs/validation/*.csv`; do not "
+      "Written by `temper validate --report docs/reports/validation.md configs/validation/*.csv`; "
+      "do not "
       "edit.\n\n"
       "Error of a row = predicted / measured - 1. MAPE is the mean of its size, bias its mean, max "
       "its\n"

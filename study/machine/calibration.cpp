@@ -99,7 +99,7 @@ Status save_machine_model(const MachineModel& calibration,
     TEMPER_TRY_STATUS(make_folder(file.parent_path()));
   return write_file_atomically(
       file,
-      fmt::format("# Measured times of this machine: docs/forecast.md. Made by\n#   {}\n{}",
+      fmt::format("# Measured times of this machine: docs/how-to/forecast.md. Made by\n#   {}\n{}",
                   command,
                   to_yaml(calibration)));
 }

@@ -327,8 +327,9 @@ TEST(ValidateCommand, TheCommittedReportIsThatOfTheShippedConstants) {
   options.rows = false;
   options.report = test::temporary_file("validation.md");
   ASSERT_EQ(validate(options).code, 0);
-  EXPECT_EQ(content(options.report), content(root + "/docs/validation.md"))
-      << "write it anew: temper validate --report docs/validation.md configs/validation/*.csv";
+  EXPECT_EQ(content(options.report), content(root + "/docs/reports/validation.md"))
+      << "write it anew: temper validate --report docs/reports/validation.md "
+         "configs/validation/*.csv";
 }
 
 }  // namespace

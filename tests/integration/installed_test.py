@@ -1,4 +1,4 @@
-"""What a user does in a day, with the Debian package alone: no source tree, no compiler (docs/day.md)."""
+"""What a user does in a day, with the Debian package alone: no source tree, no compiler (docs/reports/installed-package.md)."""
 
 from __future__ import annotations
 

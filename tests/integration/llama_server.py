@@ -2,7 +2,7 @@
 
     python llama_server.py MODEL.gguf --host HOST --port PORT --parallel N
 
-Each flag has the name that it has of llama-server (docs/servers-llamacpp.md)."""
+Each flag has the name that it has of llama-server (docs/how-to/servers-llamacpp.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 // The rules of walls.hpp hold in this repository, and each of them is broken by a made-up tree that
-// breaks it. TEMPER_UPDATE_GOLDEN=1 rewrites the table of folders in docs/architecture.md.
+// breaks it. TEMPER_UPDATE_GOLDEN=1 rewrites the table of folders in docs/reference/modules.md.
 #include "tests/structure/walls.hpp"
 
 #include "core/files.hpp"
@@ -22,7 +22,7 @@ TEST(Walls, HoldInThisRepository) {
 }
 
 TEST(Walls, AreInTheDocsAsTheyAre) {
-  const std::string path = std::string(TEMPER_SOURCE_DIR) + "/docs/architecture.md";
+  const std::string path = std::string(TEMPER_SOURCE_DIR) + "/docs/reference/modules.md";
   const std::string table = write_folder_table(read_source_tree(TEMPER_SOURCE_DIR));
   const std::string text = read_file(path).value();
   const std::string begin = "<!-- folders -->\n", end = "<!-- end of folders -->";

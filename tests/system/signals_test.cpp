@@ -1,6 +1,6 @@
-// Signals that stop a run end it with the documented exit code (docs/exit_codes.md), whatever it is
-// doing: each signal in each phase, and at the file operations of a start, a run, a resume and an
-// end. The run goes on afterwards, and its log is clean.
+// Signals that stop a run end it with the documented exit code (docs/reference/exit-codes.md),
+// whatever it is doing: each signal in each phase, and at the file operations of a start, a run, a
+// resume and an end. The run goes on afterwards, and its log is clean.
 #include "core/files.hpp"
 #include "tests/system/harness.hpp"
 #include "tests/system/stop_signals.hpp"

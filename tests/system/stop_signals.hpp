@@ -7,7 +7,7 @@
 
 namespace temper::test {
 
-/// With the exit code that docs/exit_codes.md has for it.
+/// With the exit code that docs/reference/exit-codes.md has for it.
 struct StopSignal {
   int signal;
   int status;

@@ -90,9 +90,9 @@ TEST(AlgorithmTable, DapoPenalizesTheLastFifthAndAtLeastOneToken) {
   EXPECT_TRUE(resolve(c, Tokens(4)).filter_equal_rewards);
 }
 
-// docs/algorithms.md has the table between two marks; TEMPER_UPDATE_GOLDEN=1 rewrites it.
+// docs/reference/algorithms.md has the table between two marks; TEMPER_UPDATE_GOLDEN=1 rewrites it.
 TEST(AlgorithmTable, DocumentationIsUpToDate) {
-  const std::string path = std::string(TEMPER_SOURCE_DIR) + "/docs/algorithms.md";
+  const std::string path = std::string(TEMPER_SOURCE_DIR) + "/docs/reference/algorithms.md";
   const std::string text = read_file(path).value();
   const std::string begin = "<!-- table -->\n", end = "<!-- end of table -->";
   const auto from = text.find(begin) + begin.size(), to = text.find(end);

@@ -1,5 +1,5 @@
-// Scaling a running job (`temper scale`, docs/resume.md): reads requests from the run folder,
-// validates them and changes the run's actors.
+// Scaling a running job (`temper scale`, docs/how-to/resume.md): reads requests from the run
+// folder, validates them and changes the run's actors.
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"

@@ -1,5 +1,5 @@
-// When which version is evaluated, and the work of an evaluation (docs/semantics.md, section 7). It
-// uses the engines and verifiers of training, and no step counts it.
+// When which version is evaluated, and the work of an evaluation (docs/explanation/measures.md,
+// section 7). It uses the engines and verifiers of training, and no step counts it.
 #pragma once
 
 #include "orchestrator/scheduler/sharing/card_sharing.hpp"

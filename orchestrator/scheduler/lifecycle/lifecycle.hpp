@@ -1,6 +1,7 @@
-// Launches, losses and restarts of actors (docs/semantics.md, section 4.1). A lost actor is
-// launched again: at once the first time, then after a pause that doubles, and only so many start
-// at the same time. All of it follows from the events and their times, so that a replay repeats it.
+// Launches, losses and restarts of actors (docs/explanation/failures.md, section 4.1). A lost actor
+// is launched again: at once the first time, then after a pause that doubles, and only so many
+// start at the same time. All of it follows from the events and their times, so that a replay
+// repeats it.
 #pragma once
 
 #include "orchestrator/scheduler/state/events.hpp"

@@ -1,6 +1,7 @@
-// Actors that are added to a run, or removed from it, while it continues (docs/resume.md). An added
-// actor is launched like any other. A removed actor gets no new work: responses for training are
-// requested back and continue elsewhere, it finishes the rest, and then its worker is told to end.
+// Actors that are added to a run, or removed from it, while it continues (docs/how-to/resume.md).
+// An added actor is launched like any other. A removed actor gets no new work: responses for
+// training are requested back and continue elsewhere, it finishes the rest, and then its worker is
+// told to end.
 #pragma once
 
 #include "orchestrator/scheduler/state/events.hpp"

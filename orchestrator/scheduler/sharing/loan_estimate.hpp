@@ -8,7 +8,8 @@
 //           loans in transit, out and back, nothing before the first.
 // Hysteresis. margin + 0.05 after 2 idle loans in a row, - 0.03 after 2 calm ones, within [0, 1]. A
 //           loan is idle if the cards came back sooner than the way there and back took.
-// Source.   docs/semantics.md, section 2.4. When a loan counts as idle, and that the threshold is a
+// Source.   docs/explanation/co-location.md, section 2.4. When a loan counts as idle, and that the
+// threshold is a
 //           margin on the cost, are choices of our own.
 // Range.    The benefit takes rollout to scale with engines. Decoding does so less the emptier they
 //           are, so it is an upper limit.

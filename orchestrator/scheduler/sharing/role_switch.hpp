@@ -1,5 +1,5 @@
-// The switch of shared cards between rollout, scoring and training (docs/semantics.md, section
-// 2.2), as a state machine over the actors that take turns on the trainer's cards
+// The switch of shared cards between rollout, scoring and training (docs/explanation/semantics.md,
+// section 2.2), as a state machine over the actors that take turns on the trainer's cards
 // (ActorSpec::takes_turns). Where no actor takes turns, it stays in one state that allows
 // everything.
 //

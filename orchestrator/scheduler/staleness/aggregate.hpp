@@ -6,7 +6,7 @@
 // Guarantee. None for a group: one that takes long is overtaken, update after update. The mean age
 //            stays about eta.
 // Source.    AReaL (2505.24298) section 4.1 and its staleness manager; fractional eta as there.
-//            docs/semantics.md, section 1.3.
+//            docs/explanation/semantics.md, section 1.3.
 #pragma once
 
 #include "orchestrator/scheduler/staleness/staleness_rule.hpp"

@@ -5,8 +5,8 @@
 //            its oldest there; one of (eta + 1) B, as here, never fills.
 // Guarantee. None for a group.
 // Source.    verl, fully asynchronous recipe: staleness_threshold, max_queue_size; fractional eta
-//            as there (docs/semantics.md, section 1.3). Its queue knows groups by when they
-//            finished, ours by dispatch.
+//            as there (docs/explanation/semantics.md, section 1.3). Its queue knows groups by when
+//            they finished, ours by dispatch.
 #pragma once
 
 #include "orchestrator/scheduler/staleness/staleness_rule.hpp"

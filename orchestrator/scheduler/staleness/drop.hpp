@@ -3,7 +3,8 @@
 // Rule.      Dispatch while fewer than (eta + 1) B groups are outstanding; evict a finished group
 //            once t - v0 + 1 > eta; train finished groups, oldest first.
 // Guarantee. T - v0 <= eta - 1, by throwing work away: the longest answers first.
-// Source.    verl V1 and prime-rl; docs/semantics.md, section 1.3. With eta = 0 nothing could ever
+// Source.    verl V1 and prime-rl; docs/explanation/semantics.md, section 1.3. With eta = 0 nothing
+// could ever
 //            be trained.
 #pragma once
 

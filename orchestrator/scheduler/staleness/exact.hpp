@@ -1,5 +1,5 @@
-// The exact staleness rule (docs/semantics.md, section 1.2), and `sync`, which is the same with
-// eta = 0.
+// The exact staleness rule (docs/explanation/semantics.md, section 1.2), and `sync`, which is the
+// same with eta = 0.
 //
 // Rule.      A group dispatched under engine version v0 has the deadline d = v0 + eta. With t the
 //            version being updated and B groups per update, over all outstanding groups

@@ -4,7 +4,7 @@
 //            update takes the B that were dispatched first, and waits until all are ready.
 // Guarantee. T - v0 <= eta: the k-th group is trained at step k / B. The price is waiting for the
 //            slowest of every batch.
-// Source.    NeMo RL, asynchronous GRPO in order (docs/semantics.md, section 1.3).
+// Source.    NeMo RL, asynchronous GRPO in order (docs/explanation/semantics.md, section 1.3).
 #pragma once
 
 #include "orchestrator/scheduler/staleness/staleness_rule.hpp"

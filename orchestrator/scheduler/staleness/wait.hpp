@@ -3,7 +3,7 @@
 // Rule.      Dispatch while fewer than (eta + 1) B groups are outstanding and none of those that
 //            are still generated or judged has the age eta; train finished groups, oldest first.
 // Guarantee. None for a group: the trainer goes on with younger ones.
-// Source.    verl V1 (docs/semantics.md, section 1.3).
+// Source.    verl V1 (docs/explanation/semantics.md, section 1.3).
 #pragma once
 
 #include "orchestrator/scheduler/staleness/staleness_rule.hpp"

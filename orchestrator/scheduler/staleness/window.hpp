@@ -4,7 +4,7 @@
 //            with v0 in [v - eta, v], oldest first; abort older ones, also while they generate.
 // Guarantee. T - v0 <= eta, by throwing work away: the longest answers first.
 // Source.    NeMo RL (max_trajectory_age_steps) and ROLL (async_generation_ratio);
-//            docs/semantics.md, section 1.3.
+//            docs/explanation/semantics.md, section 1.3.
 #pragma once
 
 #include "orchestrator/scheduler/staleness/staleness_rule.hpp"

@@ -64,7 +64,7 @@ struct Deadlines {
   Duration drain = std::chrono::seconds(30);
 };
 
-/// When the policy is evaluated, and on what (docs/semantics.md, section 7).
+/// When the policy is evaluated, and on what (docs/explanation/measures.md, section 7).
 struct EvaluationPlan {
   std::uint64_t every = 0;    ///< Updates; 0: never.
   std::int32_t problems = 0;  ///< The first so many of those that are kept for it.

@@ -1,4 +1,4 @@
-"""Roles of a Temper run in Python. docs/write-a-role.md starts with the smallest ones."""
+"""Roles of a Temper run in Python. docs/how-to/write-a-role.md starts with the smallest ones."""
 
 from .errors import RoleError
 from .messages import FinishReason, Segment

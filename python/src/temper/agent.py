@@ -1,4 +1,4 @@
-"""An agent that plays episodes, started by `rollout.agent.command` of a run. docs/agents.md has the details.
+"""An agent that plays episodes, started by `rollout.agent.command` of a run. docs/how-to/agents.md has the details.
 
     import temper.agent
 

@@ -1,7 +1,7 @@
 """Every message between a worker and the orchestrator, and what it is made of.
 
 Made by python/tools/generate_messages.py from `temper protocol --json`: not to be edited. What each
-means: docs/protocol.md. `pack()` gives the msgpack map of a struct (field number to value), and
+means: docs/reference/protocol.md. `pack()` gives the msgpack map of a struct (field number to value), and
 `unpack()` reads one: a missing field has its default, an unknown one is skipped.
 """
 
@@ -234,7 +234,7 @@ class Envelope:
 
 @dataclasses.dataclass(slots=True)
 class AlgorithmConfig:
-    #: Row of the table of algorithms (docs/algorithms.md); null keys are as it says.
+    #: Row of the table of algorithms (docs/reference/algorithms.md); null keys are as it says.
     name: AlgorithmName = AlgorithmName.GRPO
     #: B: prompts per policy update.
     groups_per_update: int = 64
@@ -422,7 +422,7 @@ class SamplingConfig:
 
 @dataclasses.dataclass(slots=True)
 class AgentConfig:
-    #: The program and its arguments, started beside each engine (docs/agents.md); empty: none,
+    #: The program and its arguments, started beside each engine (docs/how-to/agents.md); empty: none,
     #: and every response is one turn.
     command: list[str] = dataclasses.field(default_factory=list)
     #: How many of them for each engine; each plays many episodes at once.
@@ -807,8 +807,8 @@ class VerifierConfig:
 @dataclasses.dataclass(slots=True)
 class EngineConfig:
     #: `native`: our own engine; `python`: a class of the user's; `command`: a program that
-    #: speaks the protocol (docs/write-a-role.md); `vllm`, `sglang`, `openai`, `llamacpp`:
-    #: servers (docs/servers.md).
+    #: speaks the protocol (docs/how-to/write-a-role.md); `vllm`, `sglang`, `openai`, `llamacpp`:
+    #: servers (docs/how-to/servers.md).
     kind: EngineKind = EngineKind.NATIVE
     #: python: module and class.
     use: str = ""

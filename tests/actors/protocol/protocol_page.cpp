@@ -84,7 +84,7 @@ constexpr std::string_view kIntroduction = R"(# Protocol
 The protocol between the orchestrator and its workers. This page is generated from the declarations
 in `actors/protocol/`. A test fails if it is stale, and `tests/golden/protocol/` has the bytes of
 every message. `temper protocol --json` prints the same information for programs; the Python package
-(`python/`) is generated from it. To write your own worker, see [write-a-role.md](write-a-role.md).
+(`python/`) is generated from it. To write your own worker, see [write a role](../how-to/write-a-role.md).
 
 The orchestrator binds one ZeroMQ ROUTER socket; each worker connects one DEALER socket. A message
 has two frames:

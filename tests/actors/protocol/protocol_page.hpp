@@ -1,4 +1,4 @@
-// Generates docs/protocol.md from the catalog.
+// Generates docs/reference/protocol.md from the catalog.
 #pragma once
 
 #include <string>

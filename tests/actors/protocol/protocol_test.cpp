@@ -1,4 +1,4 @@
-// Golden bytes of the protocol. TEMPER_UPDATE_GOLDEN=1 rewrites docs/protocol.md and
+// Golden bytes of the protocol. TEMPER_UPDATE_GOLDEN=1 rewrites docs/reference/protocol.md and
 // tests/golden/protocol. Changing the bytes of a message without a new version breaks deployed
 // workers.
 #include "actors/protocol/catalog.hpp"
@@ -39,7 +39,7 @@ std::string bytes_of(const std::string& hex) {
 }
 
 TEST(Protocol, GeneratedPageIsUpToDate) {
-  expect_golden(kSource / "docs/protocol.md", test::protocol_page());
+  expect_golden(kSource / "docs/reference/protocol.md", test::protocol_page());
 }
 
 /// Enumerators are sent as numbers, but the page and other languages number the names in order.

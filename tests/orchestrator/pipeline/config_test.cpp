@@ -75,7 +75,7 @@ TEST(BrokenConfigs, AreReportedWordForWord) {
 }
 
 TEST(ConfigReference, IsUpToDate) {
-  expect_golden(kSource / "docs/config.md", write_config_reference());
+  expect_golden(kSource / "docs/reference/config.md", write_config_reference());
 }
 
 TEST(ConfigReference, EveryKeyHasASentence) {

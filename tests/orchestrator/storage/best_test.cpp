@@ -1,7 +1,7 @@
 // best/ is proved, verified and repaired as a checkpoint is. Its files are damaged in random ways:
 // each time `fsck`, `audit`, `export`, `eval` and `run --from` come to the same verdict, and none
 // of them calls damage whole. TEMPER_BEST_DAMAGES sets how many random cases there are
-// (docs/run_folder.md has 10,000).
+// (docs/reference/run-folder.md has 10,000).
 #include "core/random.hpp"
 #include "tests/orchestrator/storage/best_run.hpp"
 #include "tests/support/seed.hpp"

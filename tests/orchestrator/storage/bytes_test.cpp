@@ -2,7 +2,7 @@
 // length. Each time that is found by the code that proves the file. What fsck, audit and a resume
 // make of it, which read every file of the folder, is looked at for every 16th byte (of files that
 // are made from the log: for every 256th); with TEMPER_EVERY_BYTE=1 in the environment for every
-// byte (docs/run_folder.md has its table). The outcomes are counted and printed.
+// byte (docs/reference/run-folder.md has its table). The outcomes are counted and printed.
 #include "core/files.hpp"
 #include "core/manifest.hpp"
 #include "orchestrator/fsck/fsck.hpp"

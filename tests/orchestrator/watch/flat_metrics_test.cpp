@@ -140,7 +140,7 @@ std::string names_as_markdown() {
       "other columns "
       "are written beside ours where\n`tracking.aliases` asks for them, and only where the figure "
       "means the "
-      "same. [watch.md](watch.md) says how to look.\n\n"
+      "same. [watch a run](../how-to/watch.md) says how to look.\n\n"
       "| name | what it is | trl | verl | prime-rl |\n|---|---|---|---|---|\n";
   const auto code = [](std::string_view names) {
     std::string quoted = names.empty() ? std::string() : fmt::format("`{}`", names);
@@ -176,7 +176,7 @@ TEST(MetricNames, TheTableOfPythonIsOurs) {
   expect_current("python/src/temper/metric_names.json", names_as_json());
 }
 TEST(MetricNames, TheDocumentIsOurs) {
-  expect_current("docs/metrics.md", names_as_markdown());
+  expect_current("docs/reference/metrics.md", names_as_markdown());
 }
 
 TEST(Tensorboard, TheChecksumIsCrc32c) {

@@ -23,7 +23,7 @@ class MoeAblation : public testing::Test {
 TEST_F(MoeAblation, DocumentedTableIsUpToDate) {
   ASSERT_TRUE(rows_) << rows_.error().context;
   const std::string table = ablation_markdown(*rows_);
-  const std::string path = std::string(TEMPER_SOURCE_DIR) + "/docs/moe_mechanisms.md";
+  const std::string path = std::string(TEMPER_SOURCE_DIR) + "/docs/reports/moe-mechanisms.md";
   const std::string text = read_file(path).value();
   const std::string begin = "<!-- table -->\n", end = "<!-- end of table -->";
   const auto from = text.find(begin) + begin.size(), to = text.find(end);

@@ -50,22 +50,22 @@ TEST(Catalog, FindsFittedConstantsOfAHardwareFile) {
   EXPECT_EQ(calibration_file("configs/hardware/cm384.yaml"), "configs/calibration/cm384.yaml");
 }
 
-/// docs/hardware.md has the keys of hardware and models, made from their declarations.
+/// docs/reference/hardware.md has the keys of hardware and models, made from their declarations.
 void expect_table(const std::string& name, const std::string& table) {
-  const std::string path = std::string(TEMPER_SOURCE_DIR) + "/docs/hardware.md";
+  const std::string path = std::string(TEMPER_SOURCE_DIR) + "/docs/reference/hardware.md";
   std::string page = read_file(path).value();
   const std::string begin = "<!-- " + name + " -->\n";
   const std::string end = "<!-- end of " + name + " -->\n";
   const std::size_t at = page.find(begin) + begin.size();
   const std::size_t to = page.find(end);
-  ASSERT_NE(to, std::string::npos) << "docs/hardware.md has no " << end;
+  ASSERT_NE(to, std::string::npos) << "docs/reference/hardware.md has no " << end;
   if (const char* update = std::getenv("TEMPER_UPDATE_GOLDEN"); update && *update == '1') {
     page.replace(at, to - at, table);
     ASSERT_TRUE(write_file_atomically(path, page));
     return;
   }
   EXPECT_EQ(page.substr(at, to - at), table)
-      << "docs/hardware.md is stale; TEMPER_UPDATE_GOLDEN=1 rewrites it";
+      << "docs/reference/hardware.md is stale; TEMPER_UPDATE_GOLDEN=1 rewrites it";
 }
 
 TEST(HardwareReference, IsUpToDate) {

@@ -5,7 +5,7 @@
     reference: {engine: {kind: python, use: "temper.torch:Reference"}}
 
 Each role reads the run's model folder (or `with: {model: DIR}`) and uses Hugging Face names for weights. Requires the
-extra `transformers`. docs/python-roles.md has the settings.
+extra `transformers`. docs/how-to/python-roles.md has the settings.
 """
 
 from .engine import Engine

@@ -1,4 +1,4 @@
-"""Advantages and losses. The orchestrator resolves the columns of the algorithm from its table (docs/algorithms.md)
+"""Advantages and losses. The orchestrator resolves the columns of the algorithm from its table (docs/reference/algorithms.md)
 and sends them with the settings, so this module has no code for particular algorithms.
 """
 
