@@ -10,12 +10,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
 
 namespace temper::orchestrator {
 namespace {
 
 constexpr std::string_view kExtends = "extends";
 constexpr std::size_t kMostExtended = 8;
+
+/// Keys of earlier versions, and their names today.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kRenamedKeys{
+    {{"staleness.policy", "staleness.rule"}}};
+
+void name_renamed_keys(std::vector<YamlIssue>& issues) {
+  for (YamlIssue& issue : issues) {
+    const auto renamed =
+        std::ranges::find(kRenamedKeys, issue.key, [](const auto& names) { return names.first; });
+    if (renamed != kRenamedKeys.end())
+      issue.message = fmt::format("renamed: write `{}`", renamed->second);
+  }
+}
 
 bool concerns(std::string_view key, std::string_view section) {
   return key.starts_with(section) &&
@@ -55,6 +71,7 @@ LoadedConfig::LoadedConfig(std::string_view name,
     : yaml_(read_yaml<PipelineConfig>(name, text, sets)) {
   const auto is_given = [this](const std::string& key) { return yaml_.places.contains(key); };
   std::vector<YamlIssue> issues = yaml_.issues;
+  name_renamed_keys(issues);
   const auto note = [this](const std::vector<ModelIssue>& found, std::vector<YamlIssue>& to) {
     for (const ModelIssue& issue : found)
       to.push_back({yaml_.place_of(issue.key), issue.key, issue.message});

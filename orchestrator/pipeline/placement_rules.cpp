@@ -151,9 +151,9 @@ void check_overlap(const PipelineConfig& c, Rules& rules) {
 void check_preparing(const PipelineConfig& c, Rules& rules) {
   if (!c.stragglers.prepare)
     return;
-  const StalenessRuleKind rule = c.staleness.policy;
+  const StalenessRuleKind rule = c.staleness.rule;
   rules.require(rule == StalenessRuleKind::Exact || rule == StalenessRuleKind::Sync,
-                {"stragglers.prepare", "staleness.policy"},
+                {"stragglers.prepare", "staleness.rule"},
                 fmt::format("`{}` does not fix in advance which groups a step trains; use `exact` "
                             "or `sync`",
                             name_of(rule)));

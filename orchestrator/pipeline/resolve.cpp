@@ -72,7 +72,7 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   out.steps = config.steps;
   out.groups_per_update = config.algorithm.groups_per_update;
   out.responses_per_group = config.algorithm.responses_per_group;
-  out.policy = config.staleness.policy;
+  out.staleness_rule = config.staleness.rule;
   out.staleness_bound = static_cast<std::uint64_t>(config.staleness.bound);
   out.staleness_fraction = config.staleness.bound - std::floor(config.staleness.bound);
   out.lending = config.placement.lending;

@@ -26,7 +26,7 @@ enum class LaunchKind { Local, Attach };
 enum class ReferenceCards { Rollout, Trainer };
 
 struct StalenessConfig {
-  StalenessRuleKind policy = StalenessRuleKind::Exact;
+  StalenessRuleKind rule = StalenessRuleKind::Exact;
   double bound = 2;
   AgeRule age = AgeRule::FirstToken;
   Admission admission = Admission::Eager;
@@ -103,8 +103,8 @@ struct CheckpointConfig {
 template <class V>
 void describe(V& v, StalenessConfig& c) {
   v.field(1,
-          "policy",
-          c.policy,
+          "rule",
+          c.rule,
           {.doc = "Staleness rule. `exact` never trains a group older than `bound` and never drops "
                   "one. The others reproduce the rules of other systems for comparison: `sync`, "
                   "`aggregate`, `count`, `drop`, `wait`, `window`, `in_order` "

@@ -33,16 +33,16 @@ void check_run(const PipelineConfig& c, Rules& rules) {
 void check_staleness(const PipelineConfig& c, Rules& rules) {
   using P = StalenessRuleKind;
   const StalenessConfig& s = c.staleness;
-  rules.require(allows_fractions(s.policy) || s.bound == std::floor(s.bound),
-                {"staleness.bound", "staleness.policy"},
-                fmt::format("must be an integer for `{}`, found {}", name_of(s.policy), s.bound));
-  rules.require(s.policy != P::Drop || s.bound >= 1,
-                {"staleness.bound", "staleness.policy"},
+  rules.require(allows_fractions(s.rule) || s.bound == std::floor(s.bound),
+                {"staleness.bound", "staleness.rule"},
+                fmt::format("must be an integer for `{}`, found {}", name_of(s.rule), s.bound));
+  rules.require(s.rule != P::Drop || s.bound >= 1,
+                {"staleness.bound", "staleness.rule"},
                 fmt::format("must be at least 1 for `drop`, which drops groups as old as the "
                             "bound, found {}",
                             s.bound));
-  rules.require(s.policy != P::Sync || s.bound == 0,
-                {"staleness.bound", "staleness.policy"},
+  rules.require(s.rule != P::Sync || s.bound == 0,
+                {"staleness.bound", "staleness.rule"},
                 fmt::format("must be 0 for `sync`, found {}", s.bound));
 }
 

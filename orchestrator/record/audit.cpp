@@ -109,7 +109,7 @@ Auditor::LeaseState* Auditor::granted(LeaseId lease, ActorId actor) {
 }
 
 std::optional<std::uint64_t> Auditor::bound() const {
-  switch (config_.policy) {
+  switch (config_.staleness_rule) {
     case StalenessRuleKind::Sync:
       return 0;
     case StalenessRuleKind::Exact:

@@ -29,11 +29,12 @@ class Scheduler {
   // --- Checks of messages (view/claims.hpp). Only a message that passes may go to on().
   actors::Stage stage_of(ActorId actor) const { return orchestrator::stage_of(run_, actor); }
   bool may_say(ActorId actor, std::uint32_t tag) const;
-  std::optional<InvalidClaim> find_lie(const Event& reported, Time now) const {
-    return find_invalid_claim(run_, reported, now);
+  std::optional<InvalidClaim> find_invalid_claim(const Event& reported, Time now) const {
+    return orchestrator::find_invalid_claim(run_, reported, now);
   }
-  std::optional<InvalidClaim> find_lie(ActorId engine, const event::Generated::Item& item) const {
-    return find_invalid_claim(run_, engine, item);
+  std::optional<InvalidClaim> find_invalid_claim(ActorId engine,
+                                                 const event::Generated::Item& item) const {
+    return orchestrator::find_invalid_claim(run_, engine, item);
   }
 
   /// All that outlives a checkpoint: queue, groups outstanding, counters. Leases and actors do not.

@@ -28,7 +28,7 @@ bool contains(const auto& list, const auto& value) {
 /// Keys that other options set, and the reason.
 std::vector<std::pair<std::string, std::string>> decided(const CompareOptions& options) {
   std::vector<std::pair<std::string, std::string>> out{
-      {"staleness.policy", "is set by --policies and --eta"},
+      {"staleness.rule", "is set by --policies and --eta"},
       {"staleness.bound", "is set by --policies and --eta"},
       {"run_dir", "is set by the comparison"}};
   if (!options.seeds.empty())
@@ -136,7 +136,7 @@ Result<CompareJob> job_of(const CompareOptions& options,
                           const RuleAtBound& at) {
   std::vector<std::string> sets = options.sets;
   sets.insert(sets.end(), variant.begin(), variant.end());
-  sets.push_back(fmt::format("staleness.policy={}", name_of(at.policy)));
+  sets.push_back(fmt::format("staleness.rule={}", name_of(at.policy)));
   sets.push_back(fmt::format("staleness.bound={}", at.eta));
   if (options.steps > 0)
     sets.push_back(fmt::format("steps={}", options.steps));

@@ -53,7 +53,7 @@ orchestrator::PipelineConfig with_shape(const orchestrator::PipelineConfig& conf
   c.placement.cards = std::min(2, config.placement.cards);
   if (c.placement.cards < 2)
     c.placement.mode = orchestrator::PlacementMode::Colocated;
-  c.staleness.policy = orchestrator::StalenessRuleKind::Exact;
+  c.staleness.rule = orchestrator::StalenessRuleKind::Exact;
   c.staleness.bound = 0;
   c.checkpoint.every = static_cast<std::int32_t>(shape.updates / 3);
   return c;

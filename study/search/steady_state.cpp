@@ -252,7 +252,7 @@ SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c
   BatchStatistics& d = batch(c);
   SteadyTerms t{.batch = d, .engine = engine(c, cards)};
   const auto as_double = [](auto number) { return static_cast<double>(number); };
-  t.eta = c.staleness.policy == orchestrator::StalenessRuleKind::Sync ? 0 : c.staleness.bound;
+  t.eta = c.staleness.rule == orchestrator::StalenessRuleKind::Sync ? 0 : c.staleness.bound;
   const double engines = as_double(c.rollout.replicas);
   const double batch = as_double(c.algorithm.groups_per_update);
   t.group = as_double(c.algorithm.responses_per_group);

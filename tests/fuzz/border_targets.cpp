@@ -67,7 +67,7 @@ void take(actors::Generated message) {
                  "the event is that of the message");
   }
   if (message.items.size() > 1)
-    return;  // find_lie() refuses a response that is there twice
+    return;  // find_invalid_claim() refuses a response that is there twice
   keep(told.failed, run.queue, run.payloads);
   keep(std::move(message), run.queue, run.payloads);
 }

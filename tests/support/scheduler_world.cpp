@@ -173,7 +173,7 @@ void World::hear(ActorId id, Event event) {
     ++lies_told_;
   }
   std::string what;
-  if (const auto lie = scheduler_.find_lie(event, now_))
+  if (const auto lie = scheduler_.find_invalid_claim(event, now_))
     what = lie->what;
   if (!scheduler_.may_say(id, tag_of(event)))
     what = "may not be said by it";

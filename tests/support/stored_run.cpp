@@ -23,7 +23,7 @@ SchedulerConfig config_of(const StoredRunOptions& options) {
   config.groups_per_update = 1;
   config.responses_per_group = 2;
   config.staleness_bound = 1;
-  config.policy = StalenessRuleKind::Exact;
+  config.staleness_rule = StalenessRuleKind::Exact;
   config.filter_equal_rewards = false;
   config.evaluation = options.keeps_best ? EvaluationPlan{1, 4, 4, 0.5, true} : EvaluationPlan{};
   for (std::uint32_t a = 0; a < config.actors.size(); ++a)

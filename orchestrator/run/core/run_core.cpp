@@ -168,7 +168,7 @@ Status RunCore::validate(ActorId sender, std::uint32_t tag) const {
 }
 
 Status RunCore::validate(const Event& said) const {
-  if (auto violation = scheduler_.find_lie(said, now()))
+  if (auto violation = scheduler_.find_invalid_claim(said, now()))
     return invalid_input(std::move(violation->what));
   return {};
 }

@@ -8,8 +8,8 @@
 #include "actors/protocol/weights.hpp"
 #include "actors/protocol/work.hpp"
 #include "orchestrator/run/payload_store.hpp"
-#include "orchestrator/scheduler/state/events.hpp"
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
+#include "orchestrator/scheduler/state/events.hpp"
 
 #include <string>
 #include <string_view>
@@ -61,7 +61,8 @@ void fail_response(const Sender& sender,
                    const std::string& why,
                    CheckedAnswer<event::Generated>& told);
 
-// --- Stores of its payloads what is still held. Requires: to_event() and find_lie() found nothing.
+// --- Stores of its payloads what is still held. Requires: to_event() and find_invalid_claim()
+// found nothing.
 void keep(actors::Generated message, const DistQueue& queue, PayloadStore& payloads);
 void keep(actors::ReferenceScored message, const DistQueue& queue, PayloadStore& payloads);
 void keep(const actors::Judged& message, const DistQueue& queue, PayloadStore& payloads);

@@ -148,7 +148,7 @@ void WorkExchange::screen(const Sender& sender,
                           actors::Generated& message,
                           CheckedAnswer<event::Generated>& told) const {
   for (std::size_t i = 0; i < message.items.size(); ++i) {
-    const auto violation = core_.scheduler().find_lie(sender.id, told.event.items[i]);
+    const auto violation = core_.scheduler().find_invalid_claim(sender.id, told.event.items[i]);
     if (violation && actors::costs_the_response(violation->claim))
       fail_response(sender, message, i, violation->what, told);
   }

@@ -80,7 +80,7 @@ struct SchedulerConfig {
   std::int32_t responses_per_group = 1;
   std::uint64_t staleness_bound = 0;  ///< eta, its whole part
   double staleness_fraction = 0;      ///< and the rest, for policies that allow one.
-  StalenessRuleKind policy = StalenessRuleKind::Exact;
+  StalenessRuleKind staleness_rule = StalenessRuleKind::Exact;
   std::uint64_t checkpoint_every = 0;  ///< Steps; 0: only at the end.
   std::int32_t score_batch = 256;      ///< Responses per reference or reward lease.
   std::int32_t judge_batch = 256;      ///< Responses per reward lease, if fewer.
@@ -233,7 +233,7 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(10, "deadlines", c.deadlines);
   v.field(11, "lending", c.lending);
   v.field(12, "return_share", c.return_share);
-  v.field(13, "policy", c.policy);
+  v.field(13, "staleness_rule", c.staleness_rule);
   v.field(14, "staleness_fraction", c.staleness_fraction);
   v.field(15, "stragglers", c.stragglers);
   v.field(16, "age", c.age);

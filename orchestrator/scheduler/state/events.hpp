@@ -54,7 +54,8 @@ void describe(V& v, ActorReady& e) {
   v.field(2, "weights", e.weights);
 }
 
-/// An actor's process ended, fell silent, or said what it may not say (scheduler.find_lie).
+/// An actor's process ended, fell silent, or said what it may not say
+/// (scheduler.find_invalid_claim).
 struct ActorDown {
   static constexpr std::string_view kName = "actor_down";
   ActorId actor;

@@ -15,10 +15,10 @@ constexpr std::int64_t kParts = 16;
 
 void RunState::configure(const SchedulerConfig& to) {
   config = to;
-  rule = make_staleness_rule(config.policy);
+  rule = make_staleness_rule(config.staleness_rule);
   saved.outstanding = OutstandingGroups();
   saved.outstanding.batch = config.groups_per_update;
-  if (config.policy != StalenessRuleKind::Sync)
+  if (config.staleness_rule != StalenessRuleKind::Sync)
     saved.outstanding.bound =
         static_cast<double>(config.staleness_bound) + config.staleness_fraction;
   saved.queue = DistQueue(config.has_reference(), config.responses_per_group, credits());

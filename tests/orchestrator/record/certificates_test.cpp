@@ -73,7 +73,7 @@ SchedulerConfig small_config() {
   config.steps = 6;
   config.groups_per_update = 3;
   config.staleness_bound = 2;
-  config.policy = StalenessRuleKind::Exact;
+  config.staleness_rule = StalenessRuleKind::Exact;
   return config;
 }
 

@@ -303,7 +303,7 @@ TEST(Claims, ALieIsFoundByTheClaimThatItBreaks) {
     SCOPED_TRACE(c.message + ": " + std::string(sentence(c.claim)));
     ScriptedRun run;
     c.before(run);
-    const auto lie = run.scheduler().find_lie(c.lie(run), run.now());
+    const auto lie = run.scheduler().find_invalid_claim(c.lie(run), run.now());
     ASSERT_TRUE(lie.has_value());
     EXPECT_EQ(lie->claim, c.claim) << lie->what;
     EXPECT_FALSE(lie->what.empty());
@@ -328,9 +328,9 @@ TEST(Claims, AResponseThatFailsOrIsHandedBackNeedsNoToken) {
   item.tokens = Tokens(0);
   item.segments.clear();
   item.finish = actors::FinishReason::Failed;
-  EXPECT_EQ(run.scheduler().find_lie(answer.actor, item), std::nullopt);
+  EXPECT_EQ(run.scheduler().find_invalid_claim(answer.actor, item), std::nullopt);
   item.finish = actors::FinishReason::Interrupted;
-  const auto lie = run.scheduler().find_lie(answer.actor, item);
+  const auto lie = run.scheduler().find_invalid_claim(answer.actor, item);
   EXPECT_TRUE(lie && lie->claim == Claim::HandedBackOnRequest);
 }
 
@@ -345,7 +345,7 @@ TEST(Claims, AResponseMayEndWithoutAnotherTokenWhereItHasSome) {
   const auto& again = run.last<command::Dispatch>();
   ASSERT_NE(std::ranges::find(again.responses, response), again.responses.end());
   const Item rest{again.lease, response, Tokens(5), Tokens(0), {}, actors::FinishReason::Length};
-  EXPECT_EQ(run.scheduler().find_lie(again.actor, rest), std::nullopt);
+  EXPECT_EQ(run.scheduler().find_invalid_claim(again.actor, rest), std::nullopt);
 }
 
 /// What an engine reports of one response costs that response; what concerns the work as a whole
@@ -381,7 +381,7 @@ TEST(Claims, WhatIsSaidUnderALeaseThatIsOverIsNoLieAndHasNoEffect) {
   until_dispatch(run);
   const event::Generated answer = generated(run);
   run.on(answer);
-  EXPECT_EQ(run.scheduler().find_lie(answer, run.now()), std::nullopt);
+  EXPECT_EQ(run.scheduler().find_invalid_claim(answer, run.now()), std::nullopt);
   const std::string before = run.scheduler().snapshot();
   run.on(answer);
   EXPECT_EQ(run.scheduler().snapshot(), before);
@@ -393,7 +393,7 @@ TEST(Claims, AReplacementDoesNotAnswerForItsPredecessor) {
   event::Generated answer = generated(run);
   run.on(event::ActorDown{answer.actor, "killed"});
   run.ready(answer.actor);
-  const auto lie = run.scheduler().find_lie(answer, run.now());
+  const auto lie = run.scheduler().find_invalid_claim(answer, run.now());
   ASSERT_TRUE(lie.has_value());
   EXPECT_EQ(lie->claim, Claim::LeaseIsItsOwn);
 }
@@ -407,7 +407,7 @@ TEST(Claims, AnEngineMayUseWhatItCommitsBeforeItsAnswerIsHere) {
   event::Generated answer = generated(run);
   answer.items.front().segments.front().version = PolicyVersion(1);
   answer.actor = run.last<command::CommitWeights>().actor;
-  const auto lie = run.scheduler().find_lie(answer, run.now());
+  const auto lie = run.scheduler().find_invalid_claim(answer, run.now());
   EXPECT_TRUE(!lie || lie->claim != Claim::VersionsGoForward) << lie->what;
 }
 

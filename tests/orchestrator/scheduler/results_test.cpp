@@ -346,7 +346,7 @@ TEST(Results, OfAnEvaluationDoNotTouchTheTableOfTraining) {
 
 TEST(Results, GiveUpGroupsThatAreTooOldForTheRule) {
   SchedulerConfig config = small_config();
-  config.policy = StalenessRuleKind::Window;
+  config.staleness_rule = StalenessRuleKind::Window;
   ResultsRun r(config);
   generating_group(r.run, kEngine, 0);
   generating_group(r.run, kOther, 0);

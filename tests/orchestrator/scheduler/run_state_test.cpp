@@ -134,7 +134,7 @@ TEST(RunState, WantsOneBatchPerVersionUnlessItDispatchesAhead) {
 
 TEST(RunState, AsksTheStalenessRuleAboutThePublishedVersion) {
   SchedulerConfig config = small_config();
-  config.policy = StalenessRuleKind::Wait;
+  config.staleness_rule = StalenessRuleKind::Wait;
   RunState run = ready_run(config);
   generating_group(run, kEngine);
   EXPECT_TRUE(run.can_admit());
@@ -145,12 +145,12 @@ TEST(RunState, AsksTheStalenessRuleAboutThePublishedVersion) {
 
 TEST(RunState, CountsAnEtaOfZeroForSync) {
   SchedulerConfig config = small_config();
-  config.policy = StalenessRuleKind::Sync;
+  config.staleness_rule = StalenessRuleKind::Sync;
   config.staleness_bound = 3;
   EXPECT_EQ(ready_run(config).credits(), 4);  // one batch of two groups of two responses
-  config.policy = StalenessRuleKind::Exact;
+  config.staleness_rule = StalenessRuleKind::Exact;
   EXPECT_EQ(ready_run(config).credits(), 16);
-  config.policy = StalenessRuleKind::Aggregate;
+  config.staleness_rule = StalenessRuleKind::Aggregate;
   config.staleness_fraction = 0.5;
   EXPECT_EQ(ready_run(config).credits(), 18);  // (3.5 + 1) * 2 groups
 }

@@ -47,7 +47,7 @@ TEST(Scale, AnEngineThatIsTakenAwayHandsBackWhatItHasAndEndsInOrder) {
   event::Generated back = run.generated(work);
   for (auto& item : back.items)
     item.finish = actors::FinishReason::Interrupted;
-  ASSERT_EQ(run.scheduler().find_lie(back, run.now()), std::nullopt);
+  ASSERT_EQ(run.scheduler().find_invalid_claim(back, run.now()), std::nullopt);
   said = run.on(back);
   const auto* retire = find<command::Retire>(said);
   ASSERT_NE(retire, nullptr);

@@ -93,7 +93,7 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
                                << " events: " << to_json(config);
     ASSERT_TRUE(played.audit.violations.empty())
         << "seed " << seed << ": " << played.audit.violations.front() << " " << to_json(config);
-    if (config.policy == StalenessRuleKind::Exact) {
+    if (config.staleness_rule == StalenessRuleKind::Exact) {
       ASSERT_EQ(played.audit.bound, config.staleness_bound) << "seed " << seed;
       ASSERT_LE(played.audit.max_staleness, config.staleness_bound) << "seed " << seed;
       ASSERT_EQ(played.audit.groups_evicted, 0U) << "seed " << seed;
@@ -137,7 +137,7 @@ std::optional<std::uint64_t> caught_in(const std::function<void(SchedulerConfig&
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     Random random(seed, "broken");
     SchedulerConfig claimed = random_config(random);
-    claimed.policy = StalenessRuleKind::Exact;
+    claimed.staleness_rule = StalenessRuleKind::Exact;
     claimed.staleness_fraction = 0;
     SchedulerConfig played = claimed;
     break_rule(played);
@@ -167,7 +167,8 @@ TEST(SchedulerProperty, ARuleThatIsOneVersionTooLaxIsCaught) {
 
 TEST(SchedulerProperty, AGateOverAllGroupsTogetherIsCaught) {
   std::string said;
-  const auto seed = caught_in([](SchedulerConfig& c) { c.policy = StalenessRuleKind::Aggregate; }, said);
+  const auto seed =
+      caught_in([](SchedulerConfig& c) { c.staleness_rule = StalenessRuleKind::Aggregate; }, said);
   ASSERT_TRUE(seed.has_value());
   EXPECT_NE(said.find("bound"), std::string::npos) << said;
 }

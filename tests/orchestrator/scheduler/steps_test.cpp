@@ -90,7 +90,7 @@ TEST(Steps, CertifyWhatTheRuleGuarantees) {
                         Case{StalenessRuleKind::Wait, kAny}}) {
     SchedulerConfig config = small_config();
     config.staleness_bound = 3;
-    config.policy = c.rule;
+    config.staleness_rule = c.rule;
     TrainedRun t(config);
     trainable_group(t.run);
     trainable_group(t.run);

@@ -145,7 +145,7 @@ TEST(Turns, ScoringDoesNotEndBeforeAReferenceThatCameBackIsOnTheCards) {
     EXPECT_TRUE(change == nullptr || change->action != SwitchAction::OffloadReference);
   }
   const event::Switched came{late, SwitchAction::OnloadReference, {}, ""};
-  EXPECT_EQ(run.scheduler().find_lie(came, run.now()), std::nullopt);
+  EXPECT_EQ(run.scheduler().find_invalid_claim(came, run.now()), std::nullopt);
 }
 
 TEST(Turns, CardsAreNotTakenForGroupsThatAReferenceElsewhereHasToScoreFirst) {
