@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Resident memory of all processes of a local run, sampled, beside the ledger of `temper check`.
+"""Samples the resident memory of all processes of a local run and compares it with the ledger of `temper check`.
 
     python3 bench/card_memory.py build/release/bin/temper CONFIG [--set KEY=VALUE ...]
 
-Prints the most that the workers held together, by process, and what the ledger says.
+Prints the peak of all workers together, by process, and the total of the ledger.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def children(pid: int) -> list[int]:
 
 
 def held(pid: int) -> tuple[str, int]:
-    """Name and resident bytes; none of a process that is gone."""
+    """Returns name and resident bytes; none if the process has ended."""
     try:
         name = Path(f"/proc/{pid}/comm").read_text().strip()
         return name, int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
@@ -41,7 +41,7 @@ def ledger(temper: str, arguments: list[str]) -> float:
     said = subprocess.run([temper, "check", *arguments], check=True, capture_output=True, text=True)
     found = re.search(r"all cards\s+([0-9.]+)", said.stdout)
     if found is None:
-        sys.exit("the configuration has no ledger: it needs hardware local, policy torch")
+        sys.exit("the configuration has no memory ledger; expected hardware local and policy torch")
     return float(found[1])
 
 
@@ -58,10 +58,10 @@ def main() -> None:
                 most = now
             time.sleep(EVERY)
     if run.returncode != 0:
-        sys.exit(f"the run ended with {run.returncode}")
+        sys.exit(f"the run failed with status {run.returncode}")
     measured = sum(most.values()) / MIB
     for name, size in sorted(most.items()):
-        print(f"{name or '(gone)':<16} {size / MIB:8.1f} MiB")
+        print(f"{name or '(ended)':<16} {size / MIB:8.1f} MiB")
     print(f"{'all cards':<16} {measured:8.1f} MiB, by the ledger {predicted:.1f} ({measured / predicted - 1:+.1%})")
 
 

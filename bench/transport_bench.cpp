@@ -29,19 +29,19 @@ struct Measured {
 Measured be_worker(const std::string& endpoint, const Credentials& credentials) {
   const RealClock clock;
   auto socket = DealerSocket::connect(endpoint, {}, Log::discard(), credentials).value();
-  Lane lane;
-  Intake intake(Bytes(Bytes::rep{1} << 40));
+  OutgoingStream outgoing;
+  Reassembler reassembler(Bytes(Bytes::rep{1} << 40));
   Hello hello;
   hello.name = "worker";
-  lane.push(outgoing(hello));
+  outgoing.push(outgoing(hello));
   Measured measured;
   std::optional<Time> first_piece;
   Time last_heartbeat{};
   for (;;) {
-    while (const Lane::Wire* wire = lane.front()) {
+    while (const OutgoingStream::Frames* wire = outgoing.front()) {
       if (!socket.try_send(wire->head, wire->body).value())
         break;
-      lane.pop();
+      outgoing.pop();
     }
     static_cast<void>(socket.wait(DealerSocket::Wait::Readable, -1, 1s));
     while (auto received = socket.try_receive()) {
@@ -54,9 +54,9 @@ Measured be_worker(const std::string& endpoint, const Credentials& credentials) 
       }
       if (part.envelope().piece && !first_piece)
         first_piece = now;
-      const auto whole = intake.add(part).value();
-      if (const auto told = intake.to_tell())
-        lane.push(outgoing(*told));
+      const auto whole = reassembler.add(part).value();
+      if (const auto told = reassembler.due_ack())
+        outgoing.push(outgoing(*told));
       if (whole && !whole->is<Heartbeat>()) {
         measured.seconds =
             std::chrono::duration<double>(clock.now() - first_piece.value_or(now)).count();
@@ -80,12 +80,12 @@ void run(std::string_view name, const std::string& where, bool encrypted, const 
   std::atomic<bool> done = false;
   std::thread head([&] {
     while (!done) {
-      const auto moved = exchange.turn(Exchange::Reading::On, Exchange::Heartbeats::On);
-      for (const auto& a : moved.arrived) {
-        exchange.admit(a.peer, std::make_shared<actors::PeerSigns>(Time{}));
+      const auto result = exchange.turn(Exchange::Reading::On, Exchange::Heartbeats::On);
+      for (const auto& a : result.arrived) {
+        exchange.admit(a.peer, std::make_shared<actors::PeerLiveness>(Time{}));
         exchange.send(a.peer, {.tag = 62, .version = 1, .body = {}, .shared = body});
       }
-      if (!moved.more)
+      if (!result.more)
         static_cast<void>(exchange.wait(Exchange::Reading::On, -1));
     }
   });

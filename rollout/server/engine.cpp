@@ -152,7 +152,7 @@ void HttpEngine::settle(ServerResponse& response, HttpAnswer answer, bool label_
   if (const Status fits = accept(response, *reply, label_known); !fits)
     return again(response, fits.error().context);
   response.failures = 0;
-  const GenerateReply::Ended ended = reply->ended;
+  const GenerateReply::StopReason ended = reply->ended;
   append(response, *std::move(reply));
   if (may_compare_ && ++compared_ % options_.compare_every == 0 && !stands_comparison(response))
     return;
@@ -161,7 +161,7 @@ void HttpEngine::settle(ServerResponse& response, HttpAnswer answer, bool label_
     return finish(id, FinishReason::End);
   if (response.made() >= response.limit)
     return finish(id, FinishReason::Length);
-  if (ended == GenerateReply::Ended::End)
+  if (ended == GenerateReply::StopReason::End)
     return again(response, "it stopped before an end token");
   responses_.requeue(response);  // Interrupted, by this engine or another client: it continues.
 }
@@ -180,7 +180,7 @@ void HttpEngine::cut_at_end(const ServerResponse& response, GenerateReply& reply
   const auto kept = static_cast<std::size_t>(end - reply.tokens.begin()) + 1;
   reply.tokens.resize(kept);
   reply.logprobs.resize(kept);
-  reply.ended = GenerateReply::Ended::End;
+  reply.ended = GenerateReply::StopReason::End;
 }
 
 /// Error: the reply is impossible. Its tokens are then discarded.
@@ -197,7 +197,7 @@ Status HttpEngine::accept(const ServerResponse& response,
       std::ranges::find_if(reply.tokens, [&](std::int32_t token) { return ends(response, token); });
   if (first_end != reply.tokens.end() && first_end + 1 != reply.tokens.end())
     return corrupt("tokens after the end token");
-  if (reply.ended != GenerateReply::Ended::Aborted && reply.tokens.empty())
+  if (reply.ended != GenerateReply::StopReason::Aborted && reply.tokens.empty())
     return corrupt("no token, though the response was not finished");
   bool certain = label_known;
   if (reply.runs) {

@@ -1,4 +1,4 @@
-// Model folders of a run: which checkpoint, what is carried along, what is refused.
+// Exported model folders: which checkpoint, which files are copied, and refusals.
 #include "orchestrator/model_export/model_export.hpp"
 
 #include "actors/model_folder/model_folder.hpp"
@@ -40,12 +40,12 @@ class ModelExportTest : public ::testing::Test {
   RunDir run() const { return RunDir(folder_ / "run"); }
   fs::path to() const { return folder_ / "exported"; }
 
-  /// Weights that are all `value`.
+  /// Weights that all equal `value`.
   std::vector<actors::TensorToWrite> tensors(float value) {
     flat_.assign(static_cast<std::size_t>(layout_->size()), value);
     return actors::tensors_to_write(*layout_, flat_);
   }
-  /// A checkpoint of these weights, under a name that export knows or another.
+  /// A checkpoint of these weights, in a file with the name that export expects, or another.
   void save(std::uint64_t version,
             const std::string& name = "model.safetensors",
             std::optional<float> value = {}) {
@@ -64,7 +64,7 @@ class ModelExportTest : public ::testing::Test {
     what.type = type;
     return export_model(what);
   }
-  /// The one value of the weights that were exported.
+  /// The value of all exported weights.
   float value() {
     const auto folder = actors::ModelFolder::open(to()).value();
     std::vector<float> flat(static_cast<std::size_t>(layout_->size()));
@@ -82,7 +82,7 @@ class ModelExportTest : public ::testing::Test {
   std::vector<float> flat_;
 };
 
-TEST_F(ModelExportTest, TheNewestCheckpointUnlessAStepIsNamed) {
+TEST_F(ModelExportTest, ExportsTheNewestCheckpointByDefault) {
   save(20);
   save(40);
   EXPECT_EQ(exported("")->version, PolicyVersion(40));
@@ -96,7 +96,7 @@ TEST_F(ModelExportTest, TheNewestCheckpointUnlessAStepIsNamed) {
   EXPECT_EQ(value(), 0);
 }
 
-TEST_F(ModelExportTest, IsStoredAsTheBaseUnlessATypeIsNamed) {
+TEST_F(ModelExportTest, KeepsTheTypeOfTheBaseByDefault) {
   save(3);
   EXPECT_EQ(exported("", StoredType::Bfloat16)->type, StoredType::Bfloat16);
   EXPECT_EQ(actors::ModelFolder::open(to())->type(), StoredType::Bfloat16);
@@ -107,8 +107,8 @@ TEST_F(ModelExportTest, IsStoredAsTheBaseUnlessATypeIsNamed) {
   EXPECT_GT(fs::file_size(to() / "model.safetensors"), half * 3 / 2);
 }
 
-/// Between 1 and 2 bfloat16 has steps of 1/128, and half of one is rounded away.
-TEST_F(ModelExportTest, TellsHowManyWeightsRoundingLeavesAsTheBaseHasThem) {
+/// Between 1 and 2, bfloat16 has steps of 1/128; half a step is rounded away.
+TEST_F(ModelExportTest, CountsWeightsThatRoundingLeavesUnchanged) {
   actors::ModelFolderToWrite what;
   what.config_json = actors::write_config_json(config_);
   fs::remove_all(run().base());
@@ -136,7 +136,7 @@ TEST_F(ModelExportTest, TellsHowManyWeightsRoundingLeavesAsTheBaseHasThem) {
   }
 }
 
-TEST_F(ModelExportTest, ADamagedCheckpointIsPassedOverAndRefusedWhereItIsNamed) {
+TEST_F(ModelExportTest, SkipsDamagedCheckpointsAndRefusesThemOnRequest) {
   save(20);
   save(40);
   const fs::path file = run().root() / "checkpoints/step-000040/model.safetensors";
@@ -148,10 +148,10 @@ TEST_F(ModelExportTest, ADamagedCheckpointIsPassedOverAndRefusedWhereItIsNamed) 
   EXPECT_EQ(exported("")->version, PolicyVersion(20));
 }
 
-TEST_F(ModelExportTest, WhatIsNotThereIsSaidWithWhatIs) {
-  EXPECT_NE(refusal("").find("no whole checkpoint; there are: none"), std::string::npos);
+TEST_F(ModelExportTest, ListsExistingCheckpointsIfOneIsMissing) {
+  EXPECT_NE(refusal("").find("no intact checkpoint; found: none"), std::string::npos);
   save(20);
-  EXPECT_NE(refusal("@21").find("of version 21; there are: 20"), std::string::npos);
+  EXPECT_NE(refusal("@21").find("of version 21; found: 20"), std::string::npos);
   EXPECT_FALSE(find_export_source(parse_export_source(run().root().string() + "@21").value()));
   EXPECT_TRUE(find_export_source(parse_export_source(run().root().string() + "@20").value()));
   EXPECT_NE(refusal("@x").find("expected RUN, RUN@best or RUN@STEP"), std::string::npos);
@@ -161,14 +161,14 @@ TEST_F(ModelExportTest, WhatIsNotThereIsSaidWithWhatIs) {
   EXPECT_NE(refusal("@20").find("it has no base/"), std::string::npos);
 }
 
-TEST_F(ModelExportTest, NothingIsWrittenOverWhatIsThere) {
+TEST_F(ModelExportTest, NeverOverwritesAFolder) {
   save(20);
   fs::create_directory(to());
   EXPECT_EQ(refusal(""), "") << "an empty folder is no loss";
-  EXPECT_NE(refusal("").find("is there already, and not empty"), std::string::npos);
+  EXPECT_NE(refusal("").find("already exists and is not empty"), std::string::npos);
 }
 
-TEST_F(ModelExportTest, ACheckpointOfAnotherModelNamesTheTensor) {
+TEST_F(ModelExportTest, NamesTheTensorOfAnotherModel) {
   const actors::Layout own = *layout_;
   config_.model.ffn = 24;
   layout_ = actors::Layout::make(config_.model, 14).value();
@@ -178,11 +178,11 @@ TEST_F(ModelExportTest, ACheckpointOfAnotherModelNamesTheTensor) {
       << refusal("");
 }
 
-TEST_F(ModelExportTest, ThePlannerReadsItsDescription) {
+TEST_F(ModelExportTest, WritesAFolderThatThePlannerReads) {
   const auto description = describe_model(run().base());
   ASSERT_TRUE(description) << description.error().context;
   EXPECT_EQ(description->parameters, layout_->parameters());
-  EXPECT_NE(description->tokenizer.find("not read"), std::string::npos) << "{} is no tokenizer";
+  EXPECT_NE(description->tokenizer.find("unreadable"), std::string::npos) << "{} is no tokenizer";
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   const auto model = catalog.model((run().base() / "config.json").string());
   ASSERT_TRUE(model) << model.error().context;

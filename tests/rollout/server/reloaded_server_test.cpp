@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Styles,
                          testing::Values("prompt_logprobs", "echo", "logit_bias"),
                          [](const auto& each) { return each.param; });
 
-TEST_P(ReloadedServer, GeneratesUnderTheVersionThatItLoaded) {
+TEST_P(ReloadedServer, GeneratesWithTheLoadedVersion) {
   world_.add_all(20);
   world_.expect_whole(world_.finish(), 20);
   ASSERT_TRUE(world_.publish(2));
@@ -46,30 +46,30 @@ TEST_P(ReloadedServer, GeneratesUnderTheVersionThatItLoaded) {
   EXPECT_EQ(world_.engine().waste().sampled_again, 0U);
 }
 
-TEST_P(ReloadedServer, ThatDoesNothingWhenItIsAskedToLoadIsSeenByTheCanary) {
+TEST_P(ReloadedServer, TheCanaryDetectsAnIgnoredLoad) {
   expect_refused(R"("not_applied": -1)", "not the trained weights");
 }
 
-TEST_P(ReloadedServer, ThatDidNothingOnceIsAskedAgain) {
+TEST_P(ReloadedServer, RepeatsALoadThatWasIgnoredOnce) {
   faults(R"("not_applied": 1)");
   ASSERT_TRUE(world_.publish(2));
   world_.add_all(5);
   world_.expect_whole(world_.finish(), 5);
 }
 
-TEST_P(ReloadedServer, ThatAppliesHalfOfTheWeightsIsSeenByTheCanary) {
+TEST_P(ReloadedServer, TheCanaryDetectsHalfAppliedWeights) {
   expect_refused(R"("half_applied": -1)", "not the trained weights");
 }
 
-TEST_P(ReloadedServer, ThatCannotLoadIsNotBelieved) {
+TEST_P(ReloadedServer, IsRejectedIfItCannotLoad) {
   expect_refused(R"("load_fails": -1)", "out of memory");
 }
 
-TEST_P(ReloadedServer, WhoseLogProbsAreNotThoseSampledIsSeenAtTheCommit) {
+TEST_P(ReloadedServer, ACommitDetectsLogProbsThatDifferFromThoseSampled) {
   expect_refused(R"("wrong_logprobs": -1)", "log-probs of sampled tokens");
 }
 
-TEST_P(ReloadedServer, ThatCameBackWithOtherWeightsIsKnownByItsCanaryBeforeATokenCounts) {
+TEST_P(ReloadedServer, TheCanaryDetectsARestartBeforeATokenCounts) {
   fake_.kill();
   fake_.start_again();
   world_.add_all(10);
@@ -78,7 +78,7 @@ TEST_P(ReloadedServer, ThatCameBackWithOtherWeightsIsKnownByItsCanaryBeforeAToke
   EXPECT_GE(world_.engine().waste().outages, 1U);
 }
 
-TEST_P(ReloadedServer, IsKnownByItsOwnWordsWhereAVersionHasNoCanary) {
+TEST_P(ReloadedServer, ItsLabelCountsIfAVersionHasNoCanary) {
   ASSERT_TRUE(world_.publish(2, /*with_canary=*/false));
   fake_.kill();
   fake_.start_again();
@@ -87,7 +87,7 @@ TEST_P(ReloadedServer, IsKnownByItsOwnWordsWhereAVersionHasNoCanary) {
   EXPECT_GE(world_.engine().waste().outages, 1U);
 }
 
-TEST_P(ReloadedServer, ThatIsBusyIsAskedAgain) {
+TEST_P(ReloadedServer, IsRetriedIfBusy) {
   faults(R"("status_503": 3)");
   world_.add_all(20);
   world_.expect_whole(world_.finish(), 20);

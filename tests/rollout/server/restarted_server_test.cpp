@@ -1,5 +1,5 @@
-// The engine over servers that take new weights only when they start: OpenAI-compatible ones, in
-// each way in which these give token ids and log-probs, and llama.cpp's. We start them.
+// Engines for servers that load new weights only at their start, which Temper starts:
+// OpenAI-compatible ones, in each way of returning token ids and log-probs, and llama.cpp's.
 #include "tests/rollout/server/server_world.hpp"
 
 namespace temper::test {
@@ -17,7 +17,7 @@ actors::EngineConfig started(const Kind& kind, const std::string& more = {}) {
   return config;
 }
 
-/// What the engine says against a server that has this fault from the beginning.
+/// The error of the engine for a server that has this fault from the beginning.
 std::string refusal(const Kind& kind, const std::string& fault) {
   const RealClock clock;
   const Log log = Log::discard();
@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Servers,
                            return std::string(name_of(each.param.kind)) + "_" + each.param.style;
                          });
 
-TEST_P(RestartedServer, IsStartedAnewForEachVersionAndGeneratesUnderIt) {
+TEST_P(RestartedServer, IsRestartedForEachVersion) {
   ServerWorld world(started(GetParam()));
   pid_t last = world.started_server();
   for (const std::uint64_t version : {1, 2}) {
@@ -69,14 +69,14 @@ TEST_P(RestartedServer, IsStartedAnewForEachVersionAndGeneratesUnderIt) {
   EXPECT_EQ(world.engine().waste().sampled_again, 0U);
 }
 
-TEST_P(RestartedServer, IsNotStartedAgainWithTheWeightsThatItHas) {
+TEST_P(RestartedServer, IsNotRestartedForTheSameWeights) {
   ServerWorld world(started(GetParam()));
   const pid_t first = world.started_server();
   ASSERT_TRUE(world.publish(0));
   EXPECT_EQ(world.started_server(), first);
 }
 
-TEST_P(RestartedServer, HasWhatItDidNotFinishAtACommitSampledAgainUnderTheNextVersion) {
+TEST_P(RestartedServer, ResamplesUnfinishedResponsesAfterACommit) {
   ServerWorld world(started(GetParam(), "--token-seconds 0.1"));
   ASSERT_TRUE(world.publish(1));
   world.add_all(10);
@@ -86,8 +86,8 @@ TEST_P(RestartedServer, HasWhatItDidNotFinishAtACommitSampledAgainUnderTheNextVe
   EXPECT_GT(world.engine().waste().sampled_again, 0U);
 }
 
-/// Without 5 among the server's own ends it goes on after it.
-TEST_P(RestartedServer, HasItsResponsesCutAtAnEndTokenThatItDoesNotKnow) {
+/// Unless 5 is one of the server's own end tokens, it continues after it.
+TEST_P(RestartedServer, ResponsesEndAtAnEndTokenUnknownToIt) {
   ServerWorld world(started(GetParam(), "--fault strict"), 1'000'000, {1, 5});
   ASSERT_TRUE(world.publish(1));
   world.add_all(50);
@@ -98,14 +98,14 @@ TEST_P(RestartedServer, HasItsResponsesCutAtAnEndTokenThatItDoesNotKnow) {
   EXPECT_EQ(world.engine().waste().sampled_again, 0U);
 }
 
-TEST_P(RestartedServer, TakesWeightsWithoutACanary) {
+TEST_P(RestartedServer, AcceptsWeightsWithoutACanary) {
   ServerWorld world(started(GetParam()));
   ASSERT_TRUE(world.publish(1, /*with_canary=*/false));
   world.add_all(5);
   world.expect_whole(world.finish(), 5);
 }
 
-TEST_P(RestartedServer, IsNotBelievedWhoseLogProbsAreNotThoseSampled) {
+TEST_P(RestartedServer, IsRejectedIfItsLogProbsDifferFromThoseSampled) {
   ServerWorld world(started(GetParam(), "--fault wrong_logprobs"));
   const Status refused = world.publish(1);
   ASSERT_FALSE(refused);
@@ -113,8 +113,8 @@ TEST_P(RestartedServer, IsNotBelievedWhoseLogProbsAreNotThoseSampled) {
       << refused.error().context;
 }
 
-/// As one would whose command names another folder than {model}.
-TEST_P(RestartedServer, IsNotBelievedThatWasStartedWithOtherWeights) {
+/// Like a server whose command names another folder than {model}.
+TEST_P(RestartedServer, IsRejectedIfItStartedWithOtherWeights) {
   const TemporaryFolder folder;
   actors::FolderModel model = table_model();
   model.gguf = GetParam().kind == EngineKind::Llamacpp;
@@ -132,7 +132,7 @@ TEST_P(RestartedServer, IsNotBelievedThatWasStartedWithOtherWeights) {
       << refused.error().context;
 }
 
-TEST_P(RestartedServer, KilledTenTimesAtAnyMomentLosesNothingAndMislabelsNothing) {
+TEST_P(RestartedServer, SurvivesTenKillsWithoutLossOrMislabeling) {
   ServerWorld world(started(GetParam(), "--token-seconds 0.001"));
   std::vector<Generation> all = world.generate_through_kills(10);
   std::ranges::move(world.finish(), std::back_inserter(all));
@@ -152,11 +152,11 @@ TEST(OpenaiServer, IsRefusedIfItPutsATokenBeforeThePrompt) {
   expect_refusal({}, "adds_bos", "counted 4 tokens for a prompt of 3");
 }
 
-TEST(OpenaiServer, IsRefusedIfItsWeightsCanBeComparedInNoWay) {
+TEST(OpenaiServer, IsRefusedIfItsWeightsCannotBeVerified) {
   expect_refusal({}, "no_scores", "none of three ways");
 }
 
-TEST(OpenaiServer, IsRefusedIfItsLogProbsAreThoseAfterABiasAndThereIsNoOtherWay) {
+TEST(OpenaiServer, IsRefusedIfItsLogProbsIncludeABias) {
   expect_refusal({EngineKind::Openai, "logit_bias"}, "biased_logprobs", "include logit_bias");
 }
 
@@ -164,7 +164,7 @@ TEST(LlamacppServer, IsRefusedWithoutTokenIds) {
   expect_refusal({EngineKind::Llamacpp, "logit_bias"}, "no_token_ids", "use a newer llama-server");
 }
 
-TEST(LlamacppServer, HasAnAnswerThatLacksALogProbSampledAgain) {
+TEST(LlamacppServer, ResamplesAnAnswerThatLacksALogProb) {
   ServerWorld world(started({EngineKind::Llamacpp, "logit_bias"}));
   ASSERT_TRUE(world.publish(1));
   world.tell_started(R"({"faults": {"loses_logprob": 3}})");

@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Servers,
 
 // --- During a commit
 
-TEST_P(FaultsOf, AServerThatAdmitsDuringAPauseEndsItsRequestsBeforeItLoads) {
+TEST_P(FaultsOf, RequestsAdmittedDuringAPauseEndBeforeTheLoad) {
   hold_ten();
   faults(R"("admits_during_pause": -1)");
   ASSERT_TRUE(world_.publish(2));
@@ -73,7 +73,7 @@ TEST_P(FaultsOf, AServerThatAdmitsDuringAPauseEndsItsRequestsBeforeItLoads) {
   world_.expect_whole(world_.finish(), 10);
 }
 
-TEST_P(FaultsOf, ARequestThatIsNeverAnsweredDoesNotHoldUpACommit) {
+TEST_P(FaultsOf, AnUnansweredRequestDoesNotDelayACommit) {
   faults(R"("hangs": 2)");
   fake_.tell(R"({"hold_after": 0})");
   world_.add_all(4);
@@ -85,51 +85,51 @@ TEST_P(FaultsOf, ARequestThatIsNeverAnsweredDoesNotHoldUpACommit) {
   world_.expect_whole(world_.finish(), 4);
 }
 
-TEST_P(FaultsOf, AServerThatGoesOnLateIsWaitedFor) {
+TEST_P(FaultsOf, ALateResumeIsAwaited) {
   expect_tried_again(R"("late_resume": 1)");
 }
 
-TEST_P(FaultsOf, AResumeThatFailsIsRepeatedUntilTheServerGoesOn) {
+TEST_P(FaultsOf, AFailedResumeIsRepeated) {
   expect_tried_again(R"("resume_fails": 3)");
 }
 
-TEST_P(FaultsOf, APauseThatFailsIsTriedAgainAndLeavesNoPause) {
+TEST_P(FaultsOf, AFailedPauseIsRetriedAndLeavesNoPause) {
   expect_tried_again(R"("pause_fails": 1)");
 }
 
-TEST_P(FaultsOf, ALoadThatFailsOnceIsTriedAgain) {
+TEST_P(FaultsOf, ALoadThatFailsOnceIsRetried) {
   expect_tried_again(R"("load_fails": 1)");
 }
 
-TEST_P(FaultsOf, ALoadThatFailsLeavesTheServerGoingAndItsVersionUncounted) {
+TEST_P(FaultsOf, AFailedLoadLeavesTheServerRunningWithItsOldVersion) {
   expect_refused(R"("load_fails": -1)", "out of memory");
 }
 
-TEST_P(FaultsOf, AnUpdateThatWasNotDeliveredIsSeenByTheCanary) {
+TEST_P(FaultsOf, TheCanaryDetectsUndeliveredWeights) {
   expect_refused(R"("not_applied": -1)", "not the trained weights");
 }
 
-TEST_P(FaultsOf, AnUpdateThatWasNotDeliveredOnceIsBroughtAgain) {
+TEST_P(FaultsOf, WeightsLostOnceAreSentAgain) {
   expect_tried_again(R"("not_applied": 1)");
 }
 
-TEST_P(FaultsOf, HalfAppliedWeightsAreSeenByTheCanary) {
+TEST_P(FaultsOf, TheCanaryDetectsHalfAppliedWeights) {
   expect_refused(R"("half_applied": -1)", "not the trained weights");
 }
 
-TEST_P(FaultsOf, AServerThatNamesAnotherVersionIsNotBelieved) {
+TEST_P(FaultsOf, AServerWithAnotherLabelIsRejected) {
   expect_refused(R"("wrong_label": -1)", "v999-never");
 }
 
-TEST_P(FaultsOf, AServerThatKeepsItsLabelIsNotBelieved) {
+TEST_P(FaultsOf, AServerThatKeepsItsLabelIsRejected) {
   expect_refused(R"("default_label": -1)", "the server reports weights");
 }
 
-TEST_P(FaultsOf, LogProbsThatAreNotThoseSampledAreSeenAtTheCommit) {
+TEST_P(FaultsOf, ACommitDetectsLogProbsThatDifferFromThoseSampled) {
   expect_refused(R"("wrong_logprobs": -1)", "processed_logprobs");
 }
 
-TEST_P(FaultsOf, OneOfTwoServersThatDidNotGetTheUpdateIsTheOneThatRefusesIt) {
+TEST_P(FaultsOf, OnlyTheServerWithoutTheWeightsFailsTheCommit) {
   FakeServer other(GetParam());
   ServerWorld second(config_of(GetParam(), other.address()));
   ASSERT_TRUE(second.publish(1));
@@ -141,16 +141,16 @@ TEST_P(FaultsOf, OneOfTwoServersThatDidNotGetTheUpdateIsTheOneThatRefusesIt) {
 
 // --- During generation
 
-TEST_P(FaultsOf, TokensOfAnUnknownVersionAreDroppedAndSampledAgain) {
+TEST_P(FaultsOf, TokensOfAnUnknownVersionAreResampled) {
   expect_sampled_again(R"("labels_default": 3)", 3);
   EXPECT_GT(world_.engine().waste().uncertain_tokens, 0U);
 }
 
-TEST_P(FaultsOf, AServerThatDoesNotLabelTokensIsAskedAfterThemForItsVersion) {
+TEST_P(FaultsOf, TheLabelIsRequestedAfterUnlabeledTokens) {
   expect_sampled_again(R"("no_labels": -1)", 0);
 }
 
-TEST_P(FaultsOf, TokensWithoutALabelAreNotCertainWhereTheServerThenNamesAnother) {
+TEST_P(FaultsOf, UnlabeledTokensAreUncertainIfTheLabelThenDiffers) {
   faults(R"("no_labels": -1, "wrong_label": 1)");
   world_.add_all(20);
   world_.expect_whole(world_.finish(), 20);
@@ -158,19 +158,19 @@ TEST_P(FaultsOf, TokensWithoutALabelAreNotCertainWhereTheServerThenNamesAnother)
   EXPECT_GE(world_.engine().waste().uncertain_tokens, 1U);
 }
 
-TEST_P(FaultsOf, ABusyServerIsAskedAgain) {
+TEST_P(FaultsOf, ABusyServerIsRetried) {
   expect_sampled_again(R"("status_503": 3)", 3);
 }
 
-TEST_P(FaultsOf, AnAnswerThatIsCutOffWithItsConnectionIsSampledAgain) {
+TEST_P(FaultsOf, AnAnswerLostWithItsConnectionIsResampled) {
   expect_sampled_again(R"("cut": 3)", 3);
 }
 
-TEST_P(FaultsOf, AnAnswerThatIsCutOffInItselfIsSampledAgain) {
+TEST_P(FaultsOf, ATruncatedAnswerIsResampled) {
   expect_sampled_again(R"("truncated": 3)", 3);
 }
 
-TEST_P(FaultsOf, MoreTokensThanWereAskedForAreSampledAgain) {
+TEST_P(FaultsOf, AnAnswerWithTooManyTokensIsResampled) {
   faults(R"("too_many_tokens": -1)");
   world_.add_all(1);
   const auto all = world_.finish();
@@ -180,7 +180,7 @@ TEST_P(FaultsOf, MoreTokensThanWereAskedForAreSampledAgain) {
   EXPECT_TRUE(all[0].finish == FinishReason::Failed || all[0].tokens.back() == 1);
 }
 
-TEST_P(FaultsOf, LogProbsThatTurnWrongAreFoundByComparingAndTheWeightsBroughtAnew) {
+TEST_P(FaultsOf, WrongLogProbsAreDetectedAndTheWeightsLoadedAgain) {
   ServerWorld careful(config_of(GetParam(), fake_.address()), /*compare_every=*/1);
   ASSERT_TRUE(careful.publish(1));
   faults(R"("wrong_logprobs": 1)");
@@ -190,7 +190,7 @@ TEST_P(FaultsOf, LogProbsThatTurnWrongAreFoundByComparingAndTheWeightsBroughtAne
   EXPECT_EQ(careful.engine().waste().outages, 1U);
 }
 
-TEST(FaultsOfSglang, AFlushThatIsRefusedWhileSomethingRunsIsAskedForAgain) {
+TEST(FaultsOfSglang, ARefusedFlushIsRetried) {
   FakeServer fake(EngineKind::Sglang);
   ServerWorld world(config_of(EngineKind::Sglang, fake.address()));
   fake.tell(R"({"faults": {"slow_flush": 3}})");
@@ -199,7 +199,7 @@ TEST(FaultsOfSglang, AFlushThatIsRefusedWhileSomethingRunsIsAskedForAgain) {
 
 // --- When the server dies
 
-TEST_P(FaultsOf, AServerThatCameBackWithOtherWeightsIsGivenItsVersionAgain) {
+TEST_P(FaultsOf, ARestartedServerGetsItsVersionAgain) {
   hold_ten();
   fake_.kill();
   fake_.start_again();
@@ -217,7 +217,7 @@ TEST_P(FaultsOf, ACommitWaitsForAServerThatIsAway) {
   world_.expect_whole(world_.finish(), 5);
 }
 
-TEST_P(FaultsOf, TwentyKillsAtAnyMomentLoseNothingAndMislabelNothing) {
+TEST_P(FaultsOf, TwentyKillsCauseNoLossOrMislabeling) {
   actors::EngineConfig config = config_of(GetParam(), "");
   const TemporaryFolder folder;
   config.data.clear();

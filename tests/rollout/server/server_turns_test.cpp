@@ -34,11 +34,11 @@ INSTANTIATE_TEST_SUITE_P(Servers,
                          testing::Values(EngineKind::Vllm, EngineKind::Sglang),
                          server_name);
 
-TEST_P(ServerThatTakesTurns, BeginsWithoutMemorySinceItsCardsAreTheTrainersFirst) {
+TEST_P(ServerThatTakesTurns, StartsWithoutMemory) {
   EXPECT_TRUE(memory().empty());
 }
 
-TEST_P(ServerThatTakesTurns, HasItsMemoryInItsTurnAndGeneratesUnderTheVersionItWokeWith) {
+TEST_P(ServerThatTakesTurns, GeneratesWithTheVersionItWokeWith) {
   for (std::uint64_t version = 1; version <= 3; ++version) {
     ASSERT_TRUE(rollout_turn(version));
     EXPECT_EQ(memory(), kAll);
@@ -48,18 +48,18 @@ TEST_P(ServerThatTakesTurns, HasItsMemoryInItsTurnAndGeneratesUnderTheVersionItW
   }
 }
 
-TEST_P(ServerThatTakesTurns, TakesAVersionInItsTurnAsOthersDo) {
+TEST_P(ServerThatTakesTurns, CommitsAVersionDuringItsTurn) {
   ASSERT_TRUE(rollout_turn(1));
   ASSERT_TRUE(world_.publish(2));
   expect_five_of(2);
 }
 
-TEST_P(ServerThatTakesTurns, HasNoCacheUntilItHasItsWeights) {
+TEST_P(ServerThatTakesTurns, AllocatesItsCacheAfterItsWeights) {
   ASSERT_TRUE(world_.publish(1));
   EXPECT_EQ(memory(), std::vector<std::string>{"weights"});
 }
 
-TEST_P(ServerThatTakesTurns, AnUpdateThatWasNotDeliveredWhileItSleptIsSeenBeforeItGenerates) {
+TEST_P(ServerThatTakesTurns, DetectsWeightsLostDuringSleepBeforeItGenerates) {
   ASSERT_TRUE(rollout_turn(1));
   ASSERT_TRUE(training_turn());
   tell_faults(R"("not_applied": -1)");
@@ -69,13 +69,13 @@ TEST_P(ServerThatTakesTurns, AnUpdateThatWasNotDeliveredWhileItSleptIsSeenBefore
   EXPECT_EQ(fake_.state()["begun"], 0);
 }
 
-TEST_P(ServerThatTakesTurns, ALoadThatFailsOnceWhileItSleepsIsTriedAgain) {
+TEST_P(ServerThatTakesTurns, RetriesALoadThatFailsOnceDuringSleep) {
   tell_faults(R"("load_fails": 1)");
   ASSERT_TRUE(rollout_turn(1));
   expect_five_of(1);
 }
 
-TEST_P(ServerThatTakesTurns, OneThatDiedAsleepIsGivenItsTurnLikeTheOthers) {
+TEST_P(ServerThatTakesTurns, GetsItsTurnAfterDyingAsleep) {
   ASSERT_TRUE(rollout_turn(1));
   ASSERT_TRUE(training_turn());
   fake_.kill();
@@ -85,14 +85,14 @@ TEST_P(ServerThatTakesTurns, OneThatDiedAsleepIsGivenItsTurnLikeTheOthers) {
   EXPECT_EQ(world_.engine().waste().outages, 1U);
 }
 
-TEST_P(ServerThatTakesTurns, OneThatCannotWakeSaysSo) {
+TEST_P(ServerThatTakesTurns, ReportsAFailedWakeUp) {
   tell_faults(R"("wake_fails": 1)");
   const Status woken = rollout_turn(1);
   ASSERT_FALSE(woken);
   EXPECT_NE(woken.error().context.find("cannot wake"), std::string::npos);
 }
 
-TEST_P(ServerThatTakesTurns, OneThatDiesInItsTurnComesBackAwake) {
+TEST_P(ServerThatTakesTurns, ReturnsAwakeAfterDyingInItsTurn) {
   ASSERT_TRUE(rollout_turn(1));
   fake_.tell(R"({"hold_after": 2})");
   world_.add_all(5);
