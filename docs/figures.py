@@ -1,255 +1,158 @@
 #!/usr/bin/env python3
-"""The figures of README.md and docs/*.md, made by the commands that they are about.
+"""The figures of README.md and docs/, made by the commands that they are about.
 
-    ./x figures [PAGE ...]           make the blocks of these pages anew (all pages without a name)
-    ./x figures --exact [PAGE ...]   only those that are the same on every machine
-    ./x figures --check [PAGE ...]   change nothing; exit 1 where a page is not what the program gives
-    ./x figures --commands [PAGE ..] run the commands that the pages print, one after the other
-    (PAGE is `README`, `simulated`, ...; TEMPER=FILE chooses the program.)
+    ./x figures [PAGE ...]           rewrite the blocks of these pages (default: of all pages)
+    ./x figures --exact [PAGE ...]   only those that are equal on every machine
+    ./x figures --check [PAGE ...]   change nothing; exit 1 if a page differs from what the program prints
+    ./x figures --commands [PAGE ..] run the commands that the pages print, in order
+    (PAGE is `README`, `reports/staleness`, `deployments`, ...; TEMPER=FILE chooses the program.)
 
-A block of figures stands in its page behind its recipe, which Markdown does not show:
+A page marks a block of figures by the name of the function that makes it:
 
-    <!-- figures: exact, cheap
-    for bound in (0, 1, 2):
-        r = run(f"configs/cm384_pangu.yaml staleness.bound={bound}")
-        row(bound, k(r.tokens.trained_per_s))
-    -->
-    ... the block, made by the recipe ...
+    <!-- figures: bounds -->
+    ... the block, made by the function `bounds` ...
     <!-- end of figures -->
 
-The recipe is Python over the functions under "what recipes may use", below. The word after `figures:`
-says what its figures are, the next one what the check does with them:
+The functions lie in a file beside the page, with the same name: docs/reports/staleness.py holds those of
+docs/reports/staleness.md, and docs/readme.py those of README.md.
 
-    exact     simulated or computed: the same on every machine
-    measured  seconds of the machine it ran on, or what a real policy learned; signed by its last line,
-              "_Measured on ..._", with machine, commit and date
-    cheap     made anew by the check, and equal to the page
-    sampled   the check runs the recipe with `quick` true; each line of it must stand in the block
-    slow      the check only holds the tables of the block to the heads that the recipe writes
+    @figures("exact", "cheap")
+    def bounds(fig):
+        for bound in (0, 1, 2):
+            r = fig.run(f"configs/cm384_pangu.yaml staleness.bound={bound}")
+            fig.row(bound, fig.k(r.tokens.trained_per_s))
 
-What a sentence says of a table can be held to it: `holds(a < b, "sentence")` stops the recipe if not.
+`fig` is a Recipe (docs/figures_recipe.py). The first word says what the figures are, the second what
+--check does:
 
-Commands that the pages print for the reader are run by `--commands`. A command is an
-indented line that begins with `./x`, `temper`, `build/`, `TEMPER_..=`, `printf` or `for`; `\\` continues it. `--commands`
-runs them page by page, each in a scratch copy of configs/ and docs/ of its own, so that one may use what an
-earlier one of its page made. A comment `<!-- commands: slow, 12 min -->` above leaves the next ones out unless --slow is given.
-`<!-- commands: first, COMMAND -->` is run at its place without being printed: what the next ones need.
-Lines `$ temper ...` are followed by what they print, held to it (`...` stands for anything). A command that
-is itself abbreviated by ` ... ` is not run.
+    exact     simulated or computed: equal on every machine
+    measured  times of one machine, or what a real policy learned; the last line of the block,
+              "_Measured on ..._", names the machine, the commit and the date
+    cheap     --check makes the block and compares it with the page
+    sampled   --check runs the function with `fig.quick` true; the block must contain each of its lines
+    slow      --check compares only the heads of the tables
+
+A sentence about a table can be tied to it: `fig.holds(a < b, "sentence")` fails if the claim is false.
+
+--commands runs the commands that pages print. A command is an indented line that begins with `./x`,
+`temper`, `build/`, `TEMPER_..=`, `printf` or `for`; `\\` continues it. Each page runs in a scratch copy of
+configs/ and docs/, so a command can use what an earlier one of its page made. `<!-- commands: slow, 12 min -->`
+leaves the next commands out unless --slow is given. Lines `$ temper ...` are followed by what they print, which is compared
+(`...` stands for anything). A command abbreviated by ` ... ` is not run.
 """
 import argparse
 import concurrent.futures
-import csv
 import difflib
-import json
+import importlib.util
+import inspect
 import os
-import pathlib
 import re
-import shlex
 import sys
 import tempfile
-import textwrap
 import threading
 import time
 
 sys.dont_write_bytecode = True
 from figures_commands import run_commands
-from figures_program import ROOT, Data, Failure, Program, family, machine, memory_of
+from figures_program import ROOT, Failure, Program
+from figures_recipe import Recipe
 from terminal_svg import wrong_picture
 
 BLOCK = re.compile(
-    r"<!-- figures: (?P<kind>exact|measured), (?P<check>cheap|sampled|slow)\n(?P<recipe>.*?)^-->\n"
-    r"(?P<body>.*?)^<!-- end of figures -->$",
+    r"<!-- figures: (?P<name>[a-z_0-9]+) -->\n(?P<body>.*?)^<!-- end of figures -->$",
     re.DOTALL | re.MULTILINE,
 )
-# Pages, and tables between `<!-- table -->` and `<!-- end of table -->`, that a command writes as a
-# whole. Tests of their own hold them to it (test_sim_hw, test_cli).
-WRITTEN = {"validation": "validate --no-rows --report {out}/page configs/validation/*.csv"}
-TABLES = {"moe_mechanisms": "ablation --markdown"}
+# Pages, and tables between `<!-- table -->` and `<!-- end of table -->`, that one command writes.
+# test_sim_hw and test_cli compare them.
+WRITTEN = {"reports/validation": "validate --no-rows --report {out}/page configs/validation/*.csv"}
+TABLES = {"reports/moe-mechanisms": "ablation --markdown"}
 
 
-# ------------------------------------------------------------------------ what recipes may use
-class Recipe:
-    """Runs one recipe and collects the lines of its block."""
+class Block:
+    """A block of a page and the function that makes it."""
 
-    def __init__(self, program, quick):
-        self.program = program
-        self.quick = quick
-        self.lines = []
+    def __init__(self, path, text, match, functions):
+        self.where = f"{path.relative_to(ROOT)}:{text[:match.start()].count(chr(10)) + 1}"
+        self.name, self.body = match["name"], match["body"]
+        self.function = getattr(functions, self.name, None)
+        if not hasattr(self.function, "kind"):
+            raise Failure(f"{self.where}: {program_of(path).relative_to(ROOT)} has no function `{self.name}`")
+        self.kind, self.check = self.function.kind, self.function.check
 
-    def run(self, words, driver="in-process"):
-        """summary.json of `temper run CONFIG --set KEY=VALUE ...`, written "CONFIG KEY=VALUE ..."."""
-        config, *sets = words.split()
-        driver = f" --driver {driver}" if driver else ""
-        line = f"temper run {config}{driver} --json --set run_dir={{out}}/run"
-        return self.json(line + "".join(f" --set {shlex.quote(s)}" for s in sets))
-
-    def json(self, line):
-        """Of what a command line prints."""
-        text = self.program.output(line)[0]
-        begin = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=0)
-        return json.JSONDecoder(object_hook=Data).raw_decode(text[begin:])[0]
-
-    def text(self, line, may_fail=False):
-        """What a command line prints."""
-        return self.program.output(line, may_fail)[0]
-
-    def usage(self, line):
-        """Wall, user and system seconds of a command line, most memory (MiB, shares of pages) and
-        processes of it and its children at one time."""
-        out = tempfile.mkdtemp(dir=self.program.scratch)
-        begin = time.monotonic()
-        pid = os.posix_spawn("/bin/bash", ["bash", "-c", f'cd "$HERE" && exec {line.replace("{out}", out)}'],
-                             dict(self.program.environment, HERE=str(self.program.scratch)),
-                             file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
-        most = processes = 0
-        while True:
-            ended, status, used = os.wait4(pid, os.WNOHANG)
-            if ended:
-                break
-            sizes = [memory_of(p) for p in family(pid)]
-            most, processes = max(most, sum(sizes)), max(processes, len(sizes))
-            time.sleep(0.02)
-        if status != 0:
-            raise Failure(f"{line} failed")
-        return Data(wall=time.monotonic() - begin, user=used.ru_utime, system=used.ru_stime,
-                    mib=most / 1024, processes=processes)
-
-    def file(self, line, name):
-        """What a command line left in `{out}`."""
-        return (self.program.output(line)[1] / name).read_text()
-
-    def rows(self, line, name):
-        """The same, of a CSV: its lines as objects, numbers as numbers."""
-        def value(text):
-            try:
-                return float(text)
-            except (TypeError, ValueError):
-                return text
-        return [Data({key: value(text) for key, text in line.items()})
-                for line in csv.DictReader(self.file(line, name).splitlines())]
-
-    def jsonl(self, line, name):
-        """The same, of a file with an object on each line."""
-        return [json.loads(text, object_hook=Data) for text in self.file(line, name).splitlines()]
-
-    def path(self, line, name):
-        """Where that is, for another command line."""
-        return self.program.output(line)[1] / name
-
-    def bench(self, name):
-        """Real time in seconds, by name, of a Google Benchmark program."""
-        report = self.json(f"{self.program.build}/bench/{name} --benchmark_format=json 2>/dev/null")
-        unit = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
-        return {b.name: Data(b, seconds=b.real_time * unit[b.time_unit]) for b in report.benchmarks}
-
-    def plot(self, line, name, to):
-        """Puts a plot that a command line left in `{out}` into docs/, where figures are made."""
-        svg = self.file(line, name)
-        if self.program.writing:
-            (ROOT / "docs" / to).write_text(svg)
-
-    def say(self, text=""):
-        self.lines += text.split("\n")
-
-    def table(self, text):
-        """The rows of the tables in a text."""
-        self.lines += [line for line in text.splitlines() if line.startswith("|")]
-
-    def head(self, *cells, align=""):
-        """`align`: one letter per column, l or r; left where there is none."""
-        marks = ["---:" if a == "r" else "---" for a in align.ljust(len(cells), "l")]
-        self.row(*cells)
-        self.lines.append("|" + "|".join(marks) + "|")
-
-    def row(self, *cells):
-        self.lines.append(("| " + " | ".join(str(c) for c in cells) + " |").replace("|  |", "| |")
-                          .replace("|  |", "| |"))
-
-    @staticmethod
-    def k(number, digits=1):
-        """41528.5 -> "41.5k"."""
-        return f"{number / 1e3:.{digits}f}k"
-
-    @staticmethod
-    def pct(share, digits=0):
-        return f"{100 * share:.{digits}f} %"
-
-    @staticmethod
-    def gain(ratio, digits=1):
-        """1.023 -> "+2.3 %"."""
-        text = f"{100 * (ratio - 1):+.{digits}f}"
-        return "0" if float(text) == 0 else text + " %"
-
-    @staticmethod
-    def holds(condition, sentence):
-        if not condition:
-            raise Failure(f"no longer true: {sentence}")
-
-    def measured(self):
-        self.say()
-        self.say(machine())
-
-    def names(self):
-        mine = ("run json jsonl text file path rows plot bench usage say table head row k pct gain holds measured").split()
-        return {**{name: getattr(self, name) for name in mine}, "quick": self.quick, "re": re}
-
-
-def make(block, where, program, quick=False):
-    """The body of a block, made by its recipe."""
-    recipe = Recipe(program, quick)
-    try:
-        exec(compile(textwrap.dedent(block["recipe"]), where, "exec"), recipe.names())
-    except Failure as failure:
-        raise Failure(f"{where}: {failure}") from None
-    except Exception as error:  # noqa: BLE001 - whatever a recipe does wrong is said with its place
-        raise Failure(f"{where}: the recipe failed: {error!r}") from error
-    if block["kind"] == "measured":
-        recipe.measured()
-    body = "\n".join(recipe.lines).strip("\n")
-    return f"\n{body}\n\n"
+    def make(self, program, quick=False):
+        """The body of the block, made by its function."""
+        recipe = Recipe(program, quick)
+        try:
+            self.function(recipe)
+        except Failure as failure:
+            raise Failure(f"{self.where}: {failure}") from None
+        except Exception as error:  # noqa: BLE001 - every error of a function is reported with its place
+            raise Failure(f"{self.where}: `{self.name}` failed: {error!r}") from error
+        if self.kind == "measured":
+            recipe.measured()
+        body = "\n".join(recipe.lines).strip("\n")
+        return f"\n{body}\n\n"
 
 
 # ---------------------------------------------------------------------------------- pages
 def pages(names):
-    known = {"README": ROOT / "README.md"}
-    known.update({p.stem: p for p in sorted((ROOT / "docs").glob("*.md"))})
-    for name in names:
-        if name not in known:
-            raise Failure(f"no page `{name}`; there are {', '.join(known)}")
-    return {name: known[name] for name in (names or known)}
+    """{name: path} of the named pages, or of all. A name is a path below docs/, or a file name alone."""
+    docs = ROOT / "docs"
+    known = {"README": ROOT / "README.md", "index": docs / "README.md"}
+    for folder in ("tutorials", "how-to", "reference", "explanation", "reports"):
+        known.update({f"{folder}/{p.stem}": p for p in sorted((docs / folder).glob("*.md"))})
+    chosen = {}
+    for name in names or known:
+        found = [k for k in known if name in (k, k.rpartition("/")[2])]
+        if len(found) != 1:
+            raise Failure(f"{'no' if not found else 'more than one'} page `{name}`; there are {', '.join(found or known)}")
+        chosen[found[0]] = known[found[0]]
+    return chosen
+
+
+def program_of(path):
+    """The file with the functions of a page."""
+    return ROOT / "docs/readme.py" if path == ROOT / "README.md" else path.with_suffix(".py")
 
 
 def blocks(path):
-    """Of a page: (match, place for people). A recipe without an end is an error."""
+    """The blocks of a page. A function without a block is an error, and the reverse."""
     text = path.read_text()
-    found = [(m, f"{path.relative_to(ROOT)}:{text[:m.start()].count(chr(10)) + 1}")
-             for m in BLOCK.finditer(text)]
+    found = list(BLOCK.finditer(text))
     if len(found) != text.count("<!-- figures: "):
-        raise Failure(f"{path.relative_to(ROOT)}: a recipe without its end, or of an unknown kind")
-    return found
+        raise Failure(f"{path.relative_to(ROOT)}: a block without an end, or without a name")
+    file = program_of(path)
+    if not file.exists():
+        if found:
+            raise Failure(f"{path.relative_to(ROOT)}: {file.relative_to(ROOT)} does not exist")
+        return []
+    spec = importlib.util.spec_from_file_location("figures_of_" + re.sub(r"\W", "_", path.stem), file)
+    functions = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(functions)
+    unused = {n for n, f in vars(functions).items() if hasattr(f, "kind")} - {m["name"] for m in found}
+    if unused:
+        raise Failure(f"{file.relative_to(ROOT)}: no block uses {', '.join(sorted(unused))}")
+    return [Block(path, text, m, functions) for m in found]
 
 
 def made_of(everything, program, quick=False, keep=lambda block, body: None):
-    """{place: body or Failure}: exact ones beside each other, measured ones by themselves; each body
-    is handed to `keep` when it is made."""
+    """{place: body or Failure}: exact blocks in parallel, measured ones alone; `keep` gets each body."""
     done = {}
 
-    def one(item):
-        block, where = item
+    def one(block):
         begin = time.monotonic()
         try:
-            done[where] = make(block, where, program, quick and block["check"] == "sampled")
-            keep(block, done[where])
+            done[block.where] = block.make(program, quick and block.check == "sampled")
+            keep(block, done[block.where])
         except Failure as failure:
-            done[where] = failure
-        say(f"{where}: {time.monotonic() - begin:.1f} s")
+            done[block.where] = failure
+        say(f"{block.where}: {time.monotonic() - begin:.1f} s")
 
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        list(pool.map(one, [i for i in everything if i[0]["kind"] == "exact"]))
-    for item in everything:
-        if item[0]["kind"] == "measured":
-            one(item)
+        list(pool.map(one, [b for b in everything if b.kind == "exact"]))
+    for block in everything:
+        if block.kind == "measured":
+            one(block)
     return done
 
 
@@ -258,14 +161,14 @@ def regenerate(chosen, program, only_exact):
     lock = threading.Lock()
     for name, path in chosen.items():
         def keep(block, body, path=path):
-            with lock:  # The page as it is now: someone may have written in it meanwhile.
+            with lock:  # Reads the page again: somebody may have edited it in the meantime.
                 text = path.read_text()
                 for now in BLOCK.finditer(text):
-                    if now["recipe"] == block["recipe"]:
+                    if now["name"] == block.name:
                         path.write_text(text[:now.start("body")] + body + text[now.end("body"):])
                         break
 
-        todo = [b for b in blocks(path) if b[0]["kind"] == "exact" or not only_exact]
+        todo = [b for b in blocks(path) if b.kind == "exact" or not only_exact]
         done = made_of(todo, program, keep=keep)
         failures += [str(f) for f in done.values() if isinstance(f, Failure)]
         if name in WRITTEN:
@@ -282,53 +185,51 @@ def plain(line):
     return " ".join(re.sub(r"-{3,}", "---", line).split())
 
 
-def check_tables(block, where):
-    """What can be said of a slow block without running it."""
-    body = block["body"]
+def check_tables(block):
+    """What can be checked of a slow block without running its function."""
     bad = []
     columns = None
-    for line in body.splitlines() + [""]:
+    for line in block.body.splitlines() + [""]:
         if not line.startswith("|"):
             columns = None
         elif columns is None:
             columns = line.count("|")
         elif line.count("|") != columns:
-            bad.append(f"{where}: a row of {line.count('|') - 1} columns, not {columns - 1}: {line}")
-    heads = re.findall(r"head\((.*?)\)$", block["recipe"], re.DOTALL | re.MULTILINE)
+            bad.append(f"{block.where}: a row of {line.count('|') - 1} columns, not {columns - 1}: {line}")
+    heads = re.findall(r"head\((.*?)\)$", inspect.getsource(block.function), re.DOTALL | re.MULTILINE)
     for head in heads:
         cells = re.findall(r'"((?:[^"\\]|\\.)*)"', head.split("align=")[0])
-        if "*" not in head and plain("| " + " | ".join(cells) + " |") not in plain(body):
-            bad.append(f"{where}: no table with the head of the recipe: {cells}")
-    if block["kind"] == "measured" and not re.search(r"^_Measured on .*_$", body, re.MULTILINE):
-        bad.append(f"{where}: measured, but not signed by a line `_Measured on ..._`")
+        if "*" not in head and plain("| " + " | ".join(cells) + " |") not in plain(block.body):
+            bad.append(f"{block.where}: no table has the head of `{block.name}`: {cells}")
+    if block.kind == "measured" and not re.search(r"^_Measured on .*_$", block.body, re.MULTILINE):
+        bad.append(f"{block.where}: measured, but without a line `_Measured on ..._`")
     return bad
 
 
 def check(chosen, program):
-    bad = wrong_picture(ROOT / "docs/run.svg", ROOT / "configs/quickstart.yaml")
+    bad = wrong_picture(ROOT / "docs/images/run.svg", ROOT / "configs/quickstart.yaml")
     cheap = []
     for path in chosen.values():
-        for block, where in blocks(path):
-            compile(textwrap.dedent(block["recipe"]), where, "exec")
-            bad += check_tables(block, where)
-            if block["check"] != "slow":
-                cheap.append((block, where))
+        for block in blocks(path):
+            bad += check_tables(block)
+            if block.check != "slow":
+                cheap.append(block)
     done = made_of(cheap, program, quick=True)
-    for block, where in cheap:
-        made = done[where]
-        page = where.split(":")[0]
+    for block in cheap:
+        made = done[block.where]
+        page = block.where.split(":")[0]
         if isinstance(made, Failure):
             bad.append(str(made))
-        elif block["check"] == "cheap" and made != block["body"]:
-            diff = difflib.unified_diff(block["body"].splitlines(), made.splitlines(), page, "now", "", n=0)
-            bad.append(f"{where} is stale:\n" + "\n".join(diff))
-        elif block["check"] == "sampled":
-            there = {plain(line) for line in block["body"].splitlines()}
+        elif block.check == "cheap" and made != block.body:
+            diff = difflib.unified_diff(block.body.splitlines(), made.splitlines(), page, "now", "", n=0)
+            bad.append(f"{block.where} is stale:\n" + "\n".join(diff))
+        elif block.check == "sampled":
+            there = {plain(line) for line in block.body.splitlines()}
             missing = [line for line in made.splitlines() if plain(line) not in there]
             if missing:
-                bad.append(f"{where} is stale; it does not have\n" + "\n".join(missing))
+                bad.append(f"{block.where} is stale; these lines are missing:\n" + "\n".join(missing))
     if bad:
-        bad.append("`./x figures PAGE` makes a page anew")
+        bad.append("`./x figures PAGE` rewrites a page")
     return bad
 
 

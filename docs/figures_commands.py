@@ -1,4 +1,4 @@
-"""The commands that README.md and docs/*.md print, run: `./x figures --commands` (docs/figures.py)."""
+"""Runs the commands that README.md and docs/ print: `./x figures --commands` (docs/figures.py)."""
 import re
 import tempfile
 import time
@@ -12,10 +12,8 @@ class Command:
 
 
 def commands(path):
-    """The printed commands of a page, in their order, without those of its recipes."""
-    text = re.sub(r"<!-- figures:.*?^-->\n", lambda m: "\n" * m[0].count("\n"), path.read_text(),
-                  flags=re.DOTALL | re.MULTILINE)
-    lines = text.splitlines()
+    """The commands that a page prints, in order."""
+    lines = path.read_text().splitlines()
     found = []
     slow = None
     at = 0
@@ -23,11 +21,9 @@ def commands(path):
         line = lines[at]
         where = f"{path.relative_to(ROOT)}:{at + 1}"
         at += 1
-        mark = re.fullmatch(r"<!-- commands: (slow|first), (.*) -->", line)
-        if mark and mark[1] == "slow":
-            slow = mark[2]
-        elif mark:
-            found.append(Command(mark[2], where, None))
+        mark = re.fullmatch(r"<!-- commands: slow, (.*) -->", line)
+        if mark:
+            slow = mark[1]
         elif line and not line.startswith("    ") and not line.startswith("<!--"):
             slow = None if found and found[-1].slow == slow else slow
         match = re.fullmatch(r" {4}(\$ )?((?:\./x|temper|for(?= \w+ in )|printf|build/\S+|TEMPER_\w+=\S+|[A-Z]=\S+) [^(].*)", line)
@@ -49,7 +45,7 @@ def commands(path):
 
 
 def run_commands(chosen, with_slow, limit):
-    """Runs what the pages print, each in a scratch folder of its own; returns what went wrong."""
+    """Runs the commands of each page in its own scratch folder; returns the failures."""
     bad = []
     for path in chosen.values():
         with tempfile.TemporaryDirectory(prefix="temper-figures-") as scratch:
@@ -58,7 +54,7 @@ def run_commands(chosen, with_slow, limit):
 
 
 def run_commands_of(path, program, with_slow, limit):
-    """The same for one page; one line of report for each. `for` and `X=..` lines are shell."""
+    """Runs the commands of one page and prints a line for each. `X=..` lines set variables for later ones."""
     bad = []
     shell_words = ""
     for command in commands(path):

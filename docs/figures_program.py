@@ -1,4 +1,4 @@
-"""What docs/figures.py runs: the program under test in a scratch folder, and what a command costs."""
+"""The program under test in a scratch folder, and the memory and time of a command (docs/figures.py)."""
 import concurrent.futures
 import datetime
 import itertools
@@ -15,11 +15,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 class Failure(Exception):
-    """A command, a recipe or a claim failed; the text is for people."""
+    """A command, a function of figures or a claim failed."""
 
 
 class Data(dict):
-    """A JSON object whose fields are attributes; `data["field"]` for names that are no words."""
+    """A JSON object with fields as attributes; `data["field"]` for names that are no identifiers."""
 
     def __getattr__(self, name):
         try:
@@ -34,7 +34,7 @@ class Program:
     def __init__(self, scratch):
         self.path = pathlib.Path(os.environ.get("TEMPER", ROOT / "build/release/bin/temper")).resolve()
         if not self.path.exists():
-            raise Failure(f"{self.path} is not there: build it, or set TEMPER")
+            raise Failure(f"{self.path} does not exist: build it, or set TEMPER")
         self.build = self.path.parent.parent
         self.scratch = pathlib.Path(scratch)
         for folder in ("configs", "docs"):
@@ -78,7 +78,7 @@ class Program:
                 return None, process.communicate()[0]
 
     def output(self, line, may_fail=False):
-        """Of a command line with `{out}` for a folder of its own; each line runs once."""
+        """What a command line prints, and its `{out}` folder; each line runs once."""
         with self.lock:
             future = self.kept.get(line)
             mine = future is None
@@ -101,7 +101,7 @@ def write_program(path, text):
 
 
 def family(pid):
-    """A process and all below it."""
+    """A process and its descendants."""
     children = {}
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -116,7 +116,7 @@ def family(pid):
 
 
 def memory_of(pid):
-    """KiB of a process, pages that it shares counted in part."""
+    """Proportional set size of a process in KiB."""
     try:
         rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
         return int(re.search(r"^Pss: +([0-9]+)", rollup, re.MULTILINE)[1])
@@ -125,7 +125,7 @@ def memory_of(pid):
 
 
 def machine():
-    """Whose seconds these are."""
+    """The line that names machine, commit and date of a measurement."""
     model = "an unknown CPU"
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

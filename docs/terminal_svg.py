@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """A picture of what a command shows in a terminal: an SVG of one frame of its live view.
 
-    docs/terminal_svg.py docs/run.svg --at 540 -- temper run configs/quickstart.yaml
+    docs/terminal_svg.py docs/images/run.svg --at 540 -- temper run configs/quickstart.yaml
 
 The command runs on a terminal of its own, of --columns and --rows. The frame that is drawn is the first
 that says `N/M updates` with N of at least --at, or the last one of the command. Exit 1 where no frame
-did, or the command failed. `docs/figures.py --check` holds docs/run.svg to the configuration that it shows.
+did, or the command failed. `docs/figures.py --check` holds docs/images/run.svg to the configuration that it shows.
 """
 import argparse
 import fcntl
