@@ -25,17 +25,12 @@ CONFIG = "orchestrator/scheduler/state/config.hpp"
 MOST_FILES = 2
 MOST_MEMBERS = 15
 # The goal is 100. events.hpp holds the configuration by value, which is most of what is above it.
-MOST_INCLUDING = 201
+MOST_INCLUDING = 207
 
 # Class -> why it is defined in more files.
-MORE_FILES = {
-    "LiveDriver": "to become a core and five objects with an execute() each",
-    "VirtualDriver": "to share that core",
-}
+MORE_FILES = {}
 # Class -> why it has more data members.
 MORE_MEMBERS = {
-    "LiveDriver": "to become a core and five objects with an execute() each",
-    "VirtualDriver": "to share that core",
     "ActorState": "one actor: its life, weights and switches, which could be structs of their own",
     "DistQueue": "a table and its indexes, derived from it",
 }
