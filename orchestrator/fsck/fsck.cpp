@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <tuple>
 
 namespace temper::orchestrator {
 namespace {
@@ -159,7 +160,8 @@ class FolderScan {
       return;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(run_dir_.checkpoints().folder(), error)) {
-      if (entry.path().filename().string().find(".void-") != std::string::npos)
+      const std::string name = entry.path().filename().string();
+      if (name.find(".void-") != std::string::npos || name.find(".damaged-") != std::string::npos)
         return;
     }
     const bool any = std::ranges::any_of(run_dir_.checkpoints().find(), [&](const auto& found) {
@@ -257,11 +259,12 @@ bool is_wrong(const CheckedFile& file) {
          file.state != FileState::Unchecked;
 }
 
-/// Repairs single-bit errors in the files that the manifest of `folder` names. With a damaged
-/// manifest, nothing can be repaired.
+/// Repairs single-bit errors in the manifest of `folder` and in the files that it names. With a
+/// manifest that is damaged further, nothing can be repaired.
 Status mend_files(const fs::path& folder,
                   const fs::path& manifest,
                   std::vector<std::string>& said) {
+  TEMPER_TRY(std::ignore, mend_manifest(folder / manifest, said));
   const auto named = read_manifest(folder / manifest);
   if (!named)
     return {};
@@ -274,6 +277,7 @@ Status mend_files(const fs::path& folder,
 
 /// Reverts every single-bit error that can be found.
 Status mend_run(const RunDir& run_dir, std::vector<std::string>& said) {
+  TEMPER_TRY(std::ignore, mend_manifest(run_dir.file(kInputsManifest), said));
   if (read_manifest(run_dir.file(kInputsManifest)))
     TEMPER_TRY_STATUS(run_dir.settle_inputs());
   if (auto log = mend_log(run_dir.file("events.log"), said); !log)

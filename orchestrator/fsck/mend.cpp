@@ -20,6 +20,8 @@ namespace fs = std::filesystem;
 
 /// Size limit: scan_all bits of this many bytes can be tried in seconds.
 constexpr std::size_t kMostBytes = std::size_t{1} << 16;
+/// Each bit of a manifest costs its parsing.
+constexpr std::size_t kLongestManifest = std::size_t{1} << 13;
 
 /// Flips the one bit in the first `among` bytes that makes `is_right` true. If there is none,
 /// changes nothing and returns false.
@@ -101,6 +103,20 @@ Result<bool> mend_once(const fs::path& first,
   return true;
 }
 
+/// Keeps the file as it was beside it.
+Status replace_file(const fs::path& path,
+                    std::string_view before,
+                    std::string_view now,
+                    std::vector<std::string>& said) {
+  const fs::path kept = free_name(path.string() + ".damaged");
+  TEMPER_TRY_STATUS(write_file_atomically(kept, before));
+  TEMPER_TRY_STATUS(write_file_atomically(path, now));
+  said.push_back(fmt::format("{}: one bit is turned back; as it was it is kept as {}",
+                             path.string(),
+                             kept.filename().string()));
+  return {};
+}
+
 }  // namespace
 
 Result<LogSummary> mend_log(const fs::path& log, std::vector<std::string>& said) {
@@ -126,12 +142,20 @@ Result<bool> mend_file(const fs::path& folder, const FileSum& sum, std::vector<s
   if (hash128(bytes) == sum.hash ||
       !mend(bytes, bytes.size(), [&] { return hash128(bytes) == sum.hash; }))
     return false;
-  const fs::path kept = free_name(path.string() + ".damaged");
-  TEMPER_TRY_STATUS(write_file_atomically(kept, before));
-  TEMPER_TRY_STATUS(write_file_atomically(path, bytes));
-  said.push_back(fmt::format("{}: repaired a single-bit error; the damaged file is kept as {}",
-                             path.string(),
-                             kept.filename().string()));
+  TEMPER_TRY_STATUS(replace_file(path, before, bytes, said));
+  return true;
+}
+
+Result<bool> mend_manifest(const fs::path& manifest, std::vector<std::string>& said) {
+  std::error_code error;
+  if (!fs::is_regular_file(manifest, error) || fs::file_size(manifest, error) > kLongestManifest)
+    return false;
+  TEMPER_TRY(std::string bytes, read_file(manifest));
+  const std::string before = bytes;
+  if (parse_manifest(bytes) ||
+      !mend(bytes, bytes.size(), [&] { return parse_manifest(bytes).has_value(); }))
+    return false;
+  TEMPER_TRY_STATUS(replace_file(manifest, before, bytes, said));
   return true;
 }
 

@@ -22,4 +22,7 @@ Result<bool> mend_file(const std::filesystem::path& folder,
                        const FileSum& sum,
                        std::vector<std::string>& said);
 
+/// The same of a manifest, which has a hash of itself.
+Result<bool> mend_manifest(const std::filesystem::path& manifest, std::vector<std::string>& said);
+
 }  // namespace temper::orchestrator

@@ -140,10 +140,11 @@ TEST_F(ABestThatIsOwed, LeavesTheOneBeforeWhereItsCheckpointIsLostOrDamaged) {
   for (const bool lost : {true, false}) {
     has_best(1);
     save(3);
-    if (lost)
+    if (lost) {
       fs::remove_all(checkpoint(3));
-    else
+    } else {
       EXPECT_TRUE(write_file_atomically(checkpoint(3) / "weights", "?"));
+    }
     EXPECT_TRUE(restore_best(folder_.path(), log_until_the_kill())->empty());
     EXPECT_EQ(kept(), "1");
   }

@@ -27,8 +27,9 @@ class ABestThatIsMadeAnew : public BestFiles, public ::testing::WithParamInterfa
       return;
     const StoredRun& from = what == Beside::Older ? older_ : newest_;
     copy_run(from.root() / kBestFolder, run() / name);
-    if (what == Beside::NewestDamaged)
+    if (what == Beside::NewestDamaged) {
       EXPECT_TRUE(write_file_atomically(run() / name / "model.safetensors", "nothing"));
+    }
   }
   void leave(const Left& left) {
     begin(newest_);
@@ -55,16 +56,18 @@ TEST_P(ABestThatIsMadeAnew, IsOfTheVersionThatWasCalledTheBestLastOfAllThatAreLe
   ASSERT_EQ(older_.bests().front().version, newest_.bests().front().version);
   for (const bool missing : {false, true}) {
     leave(GetParam());
-    if (missing)
+    if (missing) {
       fs::remove_all(best());
-    else
+    } else {
       ASSERT_TRUE(write_file_atomically(best() / "model.safetensors", "nothing"));
+    }
     ASSERT_TRUE(check_run(run(), Repair::Yes));
     const BestVerdict after = verify_best(run()).value();
     if (!GetParam().becomes) {
       EXPECT_EQ(after.state, missing ? BestState::Missing : BestState::None) << after.what;
-      if (!missing)
+      if (!missing) {
         EXPECT_EQ(after.absence, BestAbsence::SetAside);
+      }
       continue;
     }
     ASSERT_EQ(after.state, BestState::Whole) << after.what;
@@ -198,10 +201,12 @@ TEST_P(ARepairThatIsKilled, KeepsWhatIsDamagedInItsPlaceUntilTheNewBestIsComplet
     const BestVerdict verdict = verify_best(run()).value();
     ASSERT_NE(verdict.state, BestState::None) << "call " << at;
     missing += verdict.state == BestState::Missing ? 1 : 0;
-    if (verdict.state == BestState::Damaged)
+    if (verdict.state == BestState::Damaged) {
       ASSERT_EQ(kept().front(), kBestFolder) << "call " << at;
-    if (GetParam().from_checkpoint)
+    }
+    if (GetParam().from_checkpoint) {
       ASSERT_TRUE(verdicts().agree()) << "call " << at << ": " << verdicts().text();
+    }
     ASSERT_TRUE(check_run(run(), Repair::Yes)) << "call " << at;
     ASSERT_EQ(verify_best(run())->state, BestState::Whole) << "call " << at;
     ASSERT_TRUE(content_of(best()) == whole) << "call " << at;
