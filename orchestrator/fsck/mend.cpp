@@ -111,7 +111,7 @@ Status replace_file(const fs::path& path,
   const fs::path kept = free_name(path.string() + ".damaged");
   TEMPER_TRY_STATUS(write_file_atomically(kept, before));
   TEMPER_TRY_STATUS(write_file_atomically(path, now));
-  said.push_back(fmt::format("{}: one bit is turned back; as it was it is kept as {}",
+  said.push_back(fmt::format("{}: repaired a single-bit error; the damaged file is kept as {}",
                              path.string(),
                              kept.filename().string()));
   return {};
