@@ -422,8 +422,8 @@ class SamplingConfig:
 
 @dataclasses.dataclass(slots=True)
 class AgentConfig:
-    #: The program and its arguments, started beside each engine (docs/how-to/agents.md); empty: none,
-    #: and every response is one turn.
+    #: The program and its arguments, started beside each engine (docs/how-to/agents.md); empty:
+    #: none, and every response is one turn.
     command: list[str] = dataclasses.field(default_factory=list)
     #: How many of them for each engine; each plays many episodes at once.
     processes: int = 1
@@ -807,8 +807,8 @@ class VerifierConfig:
 @dataclasses.dataclass(slots=True)
 class EngineConfig:
     #: `native`: our own engine; `python`: a class of the user's; `command`: a program that
-    #: speaks the protocol (docs/how-to/write-a-role.md); `vllm`, `sglang`, `openai`, `llamacpp`:
-    #: servers (docs/how-to/servers.md).
+    #: speaks the protocol (docs/how-to/write-a-role.md); `vllm`, `sglang`, `openai`,
+    #: `llamacpp`: servers (docs/how-to/servers.md).
     kind: EngineKind = EngineKind.NATIVE
     #: python: module and class.
     use: str = ""
