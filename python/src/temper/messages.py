@@ -210,7 +210,7 @@ class Envelope:
     version: int = 1
     #: Position among the sender's messages, from 1.
     sequence: int = 0
-    #: Given: the second frame is a piece of the body.
+    #: If present, the second frame is a piece of the body.
     piece: Piece | None = None
 
     def pack(self) -> Fields:
@@ -234,65 +234,75 @@ class Envelope:
 
 @dataclasses.dataclass(slots=True)
 class AlgorithmConfig:
-    #: Row of the table of algorithms (docs/reference/algorithms.md); null keys are as it says.
+    #: Algorithm: a row of the table in docs/reference/algorithms.md. Keys of this section that
+    #: are null take their value from the row.
     name: AlgorithmName = AlgorithmName.GRPO
-    #: B: prompts per policy update.
+    #: Prompts (groups) per step.
     groups_per_update: int = 64
-    #: G: responses per prompt.
+    #: Responses per prompt. At least 2 for a real policy.
     responses_per_group: int = 16
-    #: Optimizer steps per update.
+    #: Minibatches per step. The optimizer (AdamW) is applied once per minibatch. Must divide
+    #: the number of responses of a step.
     minibatches: int = 4
-    #: Ratio clip below: 1 - clip_low.
+    #: Lower clip of the importance ratio: 1 - clip_low. From 0 to 1.
     clip_low: float | None = None
-    #: Ratio clip above: 1 + clip_high.
+    #: Upper clip of the importance ratio: 1 + clip_high. At least 0.
     clip_high: float | None = None
-    #: Weight of the k3 KL estimate to the reference; 0 trains without it.
+    #: Coefficient of the KL (k3) to the reference in the loss. 0: no KL term, and no reference
+    #: needed.
     kl: float = 0.0
-    #: Added to a deviation of rewards.
+    #: Added to the standard deviation of rewards before dividing by it.
     advantage_epsilon: float = 0.0001
-    #: AdamW step size.
+    #: Learning rate of AdamW.
     learning_rate: float = 0.0002
-    #: AdamW first moment.
+    #: AdamW: decay rate of the first moment.
     beta1: float = 0.9
-    #: AdamW second moment.
+    #: AdamW: decay rate of the second moment.
     beta2: float = 0.95
-    #: AdamW denominator.
+    #: AdamW: added to the denominator.
     adam_epsilon: float = 1e-08
-    #: AdamW decoupled decay.
+    #: AdamW: decoupled weight decay.
     weight_decay: float = 0.0
-    #: Largest global gradient norm.
+    #: Largest global gradient norm; larger gradients are scaled down to it.
     gradient_clip: float = 1.0
-    #: Tokens (padding included) of one forward and backward pass.
+    #: Tokens per forward and backward pass, padding included. Lower it to save memory; at least
+    #: `model.context`.
     micro_batch_tokens: int = 16384
-    #: Loss of a token: `clip` (around the behaviour policy), `naive` (around the proximal
-    #: policy, nothing corrects for the stale sampler), `decoupled`, `tis`, `cispo`,
-    #: `reinforce`.
+    #: Per-token loss. `clip`: clipped around the behaviour policy; `naive`: clipped around the
+    #: proximal policy, without correction for stale samples; `decoupled`, `tis`, `cispo`,
+    #: `reinforce`: see docs/reference/algorithms.md.
     objective: Objective | None = None
-    #: Subtracted from a reward.
+    #: Baseline that is subtracted from a reward: nothing, the mean of the group or of the
+    #: batch, or the mean of the other responses of the group.
     advantage_mean: AdvantageMean | None = None
-    #: Deviation by which advantages are divided.
+    #: Standard deviation of rewards by which advantages are divided: none, of the group or of
+    #: the batch.
     advantage_std: AdvantageStd | None = None
-    #: Ratios of tokens, or their mean over a response.
+    #: Level of the importance ratio: per token, or the geometric mean over the response.
     ratio: RatioLevel | None = None
-    #: Mean over tokens, over responses of their mean, or sum over tokens by responses times
+    #: How token losses are averaged. `token`: over all tokens; `sequence`: over each response
+    #: first, then over responses; `constant`: sum divided by responses times
     #: `sampling.max_new_tokens`.
     average: Averaging | None = None
-    #: decoupled, tis: largest weight of proximal over behaviour probability.
+    #: decoupled, tis: largest behaviour weight, the ratio of proximal to behaviour probability.
+    #: At least 1.
     behaviour_weight_cap: float | None = None
-    #: decoupled: what happens to a token above it.
+    #: decoupled: treatment of a token whose weight exceeds the cap. `clamp`: the cap is used;
+    #: `mask`: the token is left out of the loss.
     behaviour_weight_mode: WeightMode | None = None
-    #: A judged group whose rewards are all equal is replaced by a new one.
+    #: Replace a judged group whose rewards are all equal by a new one, because its advantages
+    #: are 0 (dynamic sampling).
     filter_equal_rewards: bool | None = None
-    #: Groups replaced so between two updates, as multiples of groups_per_update; further ones
-    #: are trained, so that a run ends whose every prompt is solved.
+    #: Limit of filtered groups per step, as a multiple of `groups_per_update`. Beyond it such
+    #: groups are trained, so that a run ends even if the policy solves every prompt.
     filter_limit: float = 16.0
-    #: Groups that may fail between two updates, as multiples of groups_per_update, and at least
-    #: 16; one more ends the run with the reason of the last.
+    #: Limit of failed groups per step, as a multiple of `groups_per_update`, but at least 16
+    #: groups. One more ends the run with the reason of the last failure.
     failure_limit: float = 8.0
-    #: The last so many tokens before `sampling.max_new_tokens` lower the reward linearly, down
-    #: to `overlong_penalty` less; 0: none do.
+    #: Soft length penalty: over the last this many tokens before `sampling.max_new_tokens`, the
+    #: reward decreases linearly by up to `overlong_penalty`. 0: no penalty.
     overlong_buffer: int | None = None
-    #: Taken from the reward of a response of full length.
+    #: Amount subtracted from the reward of a response of full length.
     overlong_penalty: float = 1.0
 
     def pack(self) -> Fields:
@@ -362,15 +372,15 @@ class AlgorithmConfig:
 
 @dataclasses.dataclass(slots=True)
 class TrainerSettings:
-    #: How a batch becomes an update.
+    #: Advantages, loss and optimizer.
     algorithm: AlgorithmConfig = dataclasses.field(default_factory=AlgorithmConfig)
-    #: Of sampling; log-probs are computed at it.
+    #: Sampling temperature; log-probs are computed at it.
     temperature: float = 1.0
-    #: Synthetic: time of an update.
+    #: Synthetic: time of a training step.
     synthetic_step: int = 0
-    #: Synthetic: size of a version.
+    #: Synthetic: size of the weights of a version.
     synthetic_weights: int = 0
-    #: That sampling allows, in tokens.
+    #: Largest response length, in tokens (`sampling.max_new_tokens`).
     longest_response: int = 1
 
     def pack(self) -> Fields:
@@ -396,11 +406,11 @@ class TrainerSettings:
 
 @dataclasses.dataclass(slots=True)
 class SamplingConfig:
-    #: Divides the logits; recorded log-probs are of the distribution sampled from.
+    #: Divides the logits. Recorded log-probs are those of the resulting distribution.
     temperature: float = 1.0
-    #: Nucleus sampling: the smallest set of tokens with this much mass.
+    #: Nucleus sampling: sample from the smallest set of tokens with this total probability.
     top_p: float = 1.0
-    #: Longest response, in tokens.
+    #: Largest response length, in tokens.
     max_new_tokens: int = 8
 
     def pack(self) -> Fields:
@@ -422,17 +432,17 @@ class SamplingConfig:
 
 @dataclasses.dataclass(slots=True)
 class AgentConfig:
-    #: The program and its arguments, started beside each engine (docs/how-to/agents.md); empty:
-    #: none, and every response is one turn.
+    #: Program and arguments, started for each engine (docs/how-to/agents.md). Empty: no agent;
+    #: every response has one turn.
     command: list[str] = dataclasses.field(default_factory=list)
-    #: How many of them for each engine; each plays many episodes at once.
+    #: Agent processes per engine. Each plays many episodes at once.
     processes: int = 1
-    #: Requests of one episode at most.
+    #: Largest number of requests per episode.
     turns: int = 16
-    #: Time for one episode; past it its response fails.
+    #: Time limit of one episode. An episode that exceeds it fails.
     deadline: int = 120000000000
-    #: Variables that the program is given of ours, beside those that every program is given
-    #: (verifier.environment).
+    #: Environment variables to pass to the program, in addition to those that every program
+    #: receives (`verifier.environment`).
     environment: list[str] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
@@ -460,17 +470,17 @@ class AgentConfig:
 class RolloutSettings:
     #: How responses are sampled.
     sampling: SamplingConfig = dataclasses.field(default_factory=SamplingConfig)
-    #: Responses in flight at most.
+    #: Largest number of responses in flight.
     concurrency: int = 128
     #: Synthetic: length of every response.
     synthetic_tokens: int = 256
-    #: Synthetic: time of a step.
+    #: Synthetic: time of a decode step.
     synthetic_step: int = 0
-    #: What running responses go on with when weights change.
+    #: What happens to running responses when the weights change.
     on_new_weights: OnNewWeights = OnNewWeights.KEEP_KV
-    #: What is awaited soonest enters the batch first.
+    #: Whether the most urgent request enters the batch first.
     deadline_first: bool = False
-    #: Who plays responses of several turns.
+    #: Program that plays multi-turn episodes.
     agent: AgentConfig = dataclasses.field(default_factory=AgentConfig)
 
     def pack(self) -> Fields:
@@ -500,10 +510,10 @@ class RolloutSettings:
 
 @dataclasses.dataclass(slots=True)
 class RelayAddress:
-    #: Where it listens; empty: it passes nothing on.
+    #: Where it listens; empty: it does not relay.
     endpoint: str = ""
-    #: Its open key there, which is also the one that it asks others with: CURVE, in ZeroMQ's
-    #: text form.
+    #: Its CURVE public key, which it also uses when it fetches from others, in ZeroMQ's text
+    #: form.
     key: str = ""
 
     def pack(self) -> Fields:
@@ -532,8 +542,9 @@ class Hello:
 
     #: Protocol version; must equal the orchestrator's.
     protocol: int = 2
-    #: Actor slot, e.g. `rollout-0`. Attached also a role (`rollout`: a free slot of it), `any`
-    #: (a free slot), or `#` and a rank (that attached slot, from 0, or else a free one).
+    #: Actor slot, e.g. `rollout-0`. Attached: also a role (`rollout`: any free slot of it),
+    #: `any` (any free slot), or `#` and a rank (the attached slot with this number, from 0, or
+    #: any free one).
     name: str = ""
     #: Launch secret of the run.
     secret: str = ""
@@ -541,15 +552,15 @@ class Hello:
     pid: int = 0
     #: Host name.
     host: str = ""
-    #: It was not started by the orchestrator.
+    #: True if the orchestrator did not start this worker.
     attached: bool = False
-    #: Attached: the slot that it had before, which it is given again if it is free.
+    #: Attached: its previous slot, which it gets again if it is free.
     was: str = ""
-    #: Attached: the run that its key is of.
+    #: Attached: the run of its key.
     run: str = ""
-    #: Attached: of the orchestrator that it knew last; 0: it knew none.
+    #: Attached: incarnation of the orchestrator that it last served; 0: none.
     incarnation: int = 0
-    #: Attached: where it passes weights on to others.
+    #: Attached: where other workers can fetch weights from it.
     relay: RelayAddress = dataclasses.field(default_factory=RelayAddress)
 
     def pack(self) -> Fields:
@@ -585,12 +596,12 @@ class Hello:
 
 @dataclasses.dataclass(slots=True)
 class RopeScaling:
-    #: Slow angles turn this many times slower.
+    #: Slow rotary angles are slowed down by this factor.
     factor: float = 8.0
-    #: An angle is slow that turns at most this often in `original_context`.
+    #: An angle is slow if it turns at most this often within `original_context`.
     low_freq_factor: float = 1.0
-    #: One that turns this often or more stays as it is; above `low_freq_factor`. What is
-    #: between is in between.
+    #: An angle that turns at least this often is unchanged; must exceed `low_freq_factor`.
+    #: Angles in between are interpolated.
     high_freq_factor: float = 4.0
     #: original_max_position_embeddings, in tokens.
     original_context: int = 8192
@@ -626,32 +637,32 @@ class ModelConfig:
     kv_heads: int = 2
     #: Inner width of the SwiGLU layer.
     ffn: int = 192
-    #: Longest prompt plus response, in tokens. With `path`: at most, and unless given, the
+    #: Longest prompt plus response, in tokens. With `path`: at most, and by default, the
     #: folder's max_position_embeddings.
     context: int = 32
     #: Base of the rotary angles.
     rope_base: float = 10000.0
-    #: Which network, by its name in a config.json.
+    #: Architecture, named as in config.json.
     architecture: Architecture = Architecture.LLAMAFORCAUSALLM
-    #: Width of a head, an even number; unless given, hidden / heads.
+    #: Width of a head, an even number; default: hidden / heads.
     head_dim: int | None = None
     #: Added to the mean square of a norm.
     norm_epsilon: float = 1e-06
-    #: Whether the embedding is the head too.
+    #: Whether the output head shares the weights of the embedding.
     tie_embeddings: bool = False
-    #: Rows of the embedding; unless given, the tokens of the task's tokenizer.
+    #: Rows of the embedding; default: number of tokens of the task's tokenizer.
     vocabulary: int | None = None
-    #: Folder of a Hugging Face model: the run begins with its weights, all other keys of this
-    #: section but `context` and `ignore` are read from its config.json, and nothing is
-    #: pretrained. Empty: the base is pretrained.
+    #: Folder of a Hugging Face model. The run starts from its weights without pretraining, and
+    #: all other keys of this section except `context` and `ignore` are read from its
+    #: config.json. Empty: the base model is pretrained.
     path: str = ""
-    #: Tokens that end a response. Empty: with `path`, the eos_token_id of its
-    #: generation_config.json or config.json; else that of the task's tokenizer.
+    #: End-of-response tokens. Empty: with `path`, the eos_token_id of its
+    #: generation_config.json or config.json; otherwise that of the task's tokenizer.
     end_tokens: Int32Array = dataclasses.field(default_factory=no_i4)
     #: The `llama3` scaling of rotary angles; null: none.
     rope_scaling: RopeScaling | None = None
-    #: With `path`: keys of its config.json that are not known here and that you know not to
-    #: change what the network computes. A run warns of each that it ignores.
+    #: With `path`: unknown keys of its config.json that do not change what the network
+    #: computes. The run prints a warning for each ignored key.
     ignore: list[str] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
@@ -703,14 +714,14 @@ class TaskConfig:
     kind: TaskKind = TaskKind.ADDITION
     #: addition: digits of each summand.
     digits: int = 3
-    #: addition: the answer is written least significant digit first, which a small model learns
-    #: far sooner.
+    #: addition: write the answer least significant digit first, which a small model learns much
+    #: faster.
     reverse_answer: bool = True
     #: Share of the problems kept out of training, for `evaluation`.
     held_out: float = 0.1
-    #: jsonl: the file; each line has `prompt` and `answer`, or `question` and `answer`.
+    #: jsonl: path of the file; each line has `prompt` and `answer`, or `question` and `answer`.
     path: str = ""
-    #: `auto` takes `characters` for addition and `bytes` for jsonl.
+    #: `auto` means `characters` for addition and `bytes` for jsonl.
     tokenizer: TokenizerKind = TokenizerKind.AUTO
 
     def pack(self) -> Fields:
@@ -738,33 +749,33 @@ class TaskConfig:
 
 @dataclasses.dataclass(slots=True)
 class VerifierConfig:
-    #: How a response earns its reward.
+    #: How responses are judged.
     kind: VerifierKind = VerifierKind.EXACT
-    #: numeric: accepted distance from the answer.
+    #: numeric: largest accepted difference from the answer.
     tolerance: float = 1e-06
-    #: regex: ECMAScript pattern the response must contain; `{answer}` stands for the escaped
-    #: answer.
+    #: regex: ECMAScript pattern that must match in the response; `{answer}` is replaced by the
+    #: escaped answer.
     pattern: str = ""
-    #: command: executable and arguments; one JSON line in and one out per response.
+    #: command: executable and arguments; reads and writes one JSON line per response.
     command: list[str] = dataclasses.field(default_factory=list)
-    #: command, python: processes kept running.
+    #: command, python: number of processes.
     pool: int = 2
-    #: command: time for one response; past it the process is replaced and the sample counts as
-    #: failed. python: the same for one call, with its responses.
+    #: command: time limit for one response; after it the process is replaced and the response
+    #: counts as failed. python: the same for one call with its responses.
     deadline: int = 5000000000
-    #: command: what the program may do. `none`: what its user may. `limits`: bounded memory,
-    #: files and descriptors, no new privileges. `namespaces`: besides, no network, no other
-    #: process in sight, file systems read-only, /tmp empty and its own.
+    #: command: restrictions on the program. `none`: no restrictions. `limits`: bounded memory,
+    #: files and descriptors, no new privileges. `namespaces`: `limits`, and no network, no
+    #: other processes visible, read-only file systems, an empty private /tmp.
     sandbox: SandboxKind = SandboxKind.LIMITS
-    #: command: most memory of the program and all it starts, unless `sandbox: none`.
+    #: command: memory limit of the program and everything it starts, unless `sandbox: none`.
     memory: int = 8589934592
-    #: command: variables that the program is given of ours, beside PATH, HOME, USER, LANG,
-    #: LC_ALL, LC_CTYPE, TZ, TMPDIR and OMP_NUM_THREADS. No other is.
+    #: command: environment variables passed to the program in addition to PATH, HOME, USER,
+    #: LANG, LC_ALL, LC_CTYPE, TZ, TMPDIR and OMP_NUM_THREADS.
     environment: list[str] = dataclasses.field(default_factory=list)
-    #: command, `sandbox: namespaces`: folders that look empty to the program.
+    #: command, `sandbox: namespaces`: folders that appear empty to the program.
     hidden: list[str] = dataclasses.field(default_factory=list)
-    #: python: module and function, called as TRL calls a reward function: f(prompts,
-    #: completions, completion_ids, **columns) gives a list of numbers.
+    #: python: module and function, called like a reward function of TRL: f(prompts,
+    #: completions, completion_ids, **columns) returns a list of numbers.
     function: str = ""
     #: python: several functions, each with the weight of its reward in the sum.
     functions: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -806,46 +817,47 @@ class VerifierConfig:
 
 @dataclasses.dataclass(slots=True)
 class EngineConfig:
-    #: `native`: our own engine; `python`: a class of the user's; `command`: a program that
-    #: speaks the protocol (docs/how-to/write-a-role.md); `vllm`, `sglang`, `openai`,
+    #: `native`: the built-in engine; `python`: a Python class of yours; `command`: a program
+    #: that speaks the protocol (docs/how-to/write-a-role.md); `vllm`, `sglang`, `openai`,
     #: `llamacpp`: servers (docs/how-to/servers.md).
     kind: EngineKind = EngineKind.NATIVE
     #: python: module and class.
     use: str = ""
-    #: python: its keyword arguments; what reads as JSON (a number, `true`, a list) is given as
-    #: that, all else as text.
+    #: python: keyword arguments of the class; values that parse as JSON (a number, `true`, a
+    #: list) are passed as such, others as text.
     with_: dict[str, str] = dataclasses.field(default_factory=dict)
-    #: python: the interpreter, with the package `temper`; empty: TEMPER_PYTHON of the
-    #: environment, else `python3`.
+    #: python: interpreter that has the package `temper`; empty: the environment variable
+    #: TEMPER_PYTHON, otherwise `python3`.
     python: str = ""
-    #: command: the program and its arguments. It is given TEMPER_ENDPOINT, TEMPER_NAME and
-    #: TEMPER_CREDENTIALS in its environment.
+    #: command: program and arguments. Its environment has TEMPER_ENDPOINT, TEMPER_NAME and
+    #: TEMPER_CREDENTIALS.
     command: list[str] = dataclasses.field(default_factory=list)
-    #: Servers: where requests go, one entry per replica, in order: `http://HOST:PORT`. One
-    #: entry alone may stand for all replicas: `file:PATH`, whose lines are addresses and which
-    #: may appear late, or `dns://NAME:PORT`, a name with an address per server.
+    #: Servers: addresses for requests, one entry per replica, in order: `http://HOST:PORT`. A
+    #: single entry can stand for all replicas: `file:PATH`, a file with one address per line
+    #: that may appear later, or `dns://NAME:PORT`, a name that resolves to one address per
+    #: server.
     data: list[str] = dataclasses.field(default_factory=list)
-    #: Servers: where weights, pauses and versions are spoken of, as in `data`; empty: at the
-    #: same addresses. Needed where `data` names a router.
+    #: Servers: addresses for control requests (weights, pauses, versions), as in `data`; empty:
+    #: the same addresses. Required if `data` names a router.
     control: list[str] = dataclasses.field(default_factory=list)
-    #: Servers: a shell command that starts one, which is then watched and started again;
-    #: `{model}`, `{host}` and `{port}` stand for the folder of the weights and the address.
-    #: Empty: they are there.
+    #: Servers: shell command that starts a server. Temper supervises and restarts it.
+    #: `{model}`, `{host}` and `{port}` are replaced by the weights folder and the address.
+    #: Empty: the servers already run.
     start: str = ""
-    #: Servers: name of the model in requests; empty: what the server names first.
+    #: Servers: model name in requests; empty: the first model that the server lists.
     served_model: str = ""
-    #: Servers: folder that they can read, into which weights are written; empty: one in TMPDIR
-    #: of this machine.
+    #: Servers: folder into which weights are written and which the servers can read; empty: a
+    #: folder in TMPDIR of this machine.
     folder: str = ""
-    #: Servers: how long one may be away before its actor is given up.
+    #: Servers: how long a server may be unavailable before its actor fails.
     patience: int = 600000000000
-    #: Servers: largest mean distance between the log-probs that the trainer and the server give
-    #: the canary, the fixed sequence that is compared at each version. 1e-4 suits float32; 2e-2
-    #: suits bfloat16.
+    #: Servers: largest mean difference between the log-probs that the trainer and the server
+    #: compute for the canary, a fixed sequence that is compared for each version. Use 1e-4 for
+    #: float32 and 2e-2 for bfloat16.
     tolerance: float = 0.0001
-    #: `openai`: the request that makes a server load new weights, `METHOD /PATH` and, after a
-    #: space, its body; `{model}` and `{label}` in it stand for the folder and its name. Empty:
-    #: the server is started again with each version.
+    #: `openai`: request that makes a server load new weights: `METHOD /PATH` and, after a
+    #: space, the body; `{model}` and `{label}` are replaced by the folder and its name. Empty:
+    #: the server is restarted for each version.
     reload: str = ""
 
     def pack(self) -> Fields:
@@ -889,18 +901,18 @@ class EngineConfig:
 class Vocabulary:
     #: Token ids are 0 to size - 1.
     size: int = 0
-    #: Stands for no token.
+    #: Padding token.
     pad: int = 0
-    #: Ends a response, and is its last token.
+    #: Token that ends a response; it is the response's last token.
     end: int = 1
     #: Token of the first character.
     first: int = 2
-    #: The characters, one token each, from `first` on; empty: the 256 values of a byte.
+    #: The characters, one token each, starting at `first`; empty: the 256 byte values.
     alphabet: str = ""
     #: All tokens that end a response, `end` first.
     ends: Int32Array = dataclasses.field(default_factory=no_i4)
-    #: Model folder whose tokenizer says what ids mean, in place of `first` and `alphabet`;
-    #: empty: they do.
+    #: Model folder whose tokenizer defines the token ids, instead of `first` and `alphabet`;
+    #: empty: these define them.
     folder: str = ""
 
     def pack(self) -> Fields:
@@ -944,24 +956,24 @@ class RoleConfig:
     task: TaskConfig = dataclasses.field(default_factory=TaskConfig)
     #: Verifier.
     verifier: VerifierConfig = dataclasses.field(default_factory=VerifierConfig)
-    #: Folder of the base model, as Hugging Face keeps one: config.json, weights.
+    #: Hugging Face folder of the base model: config.json and weights.
     base_weights: str = ""
     #: Checkpoint folder, or empty.
     resume_from: str = ""
-    #: Weights through shared memory.
+    #: True: weights travel through shared memory.
     shared_memory: bool = True
-    #: Version of the weights to start from.
+    #: Version of the initial weights.
     version: int = 0
-    #: Reference: starts on the host.
+    #: Reference: time-shares its cards, so it starts on the host.
     takes_turns: bool = False
-    #: msgpack map of the role's own settings: of a rollout RolloutSettings, of trainer and
-    #: reference TrainerSettings.
+    #: msgpack map of the role's own settings: RolloutSettings for rollout, TrainerSettings for
+    #: trainer and reference.
     settings: bytes = b""
-    #: msgpack of what is simulated; or empty.
+    #: msgpack of the simulation settings; empty on real hardware.
     simulation: bytes = b""
-    #: Who does the work.
+    #: Engine that does the work.
     engine: EngineConfig = dataclasses.field(default_factory=EngineConfig)
-    #: What token ids mean.
+    #: Meaning of the token ids.
     vocabulary: Vocabulary = dataclasses.field(default_factory=Vocabulary)
 
     def pack(self) -> Fields:
@@ -1022,24 +1034,24 @@ class Welcome:
     role: RoleConfig = dataclasses.field(default_factory=RoleConfig)
     #: Time zero of the run (CLOCK_MONOTONIC).
     epoch_monotonic_ns: int = 0
-    #: Interval at which both sides show life.
+    #: Interval at which both sides send heartbeats.
     heartbeat: int = 0
-    #: Silence after which a side gives the other up.
+    #: Silence after which a side considers the other lost.
     heartbeat_timeout: int = 0
     #: Its slot.
     name: str = ""
     #: Attached: the run.
     run: str = ""
-    #: Attached: counts the orchestrators of the run; the one with the highest is it.
+    #: Attached: number of this orchestrator of the run; the highest number is the current one.
     incarnation: int = 0
-    #: Attached: the run's clock when this was sent. The worker takes it for its own, in place
-    #: of `epoch_monotonic_ns`, which is of another host.
+    #: Attached: the run's clock when this was sent. The worker uses it as its own clock instead
+    #: of `epoch_monotonic_ns`, which is valid on another host only.
     now: int = 0
-    #: Attached: how long it keeps what it has loaded, and looks for a successor, once this
+    #: Attached: how long it keeps its loaded state and looks for a new orchestrator once this
     #: orchestrator is silent.
     grace: int = 0
-    #: Attached: after so long a silence of a worker that it has asked for weights it asks the
-    #: next.
+    #: Attached: how long a worker that was asked for weights may be silent before the next one
+    #: is asked.
     relay_timeout: int = 0
 
     def pack(self) -> Fields:
@@ -1086,8 +1098,8 @@ class Reject:
 
     #: Why, and what to do.
     reason: str = ""
-    #: Attached: there is no place now. It is let go if it had one, and may say actor.hello
-    #: again, every second.
+    #: Attached: there is no free place now. The worker loses its place if it had one, and may
+    #: send actor.hello again every second.
     again: bool = False
 
     def pack(self) -> Fields:
@@ -1125,9 +1137,9 @@ class Ready:
 
 @dataclasses.dataclass(slots=True)
 class HeartbeatAnswer:
-    #: As that one has it.
+    #: The `sent` of that heartbeat.
     sent: int = 0
-    #: How long before this one it was heard.
+    #: Time between its arrival and this heartbeat.
     held: int = 0
 
     def pack(self) -> Fields:
@@ -1156,15 +1168,15 @@ class Heartbeat:
 
     #: Resident memory of the process.
     resident: int = 0
-    #: When it was sent: a worker's on the run's clock as it has it, the orchestrator's on one
-    #: of its own.
+    #: When it was sent. From a worker: on its copy of the run's clock; from the orchestrator:
+    #: on a clock of its own.
     sent: int = 0
-    #: Of a worker: the heartbeat that it heard last. From these the orchestrator knows how far
-    #: the worker's clock is off.
+    #: From a worker: the heartbeat that it received last. The orchestrator uses it to compute
+    #: the offset of the worker's clock.
     answers: HeartbeatAnswer | None = None
-    #: Of a worker that does not take work yet: it has used processor time, has read from a
-    #: disk, or waits for something under a deadline of its own, since its last heartbeat.
-    #: `deadlines.start` counts anew.
+    #: From a worker that is not ready yet: since its last heartbeat it has used processor time,
+    #: read from a disk, or waited for something under a deadline of its own. This restarts
+    #: `deadlines.start`.
     loading: bool = False
 
     def pack(self) -> Fields:
@@ -1195,7 +1207,7 @@ class Taken:
     VERSION: ClassVar[int] = 1
     OLDEST: ClassVar[int] = 1
 
-    #: Bytes in bodies of 64 KiB or more, since the beginning.
+    #: Bytes received so far in bodies of 64 KiB or more.
     bytes: int = 0
 
     def pack(self) -> Fields:
@@ -1241,9 +1253,9 @@ class Span:
 class PlaneUse:
     #: Name of the level, `to host` or `from host`.
     plane: str = ""
-    #: Over it, of all devices; each byte counts once.
+    #: Bytes moved by all devices; each byte counts once.
     bytes: int = 0
-    #: Of one device, one direction.
+    #: Bandwidth of one device in one direction.
     bandwidth: float = 0.0
 
     def pack(self) -> Fields:
@@ -1265,11 +1277,11 @@ class PlaneUse:
 
 @dataclasses.dataclass(slots=True)
 class MemoryUse:
-    #: Most that was held at once.
+    #: Highest usage.
     peak: int = 0
-    #: Most that the ledger had said before the run.
+    #: Highest usage predicted by the memory ledger before the run.
     predicted: int = 0
-    #: There is.
+    #: Available memory.
     capacity: int = 0
 
     def pack(self) -> Fields:
@@ -1291,9 +1303,9 @@ class MemoryUse:
 
 @dataclasses.dataclass(slots=True)
 class Usage:
-    #: Of the actor; a device is a die.
+    #: Devices of the actor; a device is a die.
     devices: int = 0
-    #: Model FLOP done, recompute left out.
+    #: Model FLOP performed, without recomputation.
     flops: float = 0.0
     #: Dense BF16 peak of one device.
     peak: float = 0.0
@@ -1338,7 +1350,7 @@ class Activity:
 
     #: Busy spans since the last report, in order.
     spans: list[Span] = dataclasses.field(default_factory=list)
-    #: Now and then: what it has used since its start.
+    #: Sent occasionally: cumulative usage since the actor started.
     usage: Usage | None = None
 
     def pack(self) -> Fields:
@@ -1367,8 +1379,8 @@ class Failed:
 
     #: What failed.
     reason: str = ""
-    #: Another start would fail in the same way: a class that is not there, a model folder that
-    #: is refused. At the first start of an actor it ends the run.
+    #: A restart would fail in the same way: a missing class, a rejected model folder. At the
+    #: first start of an actor this ends the run.
     permanent: bool = False
 
     def pack(self) -> Fields:
@@ -1413,7 +1425,7 @@ class Left:
     VERSION: ClassVar[int] = 1
     OLDEST: ClassVar[int] = 1
 
-    #: Why it goes; nothing comes from it after this.
+    #: Why it leaves. It sends nothing after this.
     reason: str = ""
 
     def pack(self) -> Fields:
@@ -1433,7 +1445,7 @@ class Left:
 class GenerateItem:
     #: Which response.
     response: int = 0
-    #: Tokens an interrupted attempt already made.
+    #: Tokens from an interrupted attempt.
     prefix: Int32Array = dataclasses.field(default_factory=no_i4)
 
     def pack(self) -> Fields:
@@ -1466,7 +1478,7 @@ class Generate:
     prompt: Int32Array = dataclasses.field(default_factory=no_i4)
     #: Responses to generate.
     items: list[GenerateItem] = dataclasses.field(default_factory=list)
-    #: Take the likeliest token each time, whatever `sampling` says.
+    #: Greedy decoding, whatever `sampling` says.
     greedy: bool = False
 
     def pack(self) -> Fields:
@@ -1492,7 +1504,7 @@ class Generate:
 class Segment:
     #: Policy version.
     version: int = 0
-    #: How many tokens, one after the other.
+    #: Number of consecutive tokens.
     tokens: int = 0
 
     def pack(self) -> Fields:
@@ -1516,21 +1528,21 @@ class GeneratedItem:
     lease: int = 0
     #: Which response.
     response: int = 0
-    #: Token ids sampled by this attempt (no prefix).
+    #: Token ids sampled by this attempt, without the prefix.
     tokens: Int32Array = dataclasses.field(default_factory=no_i4)
     #: Log-prob of each token as sampled.
     logprobs: Float32Array = dataclasses.field(default_factory=no_f4)
-    #: Policy version of each run of tokens.
+    #: Consecutive tokens by policy version.
     segments: list[Segment] = dataclasses.field(default_factory=list)
     #: Why it ended.
     finish: FinishReason = FinishReason.END
-    #: Per token 1 where the policy sampled it, 0 where it came from elsewhere (a tool, a user's
-    #: turn): such a token has log-prob 0 and is not trained; empty: all 1.
+    #: Per token: 1 if the policy sampled it, 0 if it came from elsewhere (a tool, a user turn).
+    #: A token with 0 has log-prob 0 and is not trained on. Empty: all 1.
     mask: Uint8Array = dataclasses.field(default_factory=no_u1)
-    #: Per token, a reward given where it was made (by an environment, at the end of a turn);
-    #: empty: none. They are added to what the response is judged to be worth.
+    #: Per token: a reward assigned during generation (by an environment, at the end of a turn);
+    #: empty: none. They are added to the reward of the whole response.
     rewards: Float32Array = dataclasses.field(default_factory=no_f4)
-    #: Why it failed, where `finish` is `failed`.
+    #: Why it failed, if `finish` is `failed`.
     failure: str = ""
 
     def pack(self) -> Fields:
@@ -1596,7 +1608,7 @@ class Cancel:
     VERSION: ClassVar[int] = 1
     OLDEST: ClassVar[int] = 1
 
-    #: Responses whose work became void.
+    #: Responses that are no longer needed.
     responses: list[int] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
@@ -1621,7 +1633,7 @@ class Withdraw:
     VERSION: ClassVar[int] = 1
     OLDEST: ClassVar[int] = 1
 
-    #: Responses that go on elsewhere.
+    #: Responses that continue on another engine.
     responses: list[int] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
@@ -1725,7 +1737,7 @@ class JudgeItem:
     answer: str = ""
     #: Response token ids.
     response: Int32Array = dataclasses.field(default_factory=no_i4)
-    #: What else the row of the prompt's file holds, as a JSON object; or empty.
+    #: Other columns of the prompt's row in its file, as a JSON object; or empty.
     columns: str = ""
 
     def pack(self) -> Fields:
@@ -1780,7 +1792,7 @@ class Judge:
 class JudgedItem:
     #: The reward, if judged.
     reward: float = 0.0
-    #: Why it could not be judged; empty if it was.
+    #: Why judging failed; empty if it succeeded.
     failure: str = ""
 
     def pack(self) -> Fields:
@@ -1811,7 +1823,7 @@ class Judged:
     lease: int = 0
     #: One verdict per response, in order.
     items: list[JudgedItem] = dataclasses.field(default_factory=list)
-    #: The verifier has given no reward since it was started, and failed several times. Ends a
+    #: The verifier has failed several times and given no reward since it was started. Ends a
     #: run that has had no reward yet.
     gave_up: bool = False
 
@@ -1836,10 +1848,10 @@ class Judged:
 class CertificateEntry:
     #: Which group.
     group: int = 0
-    #: v0, the version its first token was dispatched with.
+    #: v0: version when the group's first token was dispatched.
     dispatched: int = 0
-    #: Version that its age is counted from, where that is not v0: the mean version of its
-    #: tokens, rounded down.
+    #: Version from which its age is counted, if not v0: the mean version of its tokens, rounded
+    #: down.
     counted_from: int | None = None
 
     def pack(self) -> Fields:
@@ -1861,9 +1873,9 @@ class CertificateEntry:
 
 @dataclasses.dataclass(slots=True)
 class Certificate:
-    #: T, the version being updated.
+    #: T: the policy version being updated.
     step: int = 0
-    #: Largest allowed age.
+    #: Largest allowed age, in versions.
     bound: int = 0
     #: The groups of the batch.
     groups: list[CertificateEntry] = dataclasses.field(default_factory=list)
@@ -1893,7 +1905,7 @@ class TrainItem:
     prompt: Int32Array = dataclasses.field(default_factory=no_i4)
     #: Response token ids.
     response: Int32Array = dataclasses.field(default_factory=no_i4)
-    #: Behaviour log-probs as recorded when sampled.
+    #: Behavior log-probs, recorded at sampling.
     logprobs: Float32Array = dataclasses.field(default_factory=no_f4)
     #: Reference log-probs; empty without a reference.
     reference: Float32Array = dataclasses.field(default_factory=no_f4)
@@ -1901,7 +1913,7 @@ class TrainItem:
     reward: float = 0.0
     #: Policy version of its first token.
     first_version: int = 0
-    #: Policy version of each run of tokens.
+    #: Consecutive tokens by policy version.
     segments: list[Segment] = dataclasses.field(default_factory=list)
     #: As in rollout.generated.
     mask: Uint8Array = dataclasses.field(default_factory=no_u1)
@@ -1956,7 +1968,7 @@ class Train:
     lease: int = 0
     #: Versions, ages and bound of the batch.
     certificate: Certificate = dataclasses.field(default_factory=Certificate)
-    #: Responses, those of one group together.
+    #: Responses; those of a group are adjacent.
     items: list[TrainItem] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
@@ -2000,7 +2012,7 @@ class UpdateMetrics:
     log_ratio: float = 0.0
     #: Mean weight of stale tokens.
     behaviour_weight: float = 0.0
-    #: Share of tokens above its cap.
+    #: Share of tokens whose weight exceeded the cap.
     capped_fraction: float = 0.0
 
     def pack(self) -> Fields:
@@ -2042,7 +2054,7 @@ class UpdateMetrics:
 class WeightsHandle:
     #: Policy version of the image.
     version: int = 0
-    #: Size of the image: of one safetensors file (of synthetic engines: of any bytes).
+    #: Size of the image, one safetensors file (for synthetic engines: any bytes).
     bytes: int = 0
     #: XXH3-64 of the image.
     checksum: int = 0
@@ -2050,7 +2062,7 @@ class WeightsHandle:
     pid: int = 0
     #: Descriptor in that process; negative: sent as chunks.
     fd: int = -1
-    #: A file with the image, on a file system that both sides see; then no chunks are sent.
+    #: File with the image on a shared file system; then no chunks are sent.
     path: str = ""
 
     def pack(self) -> Fields:
@@ -2087,9 +2099,9 @@ class Trained:
 
     #: Lease of the update.
     lease: int = 0
-    #: Groups trained on, as the trainer saw them.
+    #: Groups that the trainer trained on.
     groups: list[int] = dataclasses.field(default_factory=list)
-    #: Of this update.
+    #: Metrics of this update.
     metrics: UpdateMetrics = dataclasses.field(default_factory=UpdateMetrics)
     #: The new version.
     weights: WeightsHandle = dataclasses.field(default_factory=WeightsHandle)
@@ -2124,9 +2136,9 @@ class Prepare:
 
     #: Lease of this work.
     lease: int = 0
-    #: Version that is updated.
+    #: Policy version being updated.
     step: int = 0
-    #: Responses, those of one group together.
+    #: Responses; those of a group are adjacent.
     items: list[TrainItem] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
@@ -2180,7 +2192,7 @@ class SaveState:
     VERSION: ClassVar[int] = 1
     OLDEST: ClassVar[int] = 1
 
-    #: Version the trainer must be at.
+    #: Current version of the trainer.
     version: int = 0
     #: Existing folder to write into.
     folder: str = ""
@@ -2211,7 +2223,7 @@ class StateSaved:
 
     #: Version saved.
     version: int = 0
-    #: Why it could not be saved; empty if it was.
+    #: Why saving failed; empty if it succeeded.
     error: str = ""
 
     def pack(self) -> Fields:
@@ -2265,9 +2277,9 @@ class StageWeights:
 
     #: What to load and from where.
     weights: WeightsHandle = dataclasses.field(default_factory=WeightsHandle)
-    #: Of a worker that said in actor.hello where it passes weights on: other workers that have
-    #: the image or are being sent it, to be asked (weights.fetch) in this order, and after them
-    #: the orchestrator. Empty: the orchestrator sends it unasked.
+    #: For a worker that relays weights: other workers that have the image or are receiving it.
+    #: The worker asks them in this order (weights.fetch), and the orchestrator last. Empty: the
+    #: orchestrator sends the image without being asked.
     sources: list[RelayAddress] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
@@ -2296,11 +2308,11 @@ class WeightsChunk:
 
     #: Policy version of the image.
     version: int = 0
-    #: Position of the piece, in bytes.
+    #: Position of the chunk in the image, in bytes.
     offset: int = 0
-    #: XXH3-64 of the piece.
+    #: XXH3-64 of the chunk.
     checksum: int = 0
-    #: At most 1 MiB.
+    #: The chunk, at most 1 MiB.
     data: bytes = b""
 
     def pack(self) -> Fields:
@@ -2333,7 +2345,7 @@ class WeightsStaged:
 
     #: Version staged.
     version: int = 0
-    #: Why it could not be; empty if it was.
+    #: Why staging failed; empty if it succeeded.
     error: str = ""
 
     def pack(self) -> Fields:
@@ -2362,9 +2374,9 @@ class FetchWeights:
 
     #: Policy version of the image.
     version: int = 0
-    #: Of the whole image, as announced.
+    #: Checksum of the whole image, as announced.
     checksum: int = 0
-    #: Where the first missing chunk begins, in bytes.
+    #: Offset of the first missing chunk, in bytes.
     offset: int = 0
 
     def pack(self) -> Fields:
@@ -2393,9 +2405,9 @@ class FeedWeights:
     VERSION: ClassVar[int] = 1
     OLDEST: ClassVar[int] = 1
 
-    #: Open key of another worker.
+    #: Public key of the other worker.
     key: str = ""
-    #: Whether it may ask; false: it may not any more.
+    #: Whether it may fetch weights from now on.
     admitted: bool = True
 
     def pack(self) -> Fields:
@@ -2447,9 +2459,9 @@ class WeightsCommitted:
     VERSION: ClassVar[int] = 1
     OLDEST: ClassVar[int] = 1
 
-    #: Version now in use.
+    #: Version that is now in use.
     version: int = 0
-    #: Why the switch was refused; empty if it was not.
+    #: Why the commit failed; empty if it succeeded.
     error: str = ""
 
     def pack(self) -> Fields:
@@ -2476,9 +2488,9 @@ class Switch:
     VERSION: ClassVar[int] = 1
     OLDEST: ClassVar[int] = 1
 
-    #: What to do.
+    #: The action.
     action: SwitchAction = SwitchAction.INTERRUPT
-    #: Onloading: the cards that the actor has from now on; empty: all of its own.
+    #: For onloading: the cards that the actor may use from now on; empty: all its cards.
     cards: list[int] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
@@ -2547,11 +2559,11 @@ class Switched:
     VERSION: ClassVar[int] = 1
     OLDEST: ClassVar[int] = 1
 
-    #: What was done.
+    #: The action.
     action: SwitchAction = SwitchAction.INTERRUPT
     #: Time and bytes.
     cost: SwitchCost = dataclasses.field(default_factory=SwitchCost)
-    #: Why it could not be done; empty if it was.
+    #: Why the action failed; empty if it succeeded.
     error: str = ""
 
     def pack(self) -> Fields:

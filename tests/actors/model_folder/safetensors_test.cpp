@@ -91,12 +91,12 @@ TEST(Safetensors, NamesTheTensorOfABrokenFile) {
   names(error_of(file_of(two(a, entry("b", "[3]", 8, 20, "F16")), 20)), "b", "F16");
   names(error_of(file_of(two(a, entry("b", "[3]", 8, 20, "BF16")), 20)), "b", "do not match");
   names(error_of(file_of(two(a, entry("b", "[4]", 8, 24)), 24)), "b", "shape [4], expected [3]");
-  names(error_of(file_of(two(a, entry("b", "[-3]", 8, 20)), 20)), "b", "extent -3");
+  names(error_of(file_of(two(a, entry("b", "[-3]", 8, 20)), 20)), "b", "found -3");
   names(error_of(file_of("{" + a + "}", 8)), "b", "missing");
   names(error_of(file_of("{" + a + "," + b + "," + entry("c", "[1]", 20, 24) + "}", 24)),
         "c",
         "unknown for this model");
-  names(error_of(file_of(two(b, entry("b", "[2]", 0, 8)), 20)), "b", "twice");
+  names(error_of(file_of(two(b, entry("b", "[2]", 0, 8)), 20)), "b", "duplicate name");
   names(error_of(file_of(two(a, "\"b\":{\"dtype\":\"F32\"}"), 20)), "b", "expected dtype");
   EXPECT_NE(error_of(file_of(two(a, b), 21)).find("1 bytes after the last"), std::string::npos);
 }

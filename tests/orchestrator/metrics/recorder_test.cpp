@@ -212,7 +212,7 @@ TEST(Report, TheTextNamesOutcomeRewardAndCards) {
   std::ostringstream out, err;
   ASSERT_EQ(cli::run_report({run.dir.path().string(), cli::ReportOptions::Format::Text}, out, err),
             0);
-  for (const char* part : {"run: finished after 5 updates", "reward", "card 0", "staleness"})
+  for (const char* part : {"run: finished after 5 steps", "reward", "card 0", "staleness"})
     EXPECT_NE(out.str().find(part), std::string::npos) << out.str();
 }
 

@@ -133,7 +133,7 @@ TEST(Clusters, WhatIsMissingOrTooMuchIsNamed) {
          [](PipelineConfig& c) { c.simulation.clusters[0].cards = 385; });
   expect("simulation.clusters[0].cards: required",
          [](PipelineConfig& c) { c.simulation.clusters[0].cards = 0; });
-  expect("simulation.faults.rate: failures are simulated in one cluster only",
+  expect("simulation.faults.rate: faults can be simulated in one cluster only",
          [](PipelineConfig& c) { c.simulation.faults.rate = 1; });
   expect("simulation.clusters[2].cards: cards 24 to 31 of nvidia-h200 have no role",
          [](PipelineConfig& c) {

@@ -147,7 +147,7 @@ TEST(SimulatedMemory, ACacheThatIsTooLargeIsRefusedWithAShareThatFits) {
   const Status status = check_memory(p);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::OutOfMemory);
-  EXPECT_EQ(status.error().context.find("rollout cards in phase rollout: "), 0U)
+  EXPECT_EQ(status.error().context.find("rollout cards in phase rollout need "), 0U)
       << status.error().context;
   EXPECT_NE(status.error().context.find("rollout KV cache"), std::string::npos);
   const std::string_view key = "nearest: simulation.rollout.kv_share = ";
@@ -174,7 +174,7 @@ TEST(SimulatedMemory, ATrainerThatIsTooSmallIsRefusedWithItsLedger) {
   p.run.config.trainer.pp = 1;
   const Status status = check_memory(p);
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().context.find("trainer cards in phase train: "), 0U)
+  EXPECT_EQ(status.error().context.find("trainer cards in phase train need "), 0U)
       << status.error().context;
   EXPECT_NE(status.error().context.find("nearest: simulation.trainer.ep = "), std::string::npos)
       << status.error().context;

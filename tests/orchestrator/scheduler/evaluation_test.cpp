@@ -149,7 +149,7 @@ TEST(EvaluationAudit, FindsAFigureThatTheRewardsDoNotGive) {
     }
   });
   ASSERT_FALSE(said.empty());
-  EXPECT_NE(said.front().find("the evaluation of version 3 says"), std::string::npos)
+  EXPECT_NE(said.front().find("the evaluation of version 3 reports"), std::string::npos)
       << said.front();
 }
 
