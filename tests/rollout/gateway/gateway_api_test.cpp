@@ -90,7 +90,7 @@ TEST_F(GatewayApi, RefusesWhatWouldSampleFromAnotherDistribution) {
 TEST_F(GatewayApi, NamesTheFieldThatIsWrong) {
   expect_refused(GatewayRoute::Completions, "no json", "JSON");
   expect_refused(GatewayRoute::Completions, "{}", "prompt");
-  expect_refused(GatewayRoute::Completions, R"({"prompt":[99]})", "99 is no token");
+  expect_refused(GatewayRoute::Completions, R"({"prompt":[99]})", "99 is not a token");
   expect_refused(GatewayRoute::Completions, R"({"prompt":"1","max_tokens":0})", "max_tokens");
   expect_refused(GatewayRoute::Completions, R"({"prompt":"1","stop":"12"})", "2 tokens");
   expect_refused(GatewayRoute::Generate, R"({"token_ids":"1"})", "token_ids");

@@ -233,7 +233,7 @@ TEST(Table, CsvQuotesSpecialCharacters) {
   rows[0].deployment = "a";
   rows[1].reason = "no \"room\", none";
   const std::string csv = to_csv(std::span<const DeploymentRow>(rows));
-  EXPECT_TRUE(csv.starts_with("deployment,lengths,bound,tokens_per_s,"));
+  EXPECT_TRUE(csv.starts_with("rung,lengths,bound,tokens_per_s,"));
   EXPECT_NE(csv.find("\na,,0,0"), std::string::npos) << csv;
   EXPECT_TRUE(csv.ends_with(",\"no \"\"room\"\", none\"\n")) << csv;
 }
@@ -272,7 +272,7 @@ TEST(LadderCommand, RefusesWrongFlagsByName) {
   EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.steps = 0; }),
             "temper: --steps: expected at least 1, found 0\n");
   EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.rungs = {"fusion-eta9"}; }),
-            "temper: --deployment fusion-eta9: did you mean `fusion-eta1`?\n");
+            "temper: --rung fusion-eta9: did you mean `fusion-eta1`?\n");
   EXPECT_NE(
       ladder_error([](cli::LadderOptions& c) { c.lengths = {"8000"}; }).find("lengths `8000`"),
       std::string::npos);

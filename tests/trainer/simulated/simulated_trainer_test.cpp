@@ -275,7 +275,7 @@ TEST_F(Trainer, RefusesABatchWhileItsOptimizerIsParked) {
 TEST_F(Trainer, RefusesWhatATrainerCannotDo) {
   ASSERT_TRUE(d_.send(actors::Switch{actors::SwitchAction::AllocateKv}));
   EXPECT_EQ(d_.all<actors::Switched>().at(0).second.error,
-            "a trainer does not support the action allocate_kv");
+            "a trainer cannot allocate_kv");
 }
 
 TEST(SimulatedTrainer, RefusesToOnloadWhatDoesNotFitAndStaysParked) {
