@@ -16,7 +16,7 @@ def cards_two_kinds(fig):
     config = "configs/cm384_h800_qwen3_235b.yaml"
     def publication(sets):
         text_of = fig.text(f"temper check {config} " + " ".join(f"--set {s}" for s in sets.split()))
-        return float(re.search(r"published by .* in ([0-9.]+) s", text_of)[1])
+        return float(re.search(r"publication by .* takes ([0-9.]+) s", text_of)[1])
     seen = {}
     for way, bandwidths in (("relay", (200, 50, 12.5, 1.25)), ("broadcast", (200, 50))):
         for bandwidth in bandwidths:

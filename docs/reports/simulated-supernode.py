@@ -219,6 +219,6 @@ def weights_reach_engines(fig):
             all_sets = f"staleness.bound=1 simulation.publication.mode={mode}{sets}"
             flags = " ".join("--set " + x for x in all_sets.split())
             said = fig.text(f"temper check configs/{config}.yaml {flags}")
-            seconds.append(re.search(r"published by \w+ in ([0-9.]+ s)", said)[1])
+            seconds.append(re.search(r"publication by \w+ takes ([0-9.]+ s)", said)[1])
             rates.append(fig.k(fig.run(f"configs/{config}.yaml steps={steps} {all_sets}").tokens.trained_per_s, 2))
         fig.row(name, engines, *seconds, *rates)

@@ -30,7 +30,7 @@ def pangu_ultra_moe_718b(fig):
         fig.row(name, r["mode"], f"{r.eta:.0f}", f"{r.rollout_cards:.0f} + {r.reference_cards:.0f} + {r.trainer_cards:.0f}", f"{r.engines:.0f} x {r.slots:.0f}",
             r.rollout_layout, r.trainer_layout, short(r.closed_tokens_per_s), short(r.sampled_tokens_per_s), f"**{fig.k(r.tokens_per_s)}**", f"{r.seconds_per_update:.0f}")
     said = fig.text(line)
-    file_run = re.search(r"10 updates from start to finish: ([0-9.]+k)", said)[1]
+    file_run = re.search(r"a full run of 10 steps from start to finish: ([0-9.]+k)", said)[1]
     fig.prose(f"""
 The best is {best.tokens_per_s / given.tokens_per_s:.2f} times the shipped configuration. For the ten updates of the file, with start and end, it predicts {file_run} trained tokens/s, and `temper run` of `tuned.yaml` confirms this: it is the same simulation.
 

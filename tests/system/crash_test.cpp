@@ -258,7 +258,7 @@ TEST_F(System, ATerminalThatClosesDrainsTheRunHoweverOftenItSaysSo) {
   current().signal(SIGHUP);
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 130) << ended.output;
-  EXPECT_EQ(ended.output.find("at once"), std::string::npos) << ended.output;
+  EXPECT_EQ(ended.output.find("stopped at once"), std::string::npos) << ended.output;
   EXPECT_EQ(count_events<event::Aborted>(records()), 0U);
   expect_clean_log();
 }

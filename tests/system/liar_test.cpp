@@ -95,7 +95,7 @@ TEST_F(Liar, AboutTheSegmentsOfAResponseLosesThatResponseAlone) {
 TEST_F(Liar, ThatJudgesNothingEndsTheRunWithItsLastWords) {
   const Ended ended = run_with("failing", {"algorithm.failure_limit=2"});
   EXPECT_EQ(ended.status, 1);
-  EXPECT_NE(ended.output.find("17 groups failed without a step between them"), std::string::npos)
+  EXPECT_NE(ended.output.find("17 groups failed since the last step"), std::string::npos)
       << ended.output;
   EXPECT_NE(ended.output.find("nothing can be judged today"), std::string::npos) << ended.output;
   EXPECT_NE(summary().find("nothing can be judged today"), std::string::npos) << summary();

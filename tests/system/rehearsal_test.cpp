@@ -171,7 +171,7 @@ TEST_F(Rehearsal, AReportOfARunThatWasCutOffSaysHowItGoesOn) {
   fs::resize_file(log, fs::file_size(log) / 2);
   const Ended report = temper({"report", run_folder("a").string()});
   EXPECT_EQ(report.status, 0) << report.output;
-  EXPECT_NE(report.output.find("not over after"), std::string::npos) << report.output;
+  EXPECT_NE(report.output.find("unfinished after"), std::string::npos) << report.output;
   EXPECT_NE(report.output.find("temper run --resume " + run_folder("a").string()),
             std::string::npos)
       << report.output;
