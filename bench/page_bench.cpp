@@ -156,11 +156,12 @@ Outcome run(bool with, int updates, int core) {
                                  "--set=run_dir=" + (folder.path() / "run").string()};
   if (with)
     words.insert(words.end(), {"--dashboard=127.0.0.1:0", "--set=tracking.aliases=[trl,verl]"});
-  else
+  else {
     words.insert(words.end(),
                  {"--set=samples.share=0",
                   "--set=tracking.tensorboard=false",
                   "--set=alarms.enabled=false"});
+  }
   std::vector<char*> arguments;
   for (std::string& word : words)
     arguments.push_back(word.data());

@@ -237,7 +237,7 @@ Status run_seed(Options options, std::uint64_t seed) {
       recent += rewards[i] / static_cast<double>(window);
     if (above < 0 && window == 10 && recent > 0.9)
       above = u + 1;
-    if (options.every > 0 && (u % options.every == 0 || u + 1 == options.updates))
+    if (options.every > 0 && (u % options.every == 0 || u + 1 == options.updates)) {
       fmt::print(
           "  update {:4}  {:6.1f} s  reward {:.3f}  entropy {:.3f}  clip {:.3f}  ratio "
           "{:.3f}  kl {:.4f}  norm {:.2f}\n",
@@ -249,6 +249,7 @@ Status run_seed(Options options, std::uint64_t seed) {
           m.ratio_mean,
           m.kl,
           m.gradient_norm);
+    }
     if (options.stop_at > 0 && window == 10 && recent >= options.stop_at)
       break;
   }

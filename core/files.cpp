@@ -157,11 +157,12 @@ Result<FileDescriptor> open_to_read(const UntrustedFolder& folder, const fs::pat
   FileDescriptor at(::open(place.c_str(), kFolder));
   const fs::path parts = folder.below / name;
   for (auto part = parts.begin(); part != parts.end(); ++part) {
-    if (!at.is_open())
+    if (!at.is_open()) {
       return errno == ENOTDIR
                  ? invalid_input(place.string() +
                                  ": expected a folder, found a symbolic link or a file")
                  : open_failed(place, errno);
+    }
     if (*part == ".." || part->is_absolute())
       return invalid_input(
           fmt::format("{} leads out of the folder {}", whole.string(), folder.named.string()));

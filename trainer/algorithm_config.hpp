@@ -39,6 +39,41 @@ struct AlgorithmConfig {
 
 namespace detail {
 
+/// Keys about groups that are left out, and about long responses.
+template <class V>
+void describe_limits(V& v, AlgorithmConfig& c) {
+  v.field(23,
+          "filter_equal_rewards",
+          c.filter_equal_rewards,
+          {.doc = "Replace a judged group whose rewards are all equal by a new one, because its "
+                  "advantages are 0 (dynamic sampling)."});
+  v.field(
+      24,
+      "filter_limit",
+      c.filter_limit,
+      {.doc = "Limit of filtered groups per step, as a multiple of `groups_per_update`. Beyond it "
+              "such groups are trained, so that a run ends even if the policy solves every prompt.",
+       .min = 0.0});
+  v.field(27,
+          "failure_limit",
+          c.failure_limit,
+          {.doc = "Limit of failed groups per step, as a multiple of `groups_per_update`, but at "
+                  "least 16 groups. One more ends the run with the reason of the last failure.",
+           .min = 0.0,
+           .max = 1e6});
+  v.field(
+      25,
+      "overlong_buffer",
+      c.overlong_buffer,
+      {.doc =
+           "Soft length penalty: over the last this many tokens before `sampling.max_new_tokens`, "
+           "the reward decreases linearly by up to `overlong_penalty`. 0: no penalty."});
+  v.field(26,
+          "overlong_penalty",
+          c.overlong_penalty,
+          {.doc = "Amount subtracted from the reward of a response of full length.", .min = 0.0});
+}
+
 /// Keys that override a column of the table.
 template <class V>
 void describe_columns(V& v, AlgorithmConfig& c) {
@@ -80,36 +115,29 @@ void describe_columns(V& v, AlgorithmConfig& c) {
           c.behaviour_weight_mode,
           {.doc = "decoupled: treatment of a token whose weight exceeds the cap. `clamp`: the cap "
                   "is used; `mask`: the token is left out of the loss."});
-  v.field(23,
-          "filter_equal_rewards",
-          c.filter_equal_rewards,
-          {.doc = "Replace a judged group whose rewards are all equal by a new one, because its "
-                  "advantages are 0 (dynamic sampling)."});
+  describe_limits(v, c);
+}
+
+template <class V>
+void describe_optimizer(V& v, AlgorithmConfig& c) {
+  v.field(8, "learning_rate", c.learning_rate, {.doc = "Learning rate of AdamW.", .min = 0.0});
+  v.field(9,
+          "beta1",
+          c.beta1,
+          {.doc = "AdamW: decay rate of the first moment.", .min = 0.0, .max = 0.9999});
+  v.field(10,
+          "beta2",
+          c.beta2,
+          {.doc = "AdamW: decay rate of the second moment.", .min = 0.0, .max = 0.99999});
   v.field(
-      24,
-      "filter_limit",
-      c.filter_limit,
-      {.doc = "Limit of filtered groups per step, as a multiple of `groups_per_update`. Beyond it "
-              "such groups are trained, so that a run ends even if the policy solves every prompt.",
-       .min = 0.0});
-  v.field(27,
-          "failure_limit",
-          c.failure_limit,
-          {.doc = "Limit of failed groups per step, as a multiple of `groups_per_update`, but at "
-                  "least 16 groups. One more ends the run with the reason of the last failure.",
-           .min = 0.0,
-           .max = 1e6});
+      11, "adam_epsilon", c.adam_epsilon, {.doc = "AdamW: added to the denominator.", .min = 0.0});
   v.field(
-      25,
-      "overlong_buffer",
-      c.overlong_buffer,
-      {.doc =
-           "Soft length penalty: over the last this many tokens before `sampling.max_new_tokens`, "
-           "the reward decreases linearly by up to `overlong_penalty`. 0: no penalty."});
-  v.field(26,
-          "overlong_penalty",
-          c.overlong_penalty,
-          {.doc = "Amount subtracted from the reward of a response of full length.", .min = 0.0});
+      12, "weight_decay", c.weight_decay, {.doc = "AdamW: decoupled weight decay.", .min = 0.0});
+  v.field(
+      13,
+      "gradient_clip",
+      c.gradient_clip,
+      {.doc = "Largest global gradient norm; larger gradients are scaled down to it.", .min = 0.0});
 }
 
 }  // namespace detail
@@ -155,24 +183,7 @@ void describe(V& v, AlgorithmConfig& c) {
           "advantage_epsilon",
           c.advantage_epsilon,
           {.doc = "Added to the standard deviation of rewards before dividing by it.", .min = 0.0});
-  v.field(8, "learning_rate", c.learning_rate, {.doc = "Learning rate of AdamW.", .min = 0.0});
-  v.field(9,
-          "beta1",
-          c.beta1,
-          {.doc = "AdamW: decay rate of the first moment.", .min = 0.0, .max = 0.9999});
-  v.field(10,
-          "beta2",
-          c.beta2,
-          {.doc = "AdamW: decay rate of the second moment.", .min = 0.0, .max = 0.99999});
-  v.field(
-      11, "adam_epsilon", c.adam_epsilon, {.doc = "AdamW: added to the denominator.", .min = 0.0});
-  v.field(
-      12, "weight_decay", c.weight_decay, {.doc = "AdamW: decoupled weight decay.", .min = 0.0});
-  v.field(
-      13,
-      "gradient_clip",
-      c.gradient_clip,
-      {.doc = "Largest global gradient norm; larger gradients are scaled down to it.", .min = 0.0});
+  detail::describe_optimizer(v, c);
   v.field(14,
           "micro_batch_tokens",
           c.micro_batch_tokens,

@@ -211,11 +211,12 @@ Status feed_shards(const Shards& shards, TensorReader& reader, Values values) {
     for (const TensorView& tensor : image.tensors)
       here.insert(tensor.name);
     for (const auto& [tensor, of] : shards.of) {
-      if (of == shard && !here.contains(tensor))
+      if (of == shard && !here.contains(tensor)) {
         return corrupt(fmt::format("{}: tensor '{}': missing, although {} names this file",
                                    file.string(),
                                    tensor,
                                    kWeightsIndex));
+      }
     }
     TEMPER_TRY_STATUS(within(reader.take(image), file));
   }

@@ -309,11 +309,12 @@ Status TensorReader::take(const TensorView& have) {
   copy_values(have, want.values);
   const auto bad = std::find_if_not(
       want.values.begin(), want.values.end(), [](float x) { return std::isfinite(x); });
-  if (bad != want.values.end())
+  if (bad != want.values.end()) {
     return corrupt(fmt::format("tensor '{}': expected finite values, found {} at element {}",
                                want.name,
                                *bad,
                                bad - want.values.begin()));
+  }
   return {};
 }
 

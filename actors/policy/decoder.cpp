@@ -206,10 +206,11 @@ std::span<const float> Decoder::forward(const Weights& weights,
 }
 
 void Decoder::copy_slot(std::int32_t from, std::int32_t to, std::int32_t positions) {
-  for (std::int32_t layer = 0; layer < state_->layout.model().layers; ++layer)
+  for (std::int32_t layer = 0; layer < state_->layout.model().layers; ++layer) {
     std::copy_n(state_->slot_cache(layer, from),
                 positions * state_->position_stride(),
                 state_->slot_cache(layer, to));
+  }
 }
 
 void Decoder::enable_profile() {

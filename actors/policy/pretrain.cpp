@@ -72,12 +72,13 @@ class Problems {
     p.answer.push_back(tokenizer_.end());
     p.text = problem.answer;
     const std::size_t length = p.prompt.size() + p.answer.size();
-    if (p.prompt.empty() || length > static_cast<std::size_t>(context_))
+    if (p.prompt.empty() || length > static_cast<std::size_t>(context_)) {
       return invalid_input(
           fmt::format("problem {}: has {} tokens with its answer, more than the context of {}",
                       index,
                       length,
                       context_));
+    }
     return p;
   }
 
@@ -178,10 +179,11 @@ std::vector<TokenId> with_noise(std::vector<TokenId> answer,
                                 Random& random) {
   constexpr TokenId kFirstSymbol = 2;  // After pad and end.
   for (std::size_t i = 0; i + 1 < answer.size(); ++i) {
-    if (random.chance(noise))
+    if (random.chance(noise)) {
       answer[i] =
           kFirstSymbol +
           static_cast<TokenId>(random.below(static_cast<std::uint64_t>(vocabulary - kFirstSymbol)));
+    }
   }
   return answer;
 }

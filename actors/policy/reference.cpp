@@ -45,13 +45,14 @@ class TorchReference final : public ReferenceEngine {
   Status check(const ScoringRequest& request) const {
     const auto bad = [&](std::int32_t t) { return t < 0 || t >= options_.vocabulary; };
     const auto total = static_cast<std::int64_t>(request.prompt.size() + request.response.size());
-    if (request.prompt.empty() || total > options_.model.context.count())
+    if (request.prompt.empty() || total > options_.model.context.count()) {
       return invalid_input(
           fmt::format("a prompt of {} and a response of {} tokens exceed the context "
                       "of {}",
                       request.prompt.size(),
                       request.response.size(),
                       options_.model.context.count()));
+    }
     if (std::any_of(request.prompt.begin(), request.prompt.end(), bad) ||
         std::any_of(request.response.begin(), request.response.end(), bad))
       return invalid_input(fmt::format(

@@ -25,7 +25,7 @@ constexpr Duration kLongestWork = std::chrono::minutes(10);
 constexpr Duration kRefusedFor = std::chrono::seconds(3);
 constexpr int kTerminated = 143;
 
-std::atomic<bool> asked_to_end{false};  // accessed by a signal handler
+std::atomic<bool> asked_to_end{false};  // NOLINT: accessed by a signal handler
 
 void on_end_signal(int) {
   asked_to_end = true;

@@ -290,10 +290,11 @@ class OpenaiApi final : public PlainServerApi {
     if (how == Scoring::Bias) {
       TEMPER_TRY(const GenerateReply reply, read_reply(body, LogprobOf::ScoredToken));
       if (reply.tokens.size() != 1 || reply.logprobs.size() != 1 ||
-          reply.tokens.front() != tokens.back())
+          reply.tokens.front() != tokens.back()) {
         return corrupt(fmt::format("the server did not sample token {} with a logit_bias of {}",
                                    tokens.back(),
                                    kForcedBias));
+      }
       return reply.logprobs;
     }
     internal::ReplyReader answer(body, sampling_.vocabulary, LogprobOf::ScoredToken);

@@ -32,10 +32,11 @@ Result<ServerCall> parse_reload(std::string_view text) {
   const auto refused = [&](std::string_view why) {
     return invalid_input(fmt::format("\"{}\": {}", text, why));
   };
-  if (method_end == std::string_view::npos || text.substr(method_end + 1, 1) != "/")
+  if (method_end == std::string_view::npos || text.substr(method_end + 1, 1) != "/") {
     return refused(
         "expected `METHOD /PATH`, such as `POST /reload`, optionally followed by a space and a "
         "body");
+  }
   ServerCall call;
   call.method = text.substr(0, method_end);
   if (call.method != "POST" && call.method != "PUT" && call.method != "GET")

@@ -67,6 +67,23 @@ void describe(V& v, TaskConfig& c) {
           {.doc = "`auto` means `characters` for addition and `bytes` for jsonl."});
 }
 
+/// Keys of `kind: python`.
+template <class V>
+void describe_functions(V& v, VerifierConfig& c) {
+  v.field(11,
+          "function",
+          c.function,
+          {.doc = "python: module and function, called like a reward function of TRL: f(prompts, "
+                  "completions, completion_ids, **columns) returns a list of numbers.",
+           .example = "my_package.rewards:right_answer"});
+  v.field(
+      12,
+      "functions",
+      c.functions,
+      {.doc = "python: several functions, each with the weight of its reward in the sum.",
+       .example = "{\"my_package.rewards:right_answer\": 1, \"my_package.rewards:brief\": 0.1}"});
+}
+
 template <class V>
 void describe(V& v, VerifierConfig& c) {
   v.field(1, "kind", c.kind, {.doc = "How responses are judged."});
@@ -119,18 +136,7 @@ void describe(V& v, VerifierConfig& c) {
           c.hidden,
           {.doc = "command, `sandbox: namespaces`: folders that appear empty to the program.",
            .example = "[/home/me/.ssh]"});
-  v.field(11,
-          "function",
-          c.function,
-          {.doc = "python: module and function, called like a reward function of TRL: f(prompts, "
-                  "completions, completion_ids, **columns) returns a list of numbers.",
-           .example = "my_package.rewards:right_answer"});
-  v.field(
-      12,
-      "functions",
-      c.functions,
-      {.doc = "python: several functions, each with the weight of its reward in the sum.",
-       .example = "{\"my_package.rewards:right_answer\": 1, \"my_package.rewards:brief\": 0.1}"});
+  describe_functions(v, c);
 }
 
 }  // namespace actors

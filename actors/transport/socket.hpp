@@ -33,7 +33,7 @@ struct PeerId {
 class Slice {
  public:
   Slice() = default;
-  Slice(std::string text)  // takes ownership of the string
+  Slice(std::string text)  // NOLINT: implicit; takes ownership of the string
       : owner_(std::make_shared<const std::string>(std::move(text))),
         bytes_(*static_cast<const std::string*>(owner_.get())) {}
   Slice(std::shared_ptr<const void> owner, std::string_view bytes)

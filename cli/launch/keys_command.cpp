@@ -82,10 +82,11 @@ Status list_keys(const KeysOptions& options) {
 }
 
 Status revoke_keys(const KeysOptions& options) {
-  if (options.names.empty())
+  if (options.names.empty()) {
     return invalid_input(
         "temper keys revoke: expected the name of a key; `temper keys list "
         "RUN_DIR` shows the names");
+  }
   TEMPER_TRY(KeyRing ring, KeyRing::open(options.run_dir, KeyRing::Make::No));
   for (const std::string& name : options.names) {
     TEMPER_TRY_STATUS(ring.revoke(name));

@@ -159,10 +159,11 @@ Status launch(LaunchOptions o) {
     return invalid_input(fmt::format(
         "--nodes: expected at least 2 (one runs the orchestrator), found {}", o.plan.nodes));
   const bool slurm = o.where == "slurm";
-  if (!slurm && (o.plan.image.empty() || o.plan.claim.empty()))
+  if (!slurm && (o.plan.image.empty() || o.plan.claim.empty())) {
     return invalid_input(
         "temper launch k8s needs --image IMAGE and --claim NAME, a volume claim that all pods can "
         "write to");
+  }
   TEMPER_TRY(o.plan.sets, settings_for(o));
   TEMPER_TRY(const PipelineConfig config, load(o.plan.config, o.plan.sets));
   o.plan.name = config.name;

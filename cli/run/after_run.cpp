@@ -120,10 +120,11 @@ int run_events(const AfterRunOptions& options) {
       });
   if (!summary)
     return fail(summary.error());
-  if (summary->torn_tail())
+  if (summary->torn_tail()) {
     fmt::print(stderr,
                "temper: warning: the last record of events.log is incomplete: {}\n",
                summary->end.what);
+  }
   return 0;
 }
 

@@ -44,10 +44,11 @@ Status check_flags(const RunOptions& options, const orchestrator::PipelineConfig
         "--driver: expected hardware: simulated, found hardware: local, which has one driver");
   if (options.resume && !options.from.empty())
     return invalid_input("--resume continues a run and --from starts a new one: give one of them");
-  if (orchestrator::is_simulated(config) && !options.from.empty())
+  if (orchestrator::is_simulated(config) && !options.from.empty()) {
     return invalid_input(
         "--from: expected hardware: local; a run on simulated hardware has no weights to start "
         "from");
+  }
   if (orchestrator::is_twin(config) && options.resume) {
     return invalid_input(
         "--resume: a run with a real policy on simulated hardware cannot be resumed, because its "

@@ -144,12 +144,13 @@ void print_rows(const std::vector<RunRow>& rows, std::ostream& out) {
 Status remove_run(const fs::path& folder, const std::string& name) {
   const fs::path run = folder / name;
   if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.') ||
-      !fs::is_directory(run) || (!is_run(run) && !broken_state(run)))
+      !fs::is_directory(run) || (!is_run(run) && !broken_state(run))) {
     return Error{ErrorCode::NotFound,
                  fmt::format("{} holds no run `{}`; `temper runs {}` lists them",
                              folder.string(),
                              name,
                              folder.string())};
+  }
   TEMPER_TRY(const auto lock, orchestrator::RunDir(run).lock());
   std::error_code error;
   fs::remove_all(run, error);

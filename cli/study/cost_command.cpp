@@ -199,10 +199,11 @@ void print_unmeasured(const sim_hw::UnmeasuredConstants& unmeasured,
          sim_hw::readable(d.least, metric.unit) + " to " + sim_hw::readable(d.most, metric.unit)});
   }
   out << '\n' << bar_table(rows);
-  for (const auto& [hardware, value] : unmeasured.together)
+  for (const auto& [hardware, value] : unmeasured.together) {
     out << fmt::format("with all of these constants as on {}: {}\n",
                        hardware,
                        sim_hw::readable(value, metric.unit));
+  }
 }
 
 /// Lists the unmeasured constants whose number appears in the notes below predictions.

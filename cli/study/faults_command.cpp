@@ -38,12 +38,13 @@ Result<study::FaultsReport> answer(const FaultsCommand& command, std::ostream& e
   TEMPER_TRY(options.config, orchestrator::load_config(command.config, command.sets));
   if (options.config.hardware != orchestrator::HardwareKind::Simulated)
     return invalid_input("expected hardware: simulated, found hardware: local");
-  if (command.days <= 0 || command.days > 10000 || command.seeds < 1 || command.seeds > 1000)
+  if (command.days <= 0 || command.days > 10000 || command.seeds < 1 || command.seeds > 1000) {
     return invalid_input(fmt::format(
         "expected --days above 0 and up to 10000 and --seeds from 1 to 1000, found --days "
         "{} and --seeds {}",
         command.days,
         command.seeds));
+  }
   options.time = from_seconds(command.days * 86400);
   TEMPER_TRY(options.every, counts<std::uint64_t>("--every", command.every));
   TEMPER_TRY(options.spares, counts<std::int32_t>("--spares", command.spares));

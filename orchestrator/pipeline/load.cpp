@@ -157,10 +157,11 @@ Result<Chain> chain_of(const std::filesystem::path& first) {
     }
     // A pipe named by the user is fine, but a file must not make us block on one.
     if (std::error_code ignored; !chain.files.empty() && std::filesystem::exists(file, ignored) &&
-                                 !std::filesystem::is_regular_file(file, ignored))
+                                 !std::filesystem::is_regular_file(file, ignored)) {
       return invalid_input(fmt::format("{}: extends: expected a regular file, found {}",
                                        chain.files.back().string(),
                                        file.string()));
+    }
     auto text = read_file(file);
     if (!text && !chain.files.empty())
       return std::move(text).error().within(chain.files.back().string() + ": extends");

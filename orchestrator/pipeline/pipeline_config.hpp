@@ -59,6 +59,35 @@ struct PipelineConfig {
   actors::SimulationConfig simulation;
 };
 
+/// Sections about how a run is operated, watched and simulated.
+template <class V>
+void describe_operation(V& v, PipelineConfig& c) {
+  v.field(19,
+          "transport",
+          c.transport,
+          {.doc = "Connections between processes, heartbeats and restarts."});
+  v.field(20,
+          "deadlines",
+          c.deadlines,
+          {.doc = "Time limits of each kind of request. On simulated hardware, where time is "
+                  "virtual, the default of each is 24h."});
+  v.field(21,
+          "checkpoint",
+          c.checkpoint,
+          {.doc = "When checkpoints are saved, and how many are kept."});
+  v.field(
+      43, "evaluation", c.evaluation, {.doc = "When to evaluate the policy on held-out problems."});
+  v.field(40, "samples", c.samples, {.doc = "Which responses are saved for reading."});
+  v.field(41, "tracking", c.tracking, {.doc = "Metrics for other programs."});
+  v.field(42, "alarms", c.alarms, {.doc = "What to watch for during the run."});
+  v.field(22,
+          "simulation",
+          c.simulation,
+          {.doc = "The cluster, model and workload of `hardware: simulated`."});
+  v.field(
+      23, "stragglers", c.stragglers, {.doc = "How to finish the last groups of a step sooner."});
+}
+
 template <class V>
 void describe(V& v, PipelineConfig& c) {
   v.field(1,
@@ -104,30 +133,7 @@ void describe(V& v, PipelineConfig& c) {
   v.field(16, "reference", c.reference, {.doc = "Actors that compute reference log-probs."});
   v.field(17, "reward", c.reward, {.doc = "Actors that run the verifier."});
   v.field(18, "synthetic", c.synthetic, {.doc = "Engines of `policy: synthetic`."});
-  v.field(19,
-          "transport",
-          c.transport,
-          {.doc = "Connections between processes, heartbeats and restarts."});
-  v.field(20,
-          "deadlines",
-          c.deadlines,
-          {.doc = "Time limits of each kind of request. On simulated hardware, where time is "
-                  "virtual, the default of each is 24h."});
-  v.field(21,
-          "checkpoint",
-          c.checkpoint,
-          {.doc = "When checkpoints are saved, and how many are kept."});
-  v.field(
-      43, "evaluation", c.evaluation, {.doc = "When to evaluate the policy on held-out problems."});
-  v.field(40, "samples", c.samples, {.doc = "Which responses are saved for reading."});
-  v.field(41, "tracking", c.tracking, {.doc = "Metrics for other programs."});
-  v.field(42, "alarms", c.alarms, {.doc = "What to watch for during the run."});
-  v.field(22,
-          "simulation",
-          c.simulation,
-          {.doc = "The cluster, model and workload of `hardware: simulated`."});
-  v.field(
-      23, "stragglers", c.stragglers, {.doc = "How to finish the last groups of a step sooner."});
+  describe_operation(v, c);
 }
 
 // Made once, in pipeline_config.cpp.

@@ -14,10 +14,11 @@ Result<CheckpointMark> mark_of(const Manifest& manifest, const std::filesystem::
     const auto it = manifest.facts.find(name);
     return it == manifest.facts.end() ? 0 : it->second;
   };
-  if (manifest.facts.size() != 4 || !manifest.facts.contains("log_chain"))
+  if (manifest.facts.size() != 4 || !manifest.facts.contains("log_chain")) {
     return corrupt(
         path.string() +
         " is not the manifest of a checkpoint: it lacks version, sequence, log_bytes or log_chain");
+  }
   return CheckpointMark{PolicyVersion(fact("version")),
                         fact("sequence"),
                         {static_cast<std::int64_t>(fact("log_bytes")), fact("log_chain")}};

@@ -101,8 +101,7 @@ std::string text_of(const Reason& r, const std::string& actor) {
     case K::WrongWeights:
       return fmt::format(
           "started with weights of version {}, expected version {}; check that the checkpoint "
-          "folder is "
-          "complete",
+          "folder is complete",
           number(r.version),
           number(r.expected));
     case K::TooManyLosses:

@@ -149,10 +149,11 @@ class HttpGateway::Io {
     c->stream.expires_after(c->is_proven() ? limits_.idle : limits_.header);
     http::async_read_header(
         c->stream, c->buffer, *c->parser, [this, c](beast::error_code failed, std::size_t) {
-          if (failed == http::error::body_limit)
+          if (failed == http::error::body_limit) {
             return refuse(c,
                           kBodyTooLarge,
                           fmt::format("the body exceeds the limit of {} bytes", limits_.body));
+          }
           if (failed)
             return;  // Closed with its last owner.
           const auto target = parse_target(std::string(c->parser->get().target()));
@@ -174,10 +175,11 @@ class HttpGateway::Io {
     c->stream.expires_after(limits_.body_time);
     http::async_read(
         c->stream, c->buffer, *c->parser, [this, c](beast::error_code failed, std::size_t) {
-          if (failed == http::error::body_limit)
+          if (failed == http::error::body_limit) {
             return refuse(c,
                           kBodyTooLarge,
                           fmt::format("the body exceeds the limit of {} bytes", limits_.body));
+          }
           if (failed)
             return;
           c->stream.expires_never();

@@ -373,11 +373,12 @@ Status TorchEngine::stage(PolicyVersion version, std::span<const std::byte> weig
 
 Status TorchEngine::commit(PolicyVersion version) {
   const std::lock_guard lock(staging_);
-  if (!staged_ || staged_->version != version)
+  if (!staged_ || staged_->version != version) {
     return invalid_input(
         fmt::format("commit of version {}: {} is staged",
                     version,
                     staged_ ? fmt::format("version {}", staged_->version) : "nothing"));
+  }
   if (version < version_)
     return invalid_input(
         fmt::format("commit of version {}: the engine already has version {}", version, version_));
@@ -438,12 +439,13 @@ Result<std::unique_ptr<Engine>> make_torch_engine(const TorchEngineOptions& opti
   TEMPER_TRY(const actors::Layout layout, actors::Layout::make(options.model, options.vocabulary));
   if (options.concurrency < 1)
     return invalid_input(fmt::format("concurrency: must be >= 1, found {}", options.concurrency));
-  if (options.sampling.max_new_tokens >= options.model.context)
+  if (options.sampling.max_new_tokens >= options.model.context) {
     return invalid_input(
         fmt::format("sampling.max_new_tokens: {} leaves no space for a prompt in a context "
                     "of {}",
                     options.sampling.max_new_tokens.count(),
                     options.model.context.count()));
+  }
   return std::unique_ptr<Engine>(new TorchEngine(options, layout));
 }
 

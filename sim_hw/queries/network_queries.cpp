@@ -329,10 +329,11 @@ Result<Cost> cost_of_cluster_publication(const CostContext& context, const Reque
   TEMPER_TRY(const double bandwidth, positive(r.params, "bandwidth"));
   TEMPER_TRY(const double latency, r.params.number("latency", 0));
   TEMPER_TRY(const double bucket, r.params.number("bucket_bytes", 1e9));
-  if (!(bucket > 0) || latency < 0 || receiving.level_count >= Fabric::kMaxLevels)
+  if (!(bucket > 0) || latency < 0 || receiving.level_count >= Fabric::kMaxLevels) {
     return invalid_input(
         "bucket_bytes: expected above 0; latency: expected 0 or more; hardware: expected at most 5 "
         "levels");
+  }
   const CrossPublication p = publish_across({1 / bandwidth, latency},
                                             {sending, from_port, from},
                                             {receiving, to_port, to},

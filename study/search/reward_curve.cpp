@@ -89,10 +89,11 @@ Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
     curve.points.push_back({sum.staleness / sum.runs, sum.updates / sum.runs});
     bound = eta;
   }
-  if (curve.points.empty())
+  if (curve.points.empty()) {
     return invalid_input(
         csv.string() +
         ": expected an eta at which every seed reached the target reward, found none");
+  }
   std::ranges::sort(curve.points, {}, &RewardCurve::Point::staleness);
   // The first updates of a run are fresher than the bound; the steady state reaches it.
   if (bound > curve.points.back().staleness)

@@ -145,11 +145,12 @@ Status SimulatedTrainer::begin(const actors::CountedTrain& job, Time now, actors
 }
 
 Status SimulatedTrainer::begin(const actors::CountedPrepare& job, Time now, actors::Outbox&) {
-  if (job.step != version_)
+  if (job.step != version_) {
     return invalid_input(
         fmt::format("gradients from version {} are requested, but the trainer has version {}",
                     job.step,
                     version_));
+  }
   if (optimizer_ == Optimizer::Parked)
     return invalid_input("gradients are requested while the weights are offloaded");
   if (job.items.empty())

@@ -45,11 +45,12 @@ Status read_tensors(const std::filesystem::path& path,
                actors::parse_safetensors(std::as_bytes(std::span(file))));
     TEMPER_TRY_STATUS(copy_tensors(image, expected));
     const auto of = image.metadata.find("updates");
-    if (of == image.metadata.end() || of->second != std::to_string(updates))
+    if (of == image.metadata.end() || of->second != std::to_string(updates)) {
       return corrupt(fmt::format("belongs to step {}, but {} belongs to step {}",
                                  of == image.metadata.end() ? "?" : of->second,
                                  kCountersFile,
                                  updates));
+    }
     return {};
   };
   auto status = read();

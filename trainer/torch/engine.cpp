@@ -119,18 +119,20 @@ Status TorchEngine::check(const TrainSample& s) const {
   };
   const auto outside = [&](std::int32_t t) { return t < 0 || t >= options_.vocabulary; };
   if (s.prompt.empty() || static_cast<std::int64_t>(s.prompt.size() + s.response.size()) >
-                              options_.model.context.count())
+                              options_.model.context.count()) {
     return bad(fmt::format("a prompt of {} and a response of {} tokens exceed the context of {}",
                            s.prompt.size(),
                            s.response.size(),
                            options_.model.context.count()));
+  }
   if (std::any_of(s.prompt.begin(), s.prompt.end(), outside) ||
       std::any_of(s.response.begin(), s.response.end(), outside))
     return bad("it has a token outside the vocabulary");
-  if (s.behaviour_logprobs.size() != s.response.size())
+  if (s.behaviour_logprobs.size() != s.response.size()) {
     return bad(fmt::format("it has {} behaviour log-probs for {} response tokens",
                            s.behaviour_logprobs.size(),
                            s.response.size()));
+  }
   if (!s.reference_logprobs.empty() && s.reference_logprobs.size() != s.response.size())
     return bad("the number of reference log-probs differs from the number of response tokens");
   if (s.reference_logprobs.empty() && !s.response.empty() && options_.algorithm.kl > 0)
@@ -157,11 +159,12 @@ actors::AdamWConfig TorchEngine::adamw() const {
 Status TorchEngine::may_prepare(std::span<const TrainSample> groups) const {
   if (parked_)
     return Error{ErrorCode::Unavailable, "prepare: the optimizer is offloaded"};
-  if (options_.algorithm.minibatches != 1)
+  if (options_.algorithm.minibatches != 1) {
     return invalid_input(
         fmt::format("prepare: expected 1 minibatch per step, found {}; gradients of a second one "
                     "depend on the first",
                     options_.algorithm.minibatches));
+  }
   if (needs_whole_batch(algorithm_))
     return invalid_input("prepare: advantages of this algorithm depend on the whole batch");
   for (const TrainSample& sample : groups) {
@@ -197,12 +200,13 @@ Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
   const auto of_batch = responses_by_group(batch);
   for (const auto& [group, responses] : kept.responses) {
     const auto found = of_batch.find(group);
-    if (found == of_batch.end() || found->second != responses)
+    if (found == of_batch.end() || found->second != responses) {
       return invalid_input(
           fmt::format("step: {} responses of group {} are prepared, but the batch has {}",
                       responses,
                       group,
                       found == of_batch.end() ? 0 : found->second));
+    }
   }
   UpdateMetrics metrics;
   std::int64_t response_tokens = 0;
@@ -319,7 +323,7 @@ Result<double> TorchEngine::step(const Minibatch& minibatch,
   for (float& gradient : gradients.span())
     gradient *= each;
   const double norm = actors::gradient_norm(gradients);
-  if (!std::isfinite(norm) || !std::isfinite(loss))
+  if (!std::isfinite(norm) || !std::isfinite(loss)) {
     return Error{ErrorCode::Internal,
                  fmt::format("gradient norm {} and loss {} are not both finite; the largest "
                              "importance ratio is exp({:.4g}), in response {} of group {}",
@@ -328,6 +332,7 @@ Result<double> TorchEngine::step(const Minibatch& minibatch,
                              largest.log,
                              largest.response,
                              largest.group)};
+  }
   adamw_step(adamw(), gradients, norm, optimizer_, weights_);
   return norm;
 }
@@ -395,10 +400,11 @@ Status TorchEngine::load(const std::filesystem::path& folder) {
 }
 
 Status TorchEngine::offload() {
-  if (!kept_.empty())
+  if (!kept_.empty()) {
     return Error{ErrorCode::Unavailable,
                  fmt::format("offload: gradients are prepared for the next step ({} groups)",
                              kept_.responses.size())};
+  }
   network_.free_gradients();
   if (parked_)
     return {};

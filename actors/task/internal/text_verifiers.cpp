@@ -93,10 +93,11 @@ bool has_look_ahead(std::string_view pattern) {
 }
 
 Result<std::regex> compile(const std::string& pattern) {
-  if (pattern.size() > kLongestPattern)
+  if (pattern.size() > kLongestPattern) {
     return invalid_input(fmt::format("expected at most {} bytes with the answer inserted, found {}",
                                      kLongestPattern,
                                      pattern.size()));
+  }
   // libstdc++'s breadth-first matcher: no backtracking, no recursion over the text.
   constexpr auto kFlags = std::regex_constants::ECMAScript | std::regex_constants::__polynomial;
   try {

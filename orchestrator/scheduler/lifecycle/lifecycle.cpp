@@ -146,10 +146,11 @@ void Lifecycle::on_down(RunState& run, const event::ActorDown& e) {
 
 void Lifecycle::on_loading(RunState& run, const event::ActorLoading& e) const {
   ActorState& a = run.fleet.state(e.actor);
-  if (a.life == Life::Launching)
+  if (a.life == Life::Launching) {
     a.launch_deadline =
         std::max(a.launch_deadline,
                  std::min(run.now + start_limit(run, e.actor), latest_start(run, e.actor)));
+  }
 }
 
 void Lifecycle::on_checkpoint(RunState& run) {

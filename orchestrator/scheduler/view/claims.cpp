@@ -255,10 +255,11 @@ std::optional<InvalidClaim> find_invalid_claim(const RunState& run,
     if (counts)
       sum += s.tokens;
   }
-  if (!counts)
+  if (!counts) {
     return InvalidClaim{
         Claim::NothingNegative,
         fmt::format("response {} has a number of tokens that cannot be", item.response)};
+  }
   if (sum != item.tokens) {
     return InvalidClaim{Claim::SegmentsAddUp,
                         fmt::format("response {} has {} tokens, its segments {}",

@@ -160,10 +160,11 @@ TEST(ConfigJson, RejectsQuantizationAtRunTime) {
   for (const json& quantization :
        {json{{"activation_scheme", "dynamic"}, {"quant_method", "fp8"}},
         json{{"kv_cache_scheme", {{"num_bits", 8}}}},
-        json{{"config_groups", {{"group_0", {{"input_activations", {{"num_bits", 8}}}}}}}}})
+        json{{"config_groups", {{"group_0", {{"input_activations", {{"num_bits", 8}}}}}}}}}) {
     EXPECT_NE(refusal("quantization_config", quantization).find("quantization_config"),
               std::string::npos)
         << quantization;
+  }
   EXPECT_EQ(refusal("quantization_config",
                     {{"config_groups", {{"group_0", {{"input_activations", nullptr}}}}}}),
             "");

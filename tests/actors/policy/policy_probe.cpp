@@ -50,11 +50,12 @@ Result<nlohmann::json> probe(const nlohmann::json& asked) {
   const auto more = asked.at("new_tokens").get<int>();
   for (const auto& list : asked.at("sequences")) {
     const auto tokens = list.get<Tokens32>();
-    if (std::ssize(tokens) + more > layout.model().context.count())
+    if (std::ssize(tokens) + more > layout.model().context.count()) {
       return invalid_input(fmt::format("{} tokens and {} do not fit the context of {}",
                                        tokens.size(),
                                        more,
                                        layout.model().context.count()));
+    }
     const auto logits = decoder.forward(weights, rows_of(tokens), Decoder::Output::Logits);
     nlohmann::json one = {{"logits", std::vector<float>(logits.begin(), logits.end())}};
     Pack pack;

@@ -159,11 +159,12 @@ effect (`scheduler/scheduler_claims.cpp`).
                        claims.empty() ? "none" : claims);
   }
   out += "\n";
-  for (std::size_t i = 0; i < used.size(); ++i)
+  for (std::size_t i = 0; i < used.size(); ++i) {
     out += fmt::format("{}. {}{}.\n",
                        i + 1,
                        static_cast<char>(std::toupper(sentence(used[i]).front())),
                        sentence(used[i]).substr(1));
+  }
   return out;
 }
 

@@ -153,7 +153,7 @@ TEST(View, AFrameBeforeTheFirstUpdateAndOfManyCards) {
   f.staleness_mean = 0;
   for (std::uint32_t i = 2; i < 384; ++i)
     f.cards.push_back({CardId(i), f.cards[i % 2].shares});
-  for (int i = 1; i < 40; ++i)
+  for (int i = 1; i < 40; ++i) {
     f.actors.push_back({"rollout-" + std::to_string(i),
                         CardState::Down,
                         "worker start",
@@ -161,6 +161,7 @@ TEST(View, AFrameBeforeTheFirstUpdateAndOfManyCards) {
                         64,
                         0,
                         WaitKind::Start});
+  }
   expect_golden("frame_start.txt", render_frame(f, 100, Colours::Off));
 }
 TEST(View, AnEmptyFrameCanBeDrawn) {
@@ -178,7 +179,7 @@ TEST(View, OfManyActorsTheTrainerIsShownAndAsManyAsHaveRoom) {
   Frame f = sample_frame();
   f.restarts = 0;
   f.actors.pop_back();
-  for (int i = 1; i < 40; ++i)
+  for (int i = 1; i < 40; ++i) {
     f.actors.push_back({"rollout-" + std::to_string(i),
                         CardState::Down,
                         "worker start",
@@ -186,6 +187,7 @@ TEST(View, OfManyActorsTheTrainerIsShownAndAsManyAsHaveRoom) {
                         64,
                         0,
                         WaitKind::Start});
+  }
   f.actors.push_back({"trainer", CardState::Train, "", 0, 0, 0});
   for (const std::size_t rows : {24U, 40U, 60U}) {
     const std::string text = render_frame(f, 80, Colours::Off, rows);

@@ -165,7 +165,7 @@ TEST(EvaluationAudit, FindsTokensOfAnotherVersion) {
     }
   });
   ASSERT_FALSE(said.empty());
-  EXPECT_NE(said.front().find("holds tokens of another version than 3"), std::string::npos);
+  EXPECT_NE(said.front().find("has tokens of another version than 3"), std::string::npos);
 }
 
 TEST(EvaluationAudit, FindsAnEvaluationThatLeavesAProblemOut) {

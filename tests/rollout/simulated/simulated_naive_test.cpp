@@ -106,13 +106,14 @@ class Naive {
   }
 
   void generate(const actors::CountedGenerate& m) {
-    for (const auto& item : m.items)
+    for (const auto& item : m.items) {
       waiting_.push_back({item.response,
                           m.group.value(),
                           prompts_.of(m.group.value()).count(),
                           item.prefix.count(),
                           item.prefix.count(),
                           responses_.of(item.response.value()).count()});
+    }
   }
 
   void commit(PolicyVersion version) {
@@ -330,10 +331,11 @@ std::vector<Scheduled> life(std::uint64_t seed) {
     messages.push_back(at(time_of(from), stage));
     messages.push_back(at(time_of(from + 4), actors::CommitWeights{PolicyVersion(v)}));
   }
-  for (int i = 0; i < 20; ++i)
+  for (int i = 0; i < 20; ++i) {
     messages.push_back(
         at(time_of(25 * random.uniform()),
            actors::Cancel{{ResponseId(random.below(128)), ResponseId(random.below(128))}}));
+  }
   std::stable_sort(
       messages.begin(), messages.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
   return messages;

@@ -324,11 +324,12 @@ TEST_F(Mechanism, EveryCombinationHasConsistentPartsAndAWorstDevice) {
     ASSERT_NEAR(sum / t.total(), 1, 1e-9);
     ASSERT_GE(t.hidden, 0);
     const Ledger worst = worst_train_ledger(spec, layout, shape);
-    for (std::int64_t stage = 0; stage < layout.pp; ++stage)
+    for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
       ASSERT_LE(train_ledger(spec, layout, shape, stage).total(), worst.total() * (1 + 1e-12))
           << "stage " << stage << " of " << layout.pp << " x " << layout.vpp << ", "
           << temper::name_of(layout.layer_balance) << ", "
           << temper::name_of(shape.mechanisms.schedule);
+    }
   }
   EXPECT_GT(accepted, 1000);
   EXPECT_GT(overlapped, 300);

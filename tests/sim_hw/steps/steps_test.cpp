@@ -93,10 +93,11 @@ TEST_F(Steps, AnEagerStepIsNeverFasterThanAGraph) {
   for (const std::string& name : catalog_.model_names()) {
     const StepModel m = one(name);
     for (const double batch : {1.0, 16.0, 512.0}) {
-      for (const double context : {1.0, 4096.0, 131072.0})
+      for (const double context : {1.0, 4096.0, 131072.0}) {
         EXPECT_GE(decode_seconds(d, m, {batch, context, Launch::Eager}),
                   decode_seconds(d, m, {batch, context, Launch::Graph}))
             << name;
+      }
     }
   }
   // A small model is bound by the host, a large one is not.
