@@ -190,6 +190,20 @@ std::optional<BusiestCards> busiest_of(const std::vector<CardGroup>& groups, con
   return b;
 }
 
+Advice advice_on_bound(const WaitSummary& w, const Summary& s, std::uint64_t more) {
+  if (w.cause == orchestrator::WaitKind::TrainerDemand) {
+    return {
+        "The scheduler holds groups back until the trainer needs them (staleness.admission: "
+        "just_in_time). The trainer is the limit and a larger bound changes nothing; give it more "
+        "cards, for example from the rollout.",
+        tuned(s)};
+  }
+  return {fmt::format("The staleness bound throttles the engines. A bound of {} lets them start "
+                      "sooner; with more cards for the trainer the same bound throttles less.",
+                      more),
+          bound_of(more)};
+}
+
 Advice advice_on(const WaitSummary& w,
                  const Summary& s,
                  const std::optional<BusiestCards>& busiest,
@@ -206,19 +220,7 @@ Advice advice_on(const WaitSummary& w,
   }
   switch (w.state) {
     case CardState::WaitQuota:
-      if (w.cause == orchestrator::WaitKind::TrainerDemand) {
-        return {
-            "The scheduler holds groups back until the trainer needs them (staleness.admission: "
-            "just_in_time). The trainer is the limit and a larger bound changes nothing; give it "
-            "more "
-            "cards, for example from the rollout.",
-            tuned(s)};
-      }
-      return {
-          fmt::format("The staleness bound throttles the engines. A bound of {} lets them start "
-                      "sooner; with more cards for the trainer the same bound throttles less.",
-                      more),
-          bound_of(more)};
+      return advice_on_bound(w, s, more);
     case CardState::WaitData:
       if (w.role == RoleKind::Trainer) {
         return {"The trainer waits for groups. " +
