@@ -82,18 +82,16 @@ std::string csv_word(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos)
     return std::string(text);
   std::string out = "\"";
-  for (const char c : text) {
+  for (const char c : text)
     out += c == '"' ? std::string("\"\"") : std::string(1, c);
-    return out + '"';
-  }
+  return out + '"';
+}
 
-  std::string csv_line(const std::vector<std::string>& words) {
-    std::string out;
-    for (const std::string& word : words)
-      out += (&word == &words.front() ? "" : ",") + csv_word(word);
-    return out + '\n';
-  }
-
-}  // namespace temper
+std::string csv_line(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words)
+    out += (&word == &words.front() ? "" : ",") + csv_word(word);
+  return out + '\n';
+}
 
 }  // namespace temper
