@@ -2,8 +2,8 @@
 // roles present and which of their bytes (role_memory.hpp) they hold.
 //
 // Cards with the same roles form a group. Phases of a group, in the order of the role switch
-// (orchestrator/scheduler/sharing/role_switch.hpp). T: trainer, E: engine, R: reference. Idle roles are in
-// host memory unless stated otherwise:
+// (orchestrator/scheduler/sharing/role_switch.hpp). T: trainer, E: engine, R: reference. Idle roles
+// are in host memory unless stated otherwise:
 //   exclusive trainer cards    train     T in full
 //                              publish   T without activations, one bucket
 //   exclusive rollout cards    rollout   E in full, the staged version in host memory

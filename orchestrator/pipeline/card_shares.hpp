@@ -1,6 +1,6 @@
 // Possible sizes of the trainer under one-by-one switching (placement.switching: one_by_one;
-// orchestrator/scheduler/sharing/card_shares.hpp), counted in engines whose cards it holds. A size is
-// possible if trainer and reference divide it and every phase of a switch fits the memory of its
+// orchestrator/scheduler/sharing/card_shares.hpp), counted in engines whose cards it holds. A size
+// is possible if trainer and reference divide it and every phase of a switch fits the memory of its
 // cards, including gradients that are kept (stragglers.prepare). Checking this before the run means
 // that no switch fails for memory during it.
 #pragma once

@@ -1,7 +1,7 @@
 // Predicted time and memory of a role switch on simulated hardware: the states of
-// orchestrator/scheduler/sharing/role_switch.hpp, with the times of actors/simulation/weight_moves.hpp and
-// the ledgers of actors/simulation/memory_phases.hpp. Also the cost of other orders of these
-// states.
+// orchestrator/scheduler/sharing/role_switch.hpp, with the times of
+// actors/simulation/weight_moves.hpp and the ledgers of actors/simulation/memory_phases.hpp. Also
+// the cost of other orders of these states.
 //
 // Not predicted: waiting for the current step when engines are interrupted, and scoring itself.
 // Other orders:

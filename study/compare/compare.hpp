@@ -60,8 +60,10 @@ struct CompareOptions {
   std::function<void(Line, const std::string&)> on_line;
 };
 
-/// Parses --policies; empty: all, in the order of StalenessRuleKind. Errors: an unknown name, a duplicate.
-Result<std::vector<orchestrator::StalenessRuleKind>> parse_policies(const std::vector<std::string>& names);
+/// Parses --policies; empty: all, in the order of StalenessRuleKind. Errors: an unknown name, a
+/// duplicate.
+Result<std::vector<orchestrator::StalenessRuleKind>> parse_policies(
+    const std::vector<std::string>& names);
 /// NotRun: the configuration is invalid, for example a bound that the rule does not allow.
 enum class CompareEnd { Ran, NotRun, Failed };
 

@@ -246,7 +246,8 @@ const auto kReplying = ::testing::Values(
     BadVerifier{"Infinite", "read l; echo '{\"reward\": Infinity}'; cat", "not JSON"},
     BadVerifier{"TooLarge", "read l; echo '{\"reward\": 1e999}'; cat", "not JSON"},
     BadVerifier{"PrintsBefore", "read l; echo loading; echo '{\"reward\": 1}'; cat", "`loading`"},
-    BadVerifier{"Endless", "while :; do printf '%01000d' 1; done", "at most 65536 bytes, found more"},
+    BadVerifier{
+        "Endless", "while :; do printf '%01000d' 1; done", "at most 65536 bytes, found more"},
     BadVerifier{"EndsAtOnce", "exit 7", "exit code 7"},
     BadVerifier{"EndsWhenAsked", "read l; exit 8", "exit code 8"},
     BadVerifier{"OnlyOnStderr", "read l; echo broken >&2; exit 1", "stderr: broken"},

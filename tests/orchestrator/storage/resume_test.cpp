@@ -146,7 +146,8 @@ TEST(Resume, ACheckpointThatTheLogDoesNotReachIsVoid) {
   cut(run, record_of(run, 0) - 1);
   const auto said = prepared(run);
   ASSERT_TRUE(said) << said.error().context;
-  EXPECT_NE(joined(*said).find("events.log does not tell of it"), std::string::npos) << joined(*said);
+  EXPECT_NE(joined(*said).find("events.log does not tell of it"), std::string::npos)
+      << joined(*said);
   EXPECT_TRUE(fs::exists(newest.string() + ".void-1"));
   EXPECT_EQ(version_of(find_resume_point(run.dir(), run.config()).value()), PolicyVersion(2));
 }

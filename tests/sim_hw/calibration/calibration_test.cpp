@@ -141,7 +141,8 @@ TEST(Calibration, RefusesUnknownNamesAndKeepsTheCatalog) {
   rows[0].params = "bites=1000000000";
   const auto unpredictable = fit_operators(catalog, kCard, rows);
   ASSERT_FALSE(unpredictable);
-  EXPECT_NE(unpredictable.error().context.find("row made.csv:2: cannot be predicted: device_copy"), std::string::npos)
+  EXPECT_NE(unpredictable.error().context.find("row made.csv:2: cannot be predicted: device_copy"),
+            std::string::npos)
       << unpredictable.error().context;
   rows[0].hardware = "nvidia-a100";
   const auto other = fit_operators(catalog, kCard, rows);

@@ -274,8 +274,7 @@ TEST_F(Trainer, RefusesABatchWhileItsOptimizerIsParked) {
 
 TEST_F(Trainer, RefusesWhatATrainerCannotDo) {
   ASSERT_TRUE(d_.send(actors::Switch{actors::SwitchAction::AllocateKv}));
-  EXPECT_EQ(d_.all<actors::Switched>().at(0).second.error,
-            "a trainer cannot allocate_kv");
+  EXPECT_EQ(d_.all<actors::Switched>().at(0).second.error, "a trainer cannot allocate_kv");
 }
 
 TEST(SimulatedTrainer, RefusesToOnloadWhatDoesNotFitAndStaysParked) {
