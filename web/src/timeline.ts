@@ -37,7 +37,7 @@ export class TimelineView {
     const tools = el("div", { class: "tools" },
       button("−", "Zoom out", () => this.zoom(2)), button("+", "Zoom in", () => this.zoom(0.5)),
       button("←", "Earlier", () => this.pan(-0.5)), button("→", "Later", () => this.pan(0.5)),
-      button("All", "Show the whole run", () => this.all()));
+      button("All", "All: show the whole run", () => this.all()));
     this.scroller.append(this.canvas, this.spacer);
     this.element = el("div", { class: "timeline" }, tools, this.scroller, this.note);
     this.note.textContent = "Scroll to zoom, drag to pan, click an interval for details.";

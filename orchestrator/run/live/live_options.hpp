@@ -2,6 +2,7 @@
 #pragma once
 
 #include "orchestrator/pipeline/resolve.hpp"
+#include "orchestrator/scheduler/state/setting_change.hpp"
 
 #include <filesystem>
 #include <functional>
