@@ -12,7 +12,6 @@
 #include <unordered_set>
 
 namespace temper::rollout {
-
 namespace {
 
 using actors::DecoderRow;
@@ -374,10 +373,9 @@ Status TorchEngine::stage(PolicyVersion version, std::span<const std::byte> weig
 Status TorchEngine::commit(PolicyVersion version) {
   const std::lock_guard lock(staging_);
   if (!staged_ || staged_->version != version) {
-    return invalid_input(
-        fmt::format("commit of version {}: {} is staged",
-                    version,
-                    staged_ ? fmt::format("version {}", staged_->version) : "nothing"));
+    const std::string staged =
+        staged_ ? fmt::format("version {}", staged_->version) : std::string("nothing");
+    return invalid_input(fmt::format("commit of version {}: {} is staged", version, staged));
   }
   if (version < version_)
     return invalid_input(
