@@ -306,34 +306,34 @@ void report_resume_point(const RunDir& run_dir, const FolderScan& scan, FsckRepo
         scan.log.end.whole_bytes);
     return;
   }
-  const auto way = find_way_back(run_dir.checkpoints(), scan.history);
-  report.resumable = way.has_value() && scan.log.records > 0;
-  if (!way)
-    report.next = way.error().context;
+  const auto point = find_rollback_point(run_dir.checkpoints(), scan.history);
+  report.resumable = point.has_value() && scan.log.records > 0;
+  if (!point)
+    report.next = point.error().context;
   else if (scan.finish && scan.finish->ok)
     report.next = "the run has finished";
   else if (scan.log.records == 0)
     report.next = "events.log holds no record; start the run again in another run_dir";
   else
-    report.next = way_text(way->checkpoint, scan.version);
+    report.next = rollback_text(point->checkpoint, scan.version);
 }
 
 /// Moves aside every checkpoint that a resume would pass over.
 Result<std::vector<std::string>> set_checkpoints_aside(const RunDir& run_dir,
                                                        const FolderScan& scan) {
   const Checkpoints checkpoints = run_dir.checkpoints();
-  WayBack way;
+  RollbackPoint point;
   for (const FoundCheckpoint& found : checkpoints.find()) {
     const bool of_history = found.mark && scan.history.contains(found.mark->sequence) &&
                             scan.history.at(found.mark->sequence) == found.mark->log;
     if (found.mark && !of_history) {
-      way.passed_over.push_back(
-          {found.folder, Checkpoints::Why::Void, "events.log does not have it"});
+      point.skipped.push_back(
+          {found.folder, Checkpoints::Defect::Void, "events.log does not have it"});
     } else if (const auto whole = Checkpoints::load(found); !whole) {
-      way.passed_over.push_back({found.folder, Checkpoints::Why::Damaged, whole.error().context});
+      point.skipped.push_back({found.folder, Checkpoints::Defect::Damaged, whole.error().context});
     }
   }
-  return clear_way(checkpoints, way);
+  return set_aside_skipped(checkpoints, point);
 }
 
 /// Moves damaged outputs aside, and rebuilds all outputs from the log.

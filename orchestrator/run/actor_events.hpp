@@ -1,5 +1,5 @@
-// From an actor's message to the scheduler's event, where one says no more than the other: the part
-// that does not depend on whether tokens are real or counted.
+// Converts messages of actors to events of the scheduler: the messages that are the same whether
+// tokens are real or counted.
 #pragma once
 
 #include "actors/transport/message.hpp"

@@ -188,7 +188,7 @@ Status BestCheckpoint::found(const command::Evaluated& result) {
   return {};
 }
 
-void BestCheckpoint::went_back(std::uint64_t sequence) {
+void BestCheckpoint::roll_back(std::uint64_t sequence) {
   awaited_.reset();
   const auto candidate = mark_in(candidate_of(run_dir_));
   std::error_code ignored;

@@ -74,7 +74,7 @@ Status Checkpoints::complete(const CheckpointState& state,
   return {};
 }
 
-/// The checkpoint that has the name already, if one has, counts until the new one does.
+/// An older checkpoint of that name counts until the new one does.
 Status Checkpoints::put_in_place(const fs::path& partial, const fs::path& whole) const {
   const fs::path replaced = with(whole, kReplaced);
   std::error_code ignored;
@@ -87,7 +87,7 @@ Status Checkpoints::put_in_place(const fs::path& partial, const fs::path& whole)
   return again ? remove(replaced) : Status();
 }
 
-/// In a name that does not count before the first file of it is gone.
+/// Renames it before its first file is removed, so that it no longer counts.
 Status Checkpoints::remove(const fs::path& checkpoint) const {
   const fs::path partial = with(checkpoint, kPartial);
   std::error_code error;
@@ -140,9 +140,9 @@ Result<Checkpoint> Checkpoints::load(const FoundCheckpoint& found) {
   return Checkpoint{found.folder, *std::move(state)};
 }
 
-Result<fs::path> Checkpoints::set_aside(const fs::path& checkpoint, Why why) const {
-  const fs::path aside =
-      free_name(folder_ / (checkpoint.stem().string() + (why == Why::Void ? ".void" : ".damaged")));
+Result<fs::path> Checkpoints::set_aside(const fs::path& checkpoint, Defect defect) const {
+  const fs::path aside = free_name(
+      folder_ / (checkpoint.stem().string() + (defect == Defect::Void ? ".void" : ".damaged")));
   TEMPER_TRY_STATUS(rename_durably(checkpoint, aside));
   return aside;
 }

@@ -1,14 +1,14 @@
 // The checkpoints of a run.
 //
 //   checkpoints/step-000040/          trainer's files; orchestrator.msgpack: scheduler and payloads
-//   checkpoints/step-000040/manifest  size and hash of each, and where in events.log it belongs
-//   checkpoints/step-000040.partial   being written, or being removed: does not count
-//   checkpoints/step-000040.void-1    set aside: of a history that events.log does not tell
-//   checkpoints/step-000040.damaged-1 set aside: some file is not what was written
+//   checkpoints/step-000040/manifest  size and hash of each file, and its place in events.log
+//   checkpoints/step-000040.partial   being written or removed: does not count
+//   checkpoints/step-000040.void-1    set aside: belongs to a history that events.log does not have
+//   checkpoints/step-000040.damaged-1 set aside: a file differs from what was written
 //
 // A checkpoint is built under a name that ends in `.partial`; its manifest is written last; then it
-// is renamed. At every instant each checkpoint that was complete is there under one name, so that a
-// process may die and power may fail anywhere. What is set aside is never removed.
+// is renamed. At every instant each complete checkpoint exists under one name, so the process may
+// die and power may fail at any time. A checkpoint that is set aside is never removed.
 #pragma once
 
 #include "orchestrator/record/checkpoint_mark.hpp"
@@ -41,14 +41,14 @@ struct Checkpoint {
   CheckpointState state;
 };
 
-/// A folder that is a checkpoint by its name.
+/// A folder with the name of a checkpoint.
 struct FoundCheckpoint {
   std::filesystem::path folder;
   std::optional<CheckpointMark> mark;
-  std::string damage;  ///< Why there is no mark.
+  std::string damage;  ///< The reason if there is no mark.
 };
 
-/// Where each record of a checkpoint is in a log, by its sequence: the history that counts.
+/// The places of checkpoint records in a log, by sequence: the valid history of a run.
 using History = std::map<std::uint64_t, LogPosition>;
 
 class Checkpoints {
@@ -57,24 +57,26 @@ class Checkpoints {
 
   const std::filesystem::path& folder() const { return folder_; }
 
-  /// An empty folder for the trainer to save into. Error: it cannot be made; `checkpoints/` itself
-  /// is not made anew, as a run whose folder was removed is to end.
+  /// Creates an empty folder for the trainer to save into. It does not create `checkpoints/` again:
+  /// a run whose folder was removed is to end.
   Result<std::filesystem::path> begin(PolicyVersion version) const;
-  /// Adds the orchestrator's part and the manifest, makes the checkpoint whole, and removes all but
-  /// the newest `keep` of this history, the ones with the highest sequence.
+  /// Adds the orchestrator's part and the manifest, completes the checkpoint, and removes all but
+  /// the newest `keep` of this history: those with the highest sequence.
   Status complete(const CheckpointState& state, const LogPosition& log, std::int32_t keep) const;
 
-  /// Where the checkpoint of a version is, if it is whole.
+  /// The folder of a version's checkpoint, if it is complete.
   std::filesystem::path folder_of(PolicyVersion version) const { return named(version); }
-  /// What is there by its manifests, the newest first; those without a readable one at the end.
-  /// No other file is read.
+  /// All checkpoints, the newest first; those without a readable manifest last. Reads manifests
+  /// only.
   std::vector<FoundCheckpoint> find() const;
-  /// Reads and checks every file of it. Error: one is damaged, or not of this mark.
+  /// Reads and verifies every file. Error: a file is damaged or does not match the mark.
   static Result<Checkpoint> load(const FoundCheckpoint& found);
 
-  enum class Why { Void, Damaged };
-  /// Renames it, so that it counts no more; the new name.
-  Result<std::filesystem::path> set_aside(const std::filesystem::path& checkpoint, Why why) const;
+  /// Void: another history than that of events.log has it.
+  enum class Defect { Void, Damaged };
+  /// Renames it, so that it no longer counts. Returns the new name.
+  Result<std::filesystem::path> set_aside(const std::filesystem::path& checkpoint,
+                                          Defect defect) const;
 
  private:
   std::filesystem::path named(PolicyVersion version) const;

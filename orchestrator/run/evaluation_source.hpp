@@ -1,4 +1,4 @@
-// The problems that a run is evaluated on: those that its task holds out, or a file of their own.
+// The problems on which a run is evaluated: those that its task holds out, or a separate file.
 #pragma once
 
 #include "actors/task/prompts.hpp"
@@ -8,7 +8,7 @@
 
 namespace temper::orchestrator {
 
-/// What the answers of a run have to be: anything where they are judged by a role of the user's.
+/// The form of a run's answers; any form if a role of the user judges them.
 actors::AnswerRule answer_rule(const PipelineConfig& config);
 
 /// Its held_out() are the problems of an evaluation. Error: as make_prompt_source(); there are

@@ -50,7 +50,7 @@ std::optional<T> number(std::string_view text) {
   return value;
 }
 
-/// Cuts off what stands before the next comma.
+/// Removes and returns the text before the next comma.
 std::string_view cell(std::string_view& line) {
   const std::size_t comma = line.find(',');
   const std::string_view first = line.substr(0, comma);
@@ -238,7 +238,7 @@ HostPool::HostPool(const actors::FaultConfig& config, const ClusterShape& shape)
     spares_.insert(Time{});
 }
 
-/// What takes the place of this host: the spare that can be there first, or itself once repaired.
+/// Replaces this host by the spare that is ready first, or by itself once repaired.
 void HostPool::lose_host(std::int64_t host, Time now) {
   const Time back = now + config_.repair;
   Time from = back;

@@ -1,13 +1,12 @@
-// When what fails, and from when on its cards can be used again: in a simulated cluster, or played
-// on the processes of a run on this machine. Equal configurations give equal plans, whatever the
-// run makes of them.
+// The plan of fault injection: what fails when, and when its cards are usable again, in a simulated
+// cluster or on the processes of a run on this machine. Equal configurations give equal plans.
 //
 // Failures of each kind are a Poisson process: n components with a mean time of m between failures
-// of one fail every m / n on the average, each as likely as the others. A card that fails takes its
-// host out of use. A host that failed is replaced by a spare, if there is one; else by the first
-// that comes back: its own, once it is repaired, or another that was a spare's. Links and
-// supernodes come back where they are. A card that stops for a while, or is slow for a while, takes
-// nothing out of use: who is on it stops, or is slow.
+// of one fail every m / n on average, each with equal probability. A failed card takes its host out
+// of use. A failed host is replaced by a spare, if there is one; otherwise by the first host that
+// comes back: itself once repaired, or one that a spare replaced. Links and supernodes come back
+// where they are. A card that stops or is slow for a while stays in use: its actors stop or are
+// slow.
 #pragma once
 
 #include "actors/simulation/fault_config.hpp"
@@ -46,15 +45,15 @@ namespace orchestrator {
 struct Fault {
   Time at{};
   FaultKind kind = FaultKind::Card;
-  std::int64_t index = 0;  ///< Of its kind: host, supernode; else the card, or the link's.
+  std::int64_t index = 0;  ///< Of the host or supernode; otherwise of the card.
   Duration length{};       ///< Of Stop and Slow.
-  std::int64_t times = 1;  ///< Slow: work takes so many times as long.
+  std::int64_t times = 1;  ///< Of Slow: the factor by which work takes longer.
   bool operator==(const Fault&) const = default;
 };
 /// "host 3 failed", "card 3 is slow"
 std::string describe_fault(const Fault& fault);
 
-/// How cards are grouped.
+/// The grouping of cards.
 struct ClusterShape {
   std::int64_t cards = 0;  ///< In use.
   std::int64_t cards_per_host = 1;
@@ -66,21 +65,21 @@ struct ClusterShape {
   }
   std::int64_t count(FaultKind kind) const;
 };
-/// Of a run: that of its simulated cluster; on local hardware each card is a host, and all are one
-/// supernode.
+/// The shape of a run's simulated cluster; on local hardware each card is a host, and all hosts are
+/// one supernode.
 ClusterShape cluster_shape(const ResolvedPipeline& pipeline);
 
 class FaultPlan {
  public:
-  /// Error: the trace cannot be read, or a line of it is no failure of this cluster; a kind would
-  /// fail more often than once in a second.
+  /// Error: the trace cannot be read, or a line is no failure of this cluster; a kind would fail
+  /// more than once per second.
   static Result<FaultPlan> create(const actors::FaultConfig& config,
                                   const ClusterShape& shape,
                                   std::uint64_t seed);
-  /// Of a run; none: nothing is to fail. Error: as create().
+  /// The plan of a run; none: nothing fails. Error: as create().
   static Result<std::optional<FaultPlan>> of(const ResolvedPipeline& pipeline);
 
-  /// Of the next failure; none: nothing fails any more.
+  /// The time of the next failure; none: nothing fails any more.
   std::optional<Time> next() const;
   /// Requires: next().
   Fault take();
@@ -104,15 +103,15 @@ class FaultPlan {
 /// The actors that use any of these cards, by id.
 std::vector<ActorId> on_cards(const std::vector<ActorSpec>& actors, const std::set<CardId>& cards);
 
-/// Which hosts can be used, and from when on.
+/// The hosts, and when each is usable.
 class HostPool {
  public:
   HostPool(const actors::FaultConfig& config, const ClusterShape& shape);
 
-  /// The cards that stop working now; none: what failed was out of use already, or is only slow or
-  /// stopped for a while.
+  /// The cards that fail now. None: they were out of use already, or are only slow or stopped for a
+  /// while.
   std::set<CardId> fail(const Fault& fault);
-  /// From when on all of these cards can be used. Changes with later failures.
+  /// When all of these cards are usable. Later failures may change it.
   Time usable_from(const std::vector<CardId>& cards) const;
 
  private:
@@ -122,9 +121,9 @@ class HostPool {
 
   actors::FaultConfig config_;
   ClusterShape shape_;
-  std::vector<Time> usable_from_;     ///< By host, as a place in the cluster.
+  std::vector<Time> usable_from_;     ///< By host position in the cluster.
   std::map<CardId, Time> link_from_;  ///< Cards whose link failed.
-  std::multiset<Time> spares_;        ///< From when on each host that is no place's can be used.
+  std::multiset<Time> spares_;        ///< When each host without a position is usable.
 };
 
 }  // namespace orchestrator

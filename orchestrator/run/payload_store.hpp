@@ -1,5 +1,5 @@
-// Tokens, log-probs and texts of outstanding groups: what the scheduler decides about but never
-// sees.
+// Tokens, log-probs and texts of outstanding groups. The scheduler decides about groups but never
+// sees these.
 #pragma once
 
 #include "actors/protocol/work.hpp"
@@ -20,12 +20,12 @@ struct ResponsePayload {
   actors::TokenBlob tokens;
   actors::LogprobBlob logprobs;
   actors::LogprobBlob reference;
-  std::optional<double> reward;  ///< None: it was not judged.
+  std::optional<double> reward;  ///< None: not judged.
   PolicyVersion first_version;
   std::vector<actors::Segment> segments;
   actors::MaskBlob mask;              ///< Empty: every token was sampled.
   actors::LogprobBlob token_rewards;  ///< Empty: none.
-  std::string failure;                ///< Why it failed; empty: it has not.
+  std::string failure;                ///< The reason if it failed, else empty.
 };
 
 struct GroupPayload {
@@ -77,8 +77,8 @@ class PayloadStore {
   }
   GroupId group_id(ResponseId r) const { return ids_.group_of(r); }
 
-  // --- Messages to actors, with the payloads of what they are about. Requires: all are here.
-  /// Responses of one group, each from what it has already.
+  // --- Messages to actors, with payloads. Requires: all groups are here.
+  /// Responses of one group, each continued from its tokens so far.
   actors::Generate generate(LeaseId lease,
                             GroupId group,
                             std::span<const ResponseId> responses) const;

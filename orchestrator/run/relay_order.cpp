@@ -28,7 +28,7 @@ std::vector<RelayOrder::Feed> RelayOrder::leave(ActorId actor) {
   }
   take_out(actor);
   for (auto& [id, worker] : workers_)
-    worker.told.erase(actor);  // whoever comes in its place knows nobody
+    worker.told.erase(actor);  // its successor knows no key
   return feeds;
 }
 

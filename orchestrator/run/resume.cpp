@@ -61,7 +61,7 @@ Result<bool> has_finished(const std::filesystem::path& log) {
                }
                return Status();
              }));
-  // What is made from the log must be there too: a power failure can take it after the log is
+  // Files derived from the log must exist too: a power failure can take them after the log is
   // whole.
   const std::filesystem::path run_dir = log.parent_path();
   const auto sealed = read_outputs_manifest(run_dir, read);
@@ -103,7 +103,7 @@ bool is_stillborn(const std::filesystem::path& log) {
   return read && !read->damaged() && failed && !trained;
 }
 
-std::string way_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion version) {
+std::string rollback_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion version) {
   const std::uint64_t to = checkpoint ? checkpoint->state.version.value() : 0;
   const std::uint64_t again = version.value() > to ? version.value() - to : 0;
   return fmt::format(
@@ -135,12 +135,13 @@ Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConf
         fmt::format("{}: the configuration is not the one this run began with", path.string()));
   }
   point.version = reader.version();
-  TEMPER_TRY(point.way, find_way_back(run_dir.checkpoints(), reader.history()));
-  if (point.way.checkpoint && point.way.checkpoint->state.version.value() > config.steps) {
+  TEMPER_TRY(point.rollback, find_rollback_point(run_dir.checkpoints(), reader.history()));
+  if (point.rollback.checkpoint &&
+      point.rollback.checkpoint->state.version.value() > config.steps) {
     return invalid_input(fmt::format(
         "steps: {} is less than the {} updates of the checkpoint that the run goes on from",
         config.steps,
-        point.way.checkpoint->state.version));
+        point.rollback.checkpoint->state.version));
   }
   return point;
 }
@@ -153,10 +154,10 @@ Result<std::vector<std::string>> prepare_resume(const RunDir& run_dir, const Res
     said.push_back(fmt::format(
         "events.log: {}; cut off and kept as {}", point.log.end.what, file.filename().string()));
   }
-  TEMPER_TRY(auto aside, clear_way(run_dir.checkpoints(), point.way));
+  TEMPER_TRY(auto aside, set_aside_skipped(run_dir.checkpoints(), point.rollback));
   std::ranges::move(aside, std::back_inserter(said));
   if (!said.empty())
-    said.push_back(way_text(point.way.checkpoint, point.version));
+    said.push_back(rollback_text(point.rollback.checkpoint, point.version));
   TEMPER_TRY(auto best, restore_best(run_dir.root(), point.best));
   std::ranges::move(best, std::back_inserter(said));
   return said;

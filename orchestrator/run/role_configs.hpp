@@ -1,4 +1,4 @@
-// What each worker is told at registration, from the pipeline's configuration.
+// The configuration of each role, which a worker gets at registration.
 #pragma once
 
 #include "actors/protocol/role_config.hpp"
@@ -8,14 +8,14 @@
 
 namespace temper::orchestrator {
 
-/// Where the trainer starts from.
+/// The weights that the trainer starts from.
 struct StartingPoint {
   std::filesystem::path base;        ///< Model folder; empty for `policy: synthetic`.
   std::filesystem::path checkpoint;  ///< Empty: from the base.
   PolicyVersion version;
 };
 
-/// Who does the work of a role.
+/// The engine that does the work of a role.
 actors::EngineConfig engine_of(const PipelineConfig& config, actors::RoleKind role);
 
 actors::RoleConfig role_config(const PipelineConfig& config,

@@ -41,7 +41,7 @@ fs::path RunDir::log_of(std::string_view actor) const {
 
 namespace {
 
-/// The end of a file that a process goes on appending to.
+/// The end of a file to which a process still appends.
 Status move_tail(const fs::path& log) {
   const FileDescriptor fd(::open(log.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.is_open())
@@ -149,7 +149,7 @@ Status RunDir::restore_config(std::size_t changes) const {
   const std::size_t replaced = replaced_configs();
   TEMPER_TRY(const std::string before, read_file(replaced_config(changes)));
   TEMPER_TRY_STATUS(put_config(before));
-  // The newest first: were this cut off, those that are left would still follow each other.
+  // The newest first: if this is interrupted, the remaining ones are still consecutive.
   std::error_code ignored;
   for (std::size_t n = replaced; n > replaced - changes; --n)
     fs::remove(file(fmt::format("{}-{}", kConfigBefore, n)), ignored);

@@ -1,13 +1,13 @@
 // The folder of a run (docs/reference/run-folder.md).
 //
-//   config.yaml base/                           what it is made from; proved by inputs.manifest
-//   events.log                                  what happened; proves itself (log_frames.hpp)
-//   checkpoints/                                what it goes back to (checkpoints.hpp)
+//   config.yaml base/                           inputs; verified by inputs.manifest
+//   events.log                                  the record of the run; verifies itself
+//                                               (log_frames.hpp)
+//   checkpoints/                                states to roll back to (checkpoints.hpp)
 //   metrics.jsonl certificates.jsonl trace.json summary.json
-//                                               made from the log; proved by outputs.manifest once
-//                                               the run has ended (simulated: trace.json.gz)
-//   weights/                                    versions for workers that attach, while they are
-//   new
+//                                               derived from the log; verified by outputs.manifest
+//                                               once the run has ended (simulated: trace.json.gz)
+//   weights/                                    recent versions for workers that attach
 //                                               (transport.weights: folder)
 //   logs/<actor>.log                            text for people; bounded, see bound_logs()
 #pragma once
@@ -21,13 +21,12 @@
 namespace temper::orchestrator {
 
 inline constexpr std::string_view kInputsManifest = "inputs.manifest";
-/// What config.yaml is being replaced by: once inputs.manifest proves it, it counts.
+/// The replacement of config.yaml: it counts once inputs.manifest has its hash.
 inline constexpr std::string_view kNextConfig = "config.yaml.next";
 inline constexpr std::int64_t kLogBytes = std::int64_t{32} << 20;
 inline constexpr std::int64_t kLogKept = std::int64_t{4} << 20;
 
-/// Holds a run's folder for one orchestrator. Let go by the destructor, and by the kernel however
-/// the process ends.
+/// Reserves a run folder for one orchestrator, until it is destroyed or the process ends.
 class RunLock {
  private:
   friend class RunDir;
@@ -41,7 +40,7 @@ class RunDir {
 
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path file(std::string_view name) const { return root_ / name; }
-  /// The model folder that the run begins with; none of `policy: synthetic`.
+  /// The model folder of the start; `policy: synthetic` has none.
   std::filesystem::path base() const { return root_ / "base"; }
   std::filesystem::path weights() const { return root_ / "weights"; }
   std::filesystem::path log_of(std::string_view actor) const;
@@ -50,29 +49,29 @@ class RunDir {
   /// may be lost. Requires: the writers append (O_APPEND). What cannot be cut stays as it is.
   void bound_logs() const;
 
-  /// Creates the folders. Error: the folder holds a run already, or what is no run's. A start that
-  /// failed before its log may be repeated.
+  /// Creates the folders. Error: the folder holds a run already, or other files. A start that
+  /// failed before it had a log may be repeated.
   Status create() const;
-  /// Requires: the folder exists. Error: another process has it.
+  /// Requires: the folder exists. Error: another process holds the lock.
   Result<RunLock> lock() const;
 
   Checkpoints checkpoints() const { return Checkpoints(root_ / "checkpoints"); }
 
-  /// What the run is made from (config.yaml, base/) is summed into inputs.manifest when
-  /// the run begins, and checked when it goes on. Errors name the file.
+  /// The inputs (config.yaml, base/) are hashed into inputs.manifest when the run starts, and
+  /// verified when it is resumed. Errors name the file.
   Status seal_inputs() const;
   Status check_inputs() const;
-  /// Requires: check_inputs(), and the lock. Another config.yaml, sealed; the one before is kept as
-  /// config.yaml.before-N. Once begun it is whole, whenever the process ends: see settle_inputs().
+  /// Requires: check_inputs(), and the lock. Replaces and seals config.yaml; the previous one is
+  /// kept as config.yaml.before-N. settle_inputs() completes or undoes an interrupted replacement.
   Status replace_config(std::string_view yaml) const;
-  /// How many configurations are kept as config.yaml.before-N.
+  /// The number of configurations kept as config.yaml.before-N.
   std::size_t replaced_configs() const;
   /// The configuration before the last `changes` were made. Requires: 0 < changes <= replaced.
   std::filesystem::path replaced_config(std::size_t changes) const;
-  /// Requires: as replace_config() and replaced_config(). That is config.yaml again; it and those
-  /// that followed it are kept no more.
+  /// Requires: as replace_config() and replaced_config(). Makes it config.yaml again; it and its
+  /// successors are no longer kept.
   Status restore_config(std::size_t changes) const;
-  /// Requires: the lock. Ends a replace_config() that was cut off, or undoes it.
+  /// Requires: the lock. Completes an interrupted replace_config(), or undoes it.
   Status settle_inputs() const;
 
  private:

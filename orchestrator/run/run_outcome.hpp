@@ -1,4 +1,4 @@
-// How a run ended, and who watches it: the same for every driver.
+// The outcome of a run, and its observers: the same for every driver.
 #pragma once
 
 #include "actors/task/tokenizer.hpp"
@@ -15,19 +15,19 @@ struct RunOutcome {
   RunEnd finish;
   Time wall{};  ///< When the run finished, on its clock.
   std::uint64_t log_hash = 0;
-  /// Stopped because its time is up (SIGUSR1): who started it starts it again.
+  /// Stopped by SIGUSR1 before the time limit; the launcher resubmits it.
   bool out_of_time = false;
 };
 
-/// A group that is not spoken of again, with what was generated for it.
+/// A group that has left the queue, with the responses that were generated for it.
 struct ReleasedGroup {
   const command::Release& release;
   const GroupPayload& payload;
   const actors::Tokenizer& tokenizer;
 };
 
-/// Sees every record as it is written, the text of every group that is done with (where there is
-/// text), and is called a few times a second in between.
+/// Sees every record once it is in the log, and every group that leaves the queue, with its text if
+/// there is text. on_tick is called a few times per second in between.
 struct RunObserver {
   std::function<void(const Record&)> on_record;
   std::function<void(const ReleasedGroup&)> on_release;

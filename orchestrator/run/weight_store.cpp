@@ -46,7 +46,7 @@ void WeightStore::keep(Entry entry) {
   }
 }
 
-/// Whoever has it open keeps it.
+/// A process that has the file open keeps it.
 void WeightStore::remove_file(const Entry& entry) {
   std::error_code ignored;
   if (!entry.file.empty())
@@ -91,7 +91,7 @@ std::vector<actors::OutgoingMessage> WeightStore::chunks(PolicyVersion version,
 Result<std::vector<actors::OutgoingMessage>> WeightStore::rest(
     const actors::FetchWeights& what, std::optional<PolicyVersion> staging) {
   if (staging != what.version)
-    return invalid_input(fmt::format("it was not asked to stage version {}", what.version));
+    return invalid_input(fmt::format("it was not told to stage version {}", what.version));
   const actors::WeightsHandle& kept = *handle(what.version);
   const auto chunk = static_cast<std::uint64_t>(actors::kChunk.count());
   if (what.checksum != kept.checksum || what.offset % chunk != 0 ||

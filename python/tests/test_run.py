@@ -221,7 +221,7 @@ def test_one_that_is_killed_is_replaced(tmp_path: pathlib.Path, name: str) -> No
     gate.open()
     run.expect_whole(40)
     lost = (
-        "going back to the last checkpoint"
+        "rolling back to the last checkpoint"
         if name == "trainer"
         else f"lost; starting it again actor={name}"
     )

@@ -43,14 +43,14 @@ Status CheckpointKeeper::note(const command::Evaluated& result) {
 Result<Checkpoint> CheckpointKeeper::roll_back(const Log& log) {
   if (place_ != Place::Folder)
     return Checkpoint{{}, state_};
-  TEMPER_TRY(WayBack way, find_way_back(folder_, history_));
-  TEMPER_TRY(const auto skipped, clear_way(folder_, way));
+  TEMPER_TRY(RollbackPoint point, find_rollback_point(folder_, history_));
+  TEMPER_TRY(const auto skipped, set_aside_skipped(folder_, point));
   for (const std::string& line : skipped)
-    log.warning("a checkpoint is passed over", {{"what", line}});
-  Checkpoint checkpoint = way.checkpoint ? *std::move(way.checkpoint) : Checkpoint();
+    log.warning("skipped a checkpoint", {{"what", line}});
+  Checkpoint checkpoint = point.checkpoint ? *std::move(point.checkpoint) : Checkpoint();
   history_.erase(history_.upper_bound(checkpoint.state.sequence), history_.end());
   if (best_)
-    best_->went_back(checkpoint.state.sequence);
+    best_->roll_back(checkpoint.state.sequence);
   return checkpoint;
 }
 

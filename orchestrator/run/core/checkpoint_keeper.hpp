@@ -5,7 +5,7 @@
 #include "core/log.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/run/best_checkpoint.hpp"
-#include "orchestrator/run/way_back.hpp"
+#include "orchestrator/run/rollback_point.hpp"
 
 #include <optional>
 

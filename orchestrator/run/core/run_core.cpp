@@ -69,7 +69,7 @@ void RunCore::process() {
 }
 
 void RunCore::deliver(Event event) {
-  // After the end, only what the actors were busy with is of interest.
+  // After the end, only the last activity of actors is of interest.
   if (outcome_ && !std::holds_alternative<event::Activity>(event))
     return;
   Record record{events_.next_sequence(), now(), std::move(event), {}};
@@ -139,11 +139,11 @@ void RunCore::roll_back(const Reason& reason) {
   const std::string why = text(reason);
   if (!options_.rolls_back)
     return fail(why);
-  log_.warning("going back to the last checkpoint", {{"why", why}});
+  log_.warning("rolling back to the last checkpoint", {{"why", why}});
   queue_.clear();
   driver_.end_actors();
   if (Status status = return_to_checkpoint(); !status)
-    return fail(fmt::format("{}; and no way back: {}", why, status.error().context));
+    return fail(fmt::format("{}; the rollback failed: {}", why, status.error().context));
   queue_.push_back(event::Resumed{checkpoint_sequence_, ++rollbacks_});
   if (stop_requests_ > 0)
     queue_.push_back(event::StopRequested{});  // the user's request outlives the rollback
@@ -157,7 +157,7 @@ Status RunCore::return_to_checkpoint() {
   return {};
 }
 
-// --- What actors say
+// --- Validation
 
 Status RunCore::validate(ActorId sender, std::uint32_t tag) const {
   if (scheduler_.may_say(sender, tag))
@@ -177,11 +177,11 @@ Status RunCore::validate(const Event& said) const {
 
 void RunCore::request_stop() {
   if (++stop_requests_ == 1) {
-    log_.info("stopping: the update under way ends, then a checkpoint; again to stop at once");
+    log_.info("stopping after this step and a checkpoint; repeat the signal to stop at once");
     return post(event::StopRequested{});
   }
   fail(options_.checkpoints.keeps_folder()
-           ? "stopped at once, on request; --resume goes on from the last checkpoint"
+           ? "stopped at once, on request; --resume continues from the last checkpoint"
            : "stopped at once, on request");
 }
 

@@ -16,7 +16,7 @@ std::vector<std::string> names_of(const SchedulerConfig& config) {
 
 }  // namespace
 
-ActorLinks::ActorLinks(RunCore& core, FaultInjection& faults, Handout credentials)
+ActorLinks::ActorLinks(RunCore& core, FaultInjection& faults, LaunchCredentials credentials)
     : core_(core),
       faults_(faults),
       credentials_(std::move(credentials)),

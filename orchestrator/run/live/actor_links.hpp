@@ -28,7 +28,7 @@ class ActorLinks {
     std::function<void(ActorId, const actors::PeerId&, const std::string& why)> on_broken;
   };
   /// The references outlive this.
-  ActorLinks(RunCore& core, FaultInjection& faults, Handout credentials);
+  ActorLinks(RunCore& core, FaultInjection& faults, LaunchCredentials credentials);
 
   /// Binds the socket; messages come from here on. `io` outlives this.
   Status bind(boost::asio::io_context& io,
@@ -42,7 +42,7 @@ class ActorLinks {
   actors::AsioRouter& router() { return *router_; }
   Connections& connections() { return connections_; }
   const Connections& connections() const { return connections_; }
-  Handout& credentials() { return credentials_; }
+  LaunchCredentials& credentials() { return credentials_; }
   bool is_connected(ActorId actor) const { return connections_.peer_of(actor) != nullptr; }
 
   /// A message to an actor that is not connected is lost; that its worker is lost is an event.
@@ -68,7 +68,7 @@ class ActorLinks {
 
   RunCore& core_;
   FaultInjection& faults_;
-  Handout credentials_;
+  LaunchCredentials credentials_;
   Connections connections_;
   Events events_;
   std::unique_ptr<actors::AsioRouter> router_;

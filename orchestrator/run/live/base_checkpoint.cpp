@@ -41,7 +41,7 @@ fs::path cache_folder() {
 
 namespace {
 
-/// A folder under another name until it is whole. What an earlier attempt left is removed.
+/// A folder with a temporary name until it is complete. Leftovers of earlier attempts are removed.
 Result<fs::path> begin_folder(const fs::path& whole) {
   fs::path partial = whole.string() + ".partial";
   std::error_code ignored;
@@ -86,7 +86,7 @@ Result<fs::path> make_base(const PipelineConfig& config,
   return made;
 }
 
-/// Its files but the manifest. Error: one is not what was put there.
+/// Its files except the manifest. Error: a file has changed.
 Status copy_cached(const fs::path& cached, const fs::path& to) {
   TEMPER_TRY(const Manifest manifest, check_folder(cached));
   for (const FileSum& file : manifest.files) {

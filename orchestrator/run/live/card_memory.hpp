@@ -1,5 +1,5 @@
-// What the processes of a run hold on each card, as they say it themselves: with every sign of life
-// and after every action of a role switch. An actor of several cards counts evenly on each.
+// The memory that the processes of a run hold on each card, as they report it: with every heartbeat
+// and after every action of a role switch. An actor with several cards counts evenly on each.
 #pragma once
 
 #include "core/units.hpp"
@@ -17,10 +17,10 @@ class CardMemory {
   /// `limit`: of a card (placement.card_memory); 0: none.
   explicit CardMemory(Bytes limit) : limit_(limit) {}
 
-  /// The process of an actor holds so much now. Returns, where one of its cards then holds more
-  /// than it may, which and whose memory that is.
+  /// The process of an actor holds `resident` now. If one of its cards then exceeds the limit,
+  /// returns which card it is and who holds the memory.
   std::optional<std::string> note(std::span<const ActorSpec> actors, ActorId actor, Bytes resident);
-  /// "card 0 187.5 MiB, card 1 201.0 MiB": the most that each has held.
+  /// "card 0 187.5 MiB, card 1 201.0 MiB": the peak of each.
   std::string peaks() const;
 
  private:

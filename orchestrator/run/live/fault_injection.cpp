@@ -9,15 +9,15 @@ Status FaultInjection::plan(boost::asio::io_context& io,
                             const ResolvedPipeline& pipeline,
                             Effects effects,
                             const Log& log) {
-  FaultPlayer::Hands hands;
-  hands.signal = std::move(effects.signal);
-  hands.start = std::move(effects.start);
-  hands.now = std::move(effects.now);
-  hands.mend = [this, mend = std::move(effects.mend)](ActorId actor) {
+  FaultPlayer::Effects on;
+  on.signal = std::move(effects.signal);
+  on.start = std::move(effects.start);
+  on.now = std::move(effects.now);
+  on.mend = [this, mend = std::move(effects.mend)](ActorId actor) {
     if (auto held = held_.extract(actor); !held.empty())
       mend(actor, std::move(held.mapped()));
   };
-  TEMPER_TRY(player_, FaultPlayer::create(io, pipeline, std::move(hands), log));
+  TEMPER_TRY(player_, FaultPlayer::create(io, pipeline, std::move(on), log));
   const auto attached = std::ranges::find_if(pipeline.slots, &ActorSpec::attached);
   if (player_ && attached != pipeline.slots.end()) {
     return invalid_input(

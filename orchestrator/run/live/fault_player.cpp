@@ -13,7 +13,7 @@ namespace {
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
-/// In which a slow process works; so many times as long it stands after it.
+/// A slow process works for one slice and then stops for several.
 constexpr Duration kSlice = 5ms;
 
 }  // namespace
@@ -27,23 +27,23 @@ struct FaultPlayer::Impl {
   Impl(asio::io_context& io,
        const ResolvedPipeline& pipeline,
        FaultPlan faults,
-       Hands can,
+       Effects can,
        const Log& to)
       : config(pipeline.config.simulation.faults),
         actors(pipeline.slots),
         plan(std::move(faults)),
         hosts(config, cluster_shape(pipeline)),
-        hands(std::move(can)),
+        effects(std::move(can)),
         log(to),
         timer(io),
         slices(io) {}
 
-  // --- What is due
+  // --- Timers
 
-  /// The next instant at which anything is; none: nothing any more.
+  /// When something is due next; none: nothing any more.
   std::optional<Time> next() const {
     std::optional<Time> next = plan.next();
-    for (const auto* times : {&put_off, &stands_until, &cut_until}) {
+    for (const auto* times : {&put_off, &stopped_until, &cut_until}) {
       for (const auto& [actor, at] : *times)
         next = std::min(next.value_or(Time::max()), at);
     }
@@ -54,27 +54,27 @@ struct FaultPlayer::Impl {
     const std::optional<Time> at = next();
     if (!at)
       return;
-    timer.expires_after(std::max(Duration(0), *at - hands.now()));
+    timer.expires_after(std::max(Duration(0), *at - effects.now()));
     timer.async_wait([this](const auto& error) {
       if (error)
         return;
-      go_on();
+      act();
       arm();
     });
   }
 
-  void go_on() {
-    const Time now = hands.now();
+  void act() {
+    const Time now = effects.now();
     while (plan.next() && *plan.next() <= now)
       play(plan.take());
-    for (const ActorId actor : take_due(stands_until, now))
-      hands.signal(actor, SIGCONT);
+    for (const ActorId actor : take_due(stopped_until, now))
+      effects.signal(actor, SIGCONT);
     for (const ActorId actor : take_due(cut_until, now))
-      hands.mend(actor);
+      effects.mend(actor);
     for (const ActorId actor : take_due(put_off, now)) {
-      // What failed since then may have put it off again.
+      // A later failure may have put it off again.
       if (!put_off_until_usable(actor, now))
-        hands.start(actor);
+        effects.start(actor);
     }
   }
 
@@ -97,19 +97,19 @@ struct FaultPlayer::Impl {
     return true;
   }
 
-  // --- What fails
+  // --- Failures
 
   void play(const Fault& fault) {
     const std::set<CardId> failed = hosts.fail(fault);
     log.warning("planned failure", {{"what", describe_fault(fault)}});
     const CardId card(static_cast<std::uint32_t>(fault.index));
-    const Time now = hands.now();
+    const Time now = effects.now();
     switch (fault.kind) {
       case FaultKind::Card:
       case FaultKind::Host:
       case FaultKind::Supernode:
         for (const ActorId actor : on_cards(actors, failed))
-          hands.signal(actor, SIGKILL);
+          effects.signal(actor, SIGKILL);
         return;
       case FaultKind::Link:
         for (const ActorId actor : on_cards(actors, failed))
@@ -117,25 +117,25 @@ struct FaultPlayer::Impl {
         return;
       case FaultKind::Stop:
         for (const ActorId actor : on_cards(actors, {card})) {
-          hands.signal(actor, SIGSTOP);
-          stands_until[actor] = std::max(stands_until[actor], now + fault.length);
+          effects.signal(actor, SIGSTOP);
+          stopped_until[actor] = std::max(stopped_until[actor], now + fault.length);
         }
         return;
       case FaultKind::Slow:
         for (const ActorId actor : on_cards(actors, {card}))
           slow[actor] = {now + fault.length, fault.times};
-        return take_turn(true);
+        return alternate(true);
     }
   }
 
-  /// Slow processes work for a slice, then stand for as many as they are slower.
-  void take_turn(bool works) {
-    const Time now = hands.now();
+  /// Slow processes work for one slice, then stop for `times - 1` slices.
+  void alternate(bool works) {
+    const Time now = effects.now();
     std::int64_t times = 1;
     for (auto it = slow.begin(); it != slow.end();) {
       const bool over = it->second.until <= now;
-      if (!stands_until.contains(it->first))
-        hands.signal(it->first, works || over ? SIGCONT : SIGSTOP);
+      if (!stopped_until.contains(it->first))
+        effects.signal(it->first, works || over ? SIGCONT : SIGSTOP);
       times = std::max(times, it->second.times);
       it = over ? slow.erase(it) : std::next(it);
     }
@@ -144,7 +144,7 @@ struct FaultPlayer::Impl {
     slices.expires_after(works ? kSlice : kSlice * (times - 1));
     slices.async_wait([this, works](const auto& error) {
       if (!error)
-        take_turn(!works);
+        alternate(!works);
     });
   }
 
@@ -152,10 +152,10 @@ struct FaultPlayer::Impl {
   const std::vector<ActorSpec> actors;
   FaultPlan plan;
   HostPool hosts;
-  const Hands hands;
+  const Effects effects;
   const Log log;
   asio::steady_timer timer, slices;
-  std::map<ActorId, Time> put_off, stands_until, cut_until;
+  std::map<ActorId, Time> put_off, stopped_until, cut_until;
   std::map<ActorId, Slow> slow;
 };
 
@@ -165,17 +165,17 @@ FaultPlayer::~FaultPlayer() = default;
 
 Result<std::unique_ptr<FaultPlayer>> FaultPlayer::create(asio::io_context& io,
                                                          const ResolvedPipeline& pipeline,
-                                                         Hands hands,
+                                                         Effects effects,
                                                          const Log& log) {
   TEMPER_TRY(auto plan, FaultPlan::of(pipeline));
   if (!plan)
     return std::unique_ptr<FaultPlayer>();
   return std::unique_ptr<FaultPlayer>(new FaultPlayer(
-      std::make_unique<Impl>(io, pipeline, *std::move(plan), std::move(hands), log)));
+      std::make_unique<Impl>(io, pipeline, *std::move(plan), std::move(effects), log)));
 }
 
 void FaultPlayer::begin() {
-  const Time now = impl_->hands.now();
+  const Time now = impl_->effects.now();
   while (impl_->plan.next() && *impl_->plan.next() < now)
     impl_->hosts.fail(impl_->plan.take());
   impl_->arm();
@@ -184,18 +184,18 @@ void FaultPlayer::begin() {
 void FaultPlayer::end() {
   impl_->timer.cancel();
   impl_->slices.cancel();
-  for (const auto& [actor, until] : std::exchange(impl_->stands_until, {}))
-    impl_->hands.signal(actor, SIGCONT);
+  for (const auto& [actor, until] : std::exchange(impl_->stopped_until, {}))
+    impl_->effects.signal(actor, SIGCONT);
   for (const auto& [actor, slow] : std::exchange(impl_->slow, {}))
-    impl_->hands.signal(actor, SIGCONT);
+    impl_->effects.signal(actor, SIGCONT);
   for (const auto& [actor, until] : std::exchange(impl_->cut_until, {}))
-    impl_->hands.mend(actor);
+    impl_->effects.mend(actor);
   impl_->put_off.clear();
 }
 
 bool FaultPlayer::puts_off(ActorId actor) {
-  impl_->stands_until.erase(actor);  // who comes in its place does not stand
-  if (!impl_->put_off_until_usable(actor, impl_->hands.now()))
+  impl_->stopped_until.erase(actor);  // its successor is not stopped
+  if (!impl_->put_off_until_usable(actor, impl_->effects.now()))
     return false;
   impl_->arm();
   return true;

@@ -32,7 +32,7 @@ RunCoreOptions core_options(const LiveOptions& options) {
 
 LiveDriver::LiveDriver(LiveOptions options,
                        RunObserver observer,
-                       Handout credentials,
+                       LaunchCredentials credentials,
                        const Log& log)
     : options_(std::move(options)),
       log_(log),
@@ -67,7 +67,8 @@ Result<std::unique_ptr<LiveDriver>> LiveDriver::create(LiveOptions options,
     TEMPER_TRY(ring, KeyRing::open(options.run_dir, KeyRing::Make::Missing));
     head = ring->head();
   }
-  TEMPER_TRY(Handout credentials, Handout::create(options.pipeline.config.transport, head));
+  TEMPER_TRY(LaunchCredentials credentials,
+             LaunchCredentials::create(options.pipeline.config.transport, head));
   std::unique_ptr<LiveDriver> driver(
       new LiveDriver(std::move(options), std::move(observer), std::move(credentials), log));
   TEMPER_TRY_STATUS(driver->open(std::move(ring)));
@@ -177,7 +178,7 @@ void LiveDriver::on_tick() {
   });
 }
 
-/// Looks for what no message tells: silence, files that are gone, new keys, requests to scale.
+/// Notices what no message says: silent workers, removed files, new keys, requests to scale.
 void LiveDriver::watch() {
   const Time now = clock_.now();
   workers_.lose_silent(options_.pipeline.config.transport.heartbeat_timeout, now);

@@ -39,7 +39,10 @@ class LiveDriver final : private RunCore::Driver {
 
  private:
   struct Loop;  ///< Asio's objects.
-  LiveDriver(LiveOptions options, RunObserver observer, Handout credentials, const Log& log);
+  LiveDriver(LiveOptions options,
+             RunObserver observer,
+             LaunchCredentials credentials,
+             const Log& log);
   Status open(std::optional<KeyRing> ring);
   Status bind_socket();
   Status plan_faults();

@@ -104,7 +104,7 @@ void LiveWorkers::execute(const command::Launch& c) {
 void LiveWorkers::execute(const command::Discard& c) {
   const std::string& name = core_.actor(c.actor).name;
   if (!c.reason) {
-    log_.info("actor brought back before it had ended; starting it again", {{"actor", name}});
+    log_.info("actor wanted again before it ended; starting it again", {{"actor", name}});
   } else {
     log_.warning("actor lost; starting it again later",
                  {{"actor", name},
@@ -117,7 +117,7 @@ void LiveWorkers::execute(const command::Discard& c) {
 }
 
 void LiveWorkers::execute(const command::Retire& c) {
-  log_.info("actor taken away", {{"actor", core_.actor(c.actor).name}});
+  log_.info("actor removed", {{"actor", core_.actor(c.actor).name}});
   weights_.leave_relays(c.actor);
   if (!links_.is_connected(c.actor) || !core_.scheduler().fleet().state(c.actor).ready())
     return source_of(c.actor).dismiss(c.actor);

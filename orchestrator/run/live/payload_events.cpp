@@ -56,8 +56,8 @@ Result<const Lease*> lease_of(const DistQueue& queue,
   return lease;
 }
 
-/// `more` behind `to`, which is about `before` tokens; what is empty stands for `all` of its
-/// tokens.
+/// Appends `more`, which is about `n` tokens, to `to`, which is about `before` tokens. An empty
+/// vector stands for `all` at each of its tokens.
 template <class T>
 void append(
     std::vector<T>& to, std::size_t before, const std::vector<T>& more, std::size_t n, T all) {
@@ -183,7 +183,7 @@ void keep(actors::ReferenceScored message, const DistQueue& queue, PayloadStore&
 
 namespace {
 
-/// What an environment gave while the response was made.
+/// The rewards that an environment gave during generation.
 double reward_at_tokens(ResponseId response, const PayloadStore& payloads) {
   if (!payloads.has(payloads.group_id(response)))
     return 0;

@@ -1,7 +1,7 @@
-// From an actor's message that carries payloads to the scheduler's event. This is the border: a
-// response whose values are impossible (actors/border/values.hpp) fails, with a reason that names
-// the sender and the response, and the rest of the message counts. Payloads follow the scheduler's
-// judgement: only what is still held under its lease is stored.
+// Converts messages with payloads to events of the scheduler, and validates them: a response with
+// impossible values (actors/border/values.hpp) fails, with a reason that names the sender and the
+// response, and the rest of the message counts. Payloads follow the scheduler's decision: only
+// those of responses that the lease still holds are stored.
 #pragma once
 
 #include "actors/border/values.hpp"
@@ -17,7 +17,7 @@
 
 namespace temper::orchestrator {
 
-/// What an answer is compared with.
+/// The state against which an answer is validated.
 struct AnswerContext {
   const DistQueue& queue;
   const PayloadStore& payloads;
@@ -40,11 +40,11 @@ struct FailedResponse {
 template <class E>
 struct CheckedAnswer {
   E event;
-  std::vector<FailedResponse> failed;  ///< In the event too; by the sender's word or by the border.
+  std::vector<FailedResponse> failed;  ///< In the event too; reported by the sender or invalid.
 };
 
-// --- What a message tells. Impossible values are taken out of it. Error: it does not have as many
-// answers as its lease has responses.
+// --- The event of a message. Impossible values are removed from the message. Error: the number of
+// answers differs from the number of responses in the lease.
 CheckedAnswer<event::Generated> to_event(const Sender& sender,
                                          actors::Generated& message,
                                          const AnswerContext& held);
@@ -61,17 +61,17 @@ void fail_response(const Sender& sender,
                    const std::string& why,
                    CheckedAnswer<event::Generated>& told);
 
-// --- Stores of its payloads what is still held. Requires: to_event() and find_invalid_claim()
-// found nothing.
+// --- Stores the payloads of responses that are still held. Requires: to_event() and
+// find_invalid_claim() found no violation.
 void keep(actors::Generated message, const DistQueue& queue, PayloadStore& payloads);
 void keep(actors::ReferenceScored message, const DistQueue& queue, PayloadStore& payloads);
 void keep(const actors::Judged& message, const DistQueue& queue, PayloadStore& payloads);
-/// Why these responses failed.
+/// Stores the reasons of failed responses.
 void keep(const std::vector<FailedResponse>& failed,
           const DistQueue& queue,
           PayloadStore& payloads);
 
-/// Error: the first metric of an update that is not finite.
+/// Error: a metric of the step is not finite.
 Status check(actors::UpdateMetrics metrics);
 
 }  // namespace temper::orchestrator

@@ -48,10 +48,10 @@ void ScaleControl::look(Time now) {
   } else {
     answer.outcome = ScaleOutcome::Refused;
     answer.refused = changes.error().context;
-    log_.warning("another number of actors is refused", {{"why", answer.refused}});
+    log_.warning("scale request refused", {{"why", answer.refused}});
   }
   if (Status answered = answer_request(options_.run_dir, answer); !answered) {
-    log_.error("requests to scale the run are no longer read", {{"why", answered.error().context}});
+    log_.error("scale requests are no longer read", {{"why", answered.error().context}});
     looked_ = Time::max();
   }
 }
@@ -80,10 +80,11 @@ Result<std::vector<SettingChange>> ScaleControl::scale(const ScaleRequest& reque
   if (changes.empty())
     return changes;
   if (std::ranges::any_of(core_.config().actors, &ActorSpec::takes_turns)) {
-    return invalid_input(fmt::format(
-        "the roles of this run take turns on its cards (placement.mode: {}), and their memory is "
-        "divided among those that there are; stop it and go on with another number: --resume",
-        core_.config().placement()));
+    return invalid_input(
+        fmt::format("the roles of this run time-share its cards (placement.mode: {}), and the "
+                    "memory is divided "
+                    "among its actors; stop the run, and resume it with the new number: --resume",
+                    core_.config().placement()));
   }
   const ResolvedPipeline pipeline = resolve_cards(wanted);
   if (options_.provide)
@@ -93,7 +94,7 @@ Result<std::vector<SettingChange>> ScaleControl::scale(const ScaleRequest& reque
   config_ = std::move(wanted);
   change_actors(pipeline.slots);
   for (const SettingChange& c : changes)
-    log_.info("another number of actors", {{"key", c.key}, {"from", c.from}, {"to", c.to}});
+    log_.info("scaling", {{"key", c.key}, {"from", c.from}, {"to", c.to}});
   core_.post(event::Scaled{core_.config().actors, changes});
   return changes;
 }

@@ -71,7 +71,7 @@ void WorkExchange::execute(const command::Dispatch& c) {
   links_.send(c.actor, payloads_.generate(c.lease, c.group, c.responses));
 }
 
-/// Forgets what a response has of an earlier evaluation.
+/// Forgets the payloads of responses in an earlier evaluation.
 Status WorkExchange::start_problem(const command::Dispatch& c) {
   if (!evaluated_.has(c.group)) {
     TEMPER_TRY_STATUS(

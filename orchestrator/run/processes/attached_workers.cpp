@@ -11,14 +11,14 @@ namespace temper::orchestrator {
 namespace {
 
 constexpr Duration kBetweenLooks = std::chrono::seconds(1);
-/// Who waits for a place says so every second.
+/// A waiting worker repeats its request every second.
 constexpr Duration kStillWaits = std::chrono::seconds(5);
 
 std::string user_of(const std::string& key) {
   return actors::kAttachedUser + key;
 }
 
-/// Where workers of other machines connect: what listens on all addresses is reached by name.
+/// The address for workers of other machines: a socket on all addresses is reached by host name.
 std::string reachable(const std::string& endpoint, const std::string& advertise) {
   const std::size_t begin = endpoint.find("://") + 3;
   const std::size_t colon = endpoint.rfind(':');

@@ -100,7 +100,7 @@ Status Connections::check_run(const actors::Hello& hello, const Applicant& appli
   return {};
 }
 
-/// None: all that it may have are taken. Error: it may have none.
+/// None: all slots that it may have are taken. Error: it may have none.
 Result<std::optional<std::size_t>> Connections::find_place(const actors::Hello& hello,
                                                            const Applicant& applicant) const {
   std::optional<std::size_t> rank;

@@ -43,7 +43,7 @@ bool lock(int file, std::uint32_t core) {
   return ::fcntl(file, F_SETLK, &wanted) == 0;
 }
 
-/// None: nobody, by now.
+/// None: no process holds it any more.
 std::optional<pid_t> holder_of(int file, std::uint32_t core) {
   struct flock found = byte_of(core);
   if (::fcntl(file, F_GETLK, &found) != 0 || found.l_type == F_UNLCK)

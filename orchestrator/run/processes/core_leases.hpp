@@ -1,8 +1,8 @@
-// Cores of this machine, each for one run as long as there are enough. A run takes a lease of those
-// that its cards are; another one takes others, and where none are left it shares and says so.
+// Leases of this machine's cores: each core belongs to one run as long as there are enough. If too
+// few are free, a run shares cores and says so.
 //
-// A lease is a lock of one byte of a file that all runs of this machine know. The kernel lets it go
-// with the process, however that ends. One object of a process at a time. Threads: any one.
+// A lease is a lock on one byte of a file that all runs of this machine share. The kernel releases
+// it when the process ends. One object per process at a time. Threads: any one.
 #pragma once
 
 #include "core/file_descriptor.hpp"
@@ -19,7 +19,7 @@ namespace temper::orchestrator {
 
 class CoreLeases {
  public:
-  /// Another run that has cores of ours. The process may be of another container: 0.
+  /// Another run that uses our cores. Its process is 0 if it is in another container.
   struct Other {
     pid_t process = 0;
     std::vector<std::uint32_t> cores;

@@ -95,7 +95,7 @@ Result<KeyRing> KeyRing::open(const fs::path& run_dir, Make make) {
 }
 
 Status KeyRing::read() {
-  stamp_ = stamp_of(folder_ / "ring");  // before the read: what changes after it is seen next time
+  stamp_ = stamp_of(folder_ / "ring");  // before the read: later changes are seen next time
   TEMPER_TRY(list_, read_own_yaml_file<KeyList>(folder_ / "ring"));
   return {};
 }

@@ -1,9 +1,9 @@
 // The keys of a run whose workers attach: RUN_DIR/keys, a folder of mode 0700 with files of 0600.
 //
-//   head          what the run's orchestrators prove themselves with, and the run's id
-//   ring          the open keys that were made, what each may be, and which were revoked
-//   NAME.key      what a worker is given: of `temper keys make`
-//   incarnation   how often the run was begun or resumed
+//   head          the identity of the run's orchestrators, and the run's id
+//   ring          the public keys, their scopes, and which were revoked
+//   NAME.key      the credentials of a worker, from `temper keys make`
+//   incarnation   how often the run was started or resumed
 //
 // `temper keys` changes the ring while an orchestrator reads it: it is replaced as a whole.
 #pragma once
@@ -25,10 +25,10 @@ struct HeadIdentity {
 
 struct GrantedKey {
   std::string name;
-  std::string open;       ///< Its open half.
-  std::string place;      ///< What its worker may be: an actor slot, a role, or `any`.
+  std::string open;       ///< Its public half.
+  std::string place;      ///< Its scope: an actor slot, a role, or `any`.
   std::string made;       ///< When, for people.
-  std::string revoked{};  ///< When; empty: it is good.
+  std::string revoked{};  ///< When; empty: it is valid.
 };
 
 struct KeyList {
@@ -37,7 +37,7 @@ struct KeyList {
 
 class KeyRing {
  public:
-  /// The one of this run; Make::Missing makes it, with the run's folder. Error NotFound: there is
+  /// The key ring of a run. Make::Missing creates it, and the run folder. Error NotFound: there is
   /// none.
   enum class Make { Missing, No };
   static Result<KeyRing> open(const std::filesystem::path& run_dir, Make make);
@@ -45,15 +45,15 @@ class KeyRing {
   const HeadIdentity& head() const { return head_; }
   const std::vector<GrantedKey>& keys() const { return list_.keys; }
 
-  /// The file for a worker; `name` empty: the first of key-1, key-2, ... that is free. Error: there
-  /// is one of that name.
+  /// Makes a key and its file for a worker. `name` empty: the first free of key-1, key-2, ...
+  /// Error: the name is taken.
   Result<std::filesystem::path> make(std::string name, const std::string& place);
-  /// Error: none of that name, or it is revoked already.
+  /// Error: there is no such key, or it is revoked already.
   Status revoke(const std::string& name);
-  /// Reads again what others changed. True: something has.
+  /// Reads changes by other processes. True: there were some.
   Result<bool> refresh();
 
-  /// The next orchestrator's number, from 1; from here on it is the run's.
+  /// Takes the next orchestrator number, from 1.
   Result<std::uint64_t> begin_incarnation();
   Result<std::uint64_t> incarnation() const;
 
@@ -65,10 +65,10 @@ class KeyRing {
   std::filesystem::path folder_;
   HeadIdentity head_;
   KeyList list_;
-  std::string stamp_;  ///< Of the file that list_ was read from.
+  std::string stamp_;  ///< Of the file from which list_ was read.
 };
 
-/// Whether a key or a worker's wish for `place` (a slot, a role, or `any`) takes in this slot.
+/// Whether `place` (a slot, a role, or `any`) includes this slot.
 bool covers(const std::string& place, const std::string& slot);
 
 }  // namespace temper::orchestrator

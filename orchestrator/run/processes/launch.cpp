@@ -74,24 +74,25 @@ Result<ChildSpec> actor_child(const ActorPlace& place,
   return spec;
 }
 
-Result<Handout> Handout::create(const TransportSection& transport,
-                                const std::optional<HeadIdentity>& head) {
+Result<LaunchCredentials> LaunchCredentials::create(const TransportSection& transport,
+                                                    const std::optional<HeadIdentity>& head) {
   remove_abandoned_folders();  // of orchestrators that were killed
   TEMPER_TRY(TemporaryFolder folder, TemporaryFolder::create("temper-keys-"));
   if (head)
-    return Handout(std::move(folder), head->secret, head->key);
+    return LaunchCredentials(std::move(folder), head->secret, head->key);
   std::optional<actors::KeyPair> key;
   if (transport.kind == TransportKind::Tcp && transport.security == TransportSecurity::Curve)
     key = actors::KeyPair::create();
-  return Handout(std::move(folder), make_secret(), std::move(key));
+  return LaunchCredentials(std::move(folder), make_secret(), std::move(key));
 }
 
-Result<std::filesystem::path> Handout::give(const std::string& name, actors::AsioRouter& router) {
+Result<std::filesystem::path> LaunchCredentials::issue(const std::string& name,
+                                                       actors::AsioRouter& router) {
   actors::Credentials credentials{.secret = secret_, .orchestrator_key = {}, .own = {}};
   if (key_) {
     credentials.orchestrator_key = key_->open;
     credentials.own = actors::KeyPair::create();
-    std::string& open = given_[name];
+    std::string& open = issued_[name];
     if (!open.empty())
       router.keep_out(open);
     open = credentials.own.open;

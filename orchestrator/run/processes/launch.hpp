@@ -1,4 +1,4 @@
-// What every driver needs to launch workers: where they connect, what they prove themselves with.
+// Launching workers: the program, the endpoint and the credentials.
 #pragma once
 
 #include "actors/asio/router.hpp"
@@ -16,53 +16,52 @@
 
 namespace temper::orchestrator {
 
-/// Where an actor finds its run, and what it proves itself with.
+/// How an actor's process finds and authenticates to its run.
 struct ActorPlace {
   std::string name;  ///< Its slot.
   std::string endpoint;
-  std::filesystem::path credentials;  ///< Of Handout::give().
+  std::filesystem::path credentials;  ///< Of LaunchCredentials::issue().
   std::filesystem::path log;
 };
 
-/// The program that does an actor's work, and its first words: `worker` where the engine is our
-/// own; temper-server-worker beside it where that is a server's; else what the engine's section
-/// says. Error: an interpreter or program that is not there.
+/// The program that does an actor's work, and its first arguments: `worker` for a native engine,
+/// temper-server-worker beside it for an inference server, otherwise as the engine's section says.
+/// Error: the interpreter or program is missing.
 Result<std::vector<std::string>> actor_command(const std::filesystem::path& worker,
                                                const actors::EngineConfig& engine);
 
-/// The same as a process that this run starts.
+/// The same, as a child process of this run.
 Result<ChildSpec> actor_child(const ActorPlace& place,
                               const std::filesystem::path& worker,
                               const actors::EngineConfig& engine);
 
-/// The secrets of one run, and the files in which its processes are handed theirs: mode 0600, in a
-/// folder of mode 0700, gone with this object. Each process gets a key pair of its own.
-class Handout {
+/// The secrets of one run, and a credentials file for each process that it launches: mode 0600, in
+/// a folder of mode 0700 that is removed with this object. Each process gets its own key pair.
+class LaunchCredentials {
  public:
-  /// `head`: what the run's orchestrators prove themselves with, where workers attach to it; else
-  /// it is made.
-  static Result<Handout> create(const TransportSection& transport,
-                                const std::optional<HeadIdentity>& head = std::nullopt);
+  /// `head`: the identity of the run's orchestrators, if workers attach; otherwise one is made.
+  static Result<LaunchCredentials> create(const TransportSection& transport,
+                                          const std::optional<HeadIdentity>& head = std::nullopt);
 
   /// For actor.hello.
   const std::string& secret() const { return secret_; }
-  /// Of the orchestrator's socket; none where connections are not encrypted.
+  /// Of the orchestrator's socket; none if connections are not encrypted.
   const std::optional<actors::KeyPair>& key() const { return key_; }
 
-  /// The file for a process that is about to start as `name`, whose key `router` lets in. What was
-  /// handed out under that name before is void.
-  Result<std::filesystem::path> give(const std::string& name, actors::AsioRouter& router);
+  /// Writes the file for a process that is about to start as `name`, and lets `router` accept its
+  /// key. Earlier credentials of that name are void.
+  Result<std::filesystem::path> issue(const std::string& name, actors::AsioRouter& router);
 
  private:
-  Handout(TemporaryFolder folder, std::string secret, std::optional<actors::KeyPair> key)
+  LaunchCredentials(TemporaryFolder folder, std::string secret, std::optional<actors::KeyPair> key)
       : folder_(std::move(folder)), secret_(std::move(secret)), key_(std::move(key)) {}
   TemporaryFolder folder_;
   std::string secret_;
   std::optional<actors::KeyPair> key_;
-  std::map<std::string, std::string> given_;  ///< Open key by name.
+  std::map<std::string, std::string> issued_;  ///< Public key by name.
 };
 
-/// Where the orchestrator listens, as RouterSocket::bind() takes it.
+/// The orchestrator's address, as RouterSocket::bind() takes it.
 std::string socket_address(const TransportSection& transport);
 
 /// The last line of a worker's output.

@@ -8,12 +8,12 @@ namespace temper::orchestrator {
 
 LaunchedWorkers::LaunchedWorkers(boost::asio::io_context& io,
                                  Plan plan,
-                                 Handout& handout,
+                                 LaunchCredentials& credentials,
                                  actors::AsioRouter& router,
                                  Connections& connections,
                                  OnEnd on_end)
     : plan_(std::move(plan)),
-      handout_(handout),
+      credentials_(credentials),
       router_(router),
       connections_(connections),
       on_end_(std::move(on_end)),
@@ -54,7 +54,7 @@ void LaunchedWorkers::start(ActorId actor) {
   if (plan_.puts_off && plan_.puts_off(actor))
     return;
   const std::string& name = plan_.names[actor.value()];
-  const auto credentials = handout_.give(name, router_);
+  const auto credentials = credentials_.issue(name, router_);
   if (!credentials)
     return on_end_(actor, {credentials.error().context});
   auto spec = actor_child({name, router_.endpoint(), *credentials, plan_.log_of(name)},

@@ -68,7 +68,7 @@ struct Launch {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (const int ignored : {SIGPIPE, SIGINT, SIGTERM, SIGHUP})
-    ::signal(ignored, SIG_DFL);  // exec resets handlers, but keeps what is ignored.
+    ::signal(ignored, SIG_DFL);  // exec resets handlers, but keeps ignored signals.
   if (::dup2(launch.null_fd, 0) < 0 || ::dup2(launch.log_fd, 1) < 0 || ::dup2(launch.log_fd, 2) < 0)
     give_up(launch.report_fd);
   // Libraries may have opened descriptors without O_CLOEXEC; before Linux 5.11 this does nothing.
@@ -77,7 +77,7 @@ struct Launch {
   give_up(launch.report_fd);
 }
 
-/// errno of what failed in the child; 0 once its program runs.
+/// errno of the failed call in the child; 0 once its program runs.
 int await_exec(int fd) {
   int error = 0;
   for (;;) {
@@ -133,7 +133,7 @@ Result<pid_t> spawn(const ChildSpec& spec) {
     return io_error(fmt::format("{}: cannot create a process", spec.name), errno);
   if (pid == 0)
     become(launch);
-  ::setpgid(pid, pid);  // In both, so that it holds whoever comes first.
+  ::setpgid(pid, pid);  // In both processes, because either may come first.
   report_child.reset();
   if (const int error = await_exec(report.get()); error != 0) {
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {

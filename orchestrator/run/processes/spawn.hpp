@@ -1,4 +1,4 @@
-// Starting a child process, and the end of what it wrote. No threads, no event loop.
+// Starts child processes and reads the end of their output. No threads, no event loop.
 #pragma once
 
 #include "orchestrator/run/processes/supervisor.hpp"

@@ -42,7 +42,7 @@ struct Supervisor::Impl : std::enable_shared_from_this<Impl> {
 
   Impl(asio::io_context& loop, std::function<void(const ChildExit&)> callback, Notice how)
       : io(loop), on_exit(std::move(callback)), notice(how), signals(loop) {
-    // Inherited from who started us, it would make the kernel throw exit statuses away.
+    // If inherited from our parent, it would make the kernel discard exit statuses.
     struct sigaction current {};
     if (::sigaction(SIGCHLD, nullptr, &current) == 0 && current.sa_handler == SIG_IGN)
       ::signal(SIGCHLD, SIG_DFL);
@@ -117,7 +117,7 @@ struct Supervisor::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void stop(Child& child, Duration grace) {
-    ::kill(child.pid, SIGTERM);  // Who ends in order ends its own helpers.
+    ::kill(child.pid, SIGTERM);  // A child that ends in order ends its own helpers.
     child.deadline.expires_after(grace);
     child.deadline.async_wait(
         [self = weak_from_this(), name = child.name, pid = child.pid](const auto& error) {

@@ -1,8 +1,8 @@
-// The processes of a run: started, watched, stopped, and none left behind.
+// Starts, watches and stops the processes of a run, and leaves none behind.
 //
-// A child is its own process group, so a Ctrl-C of the terminal does not reach it and what it
-// started ends with it. The kernel kills it when the thread that started it ends, whatever ends
-// that thread; so start() is called on a thread that lives as long as the run, the main thread.
+// Each child has its own process group, so a Ctrl-C of the terminal does not reach it, and its own
+// children end with it. The kernel kills it when the thread that started it ends. start() is
+// therefore called on a thread that lives as long as the run: the main thread.
 // All calls and callbacks on the thread that runs the Asio loop.
 #pragma once
 
@@ -27,11 +27,10 @@ struct ChildSpec {
   std::vector<std::string> command;                ///< Path of the program, then its arguments.
   std::map<std::string, std::string> environment;  ///< Added to, or replacing, our own.
   std::filesystem::path log;                       ///< stdout and stderr are appended here.
-  std::vector<std::uint32_t> cores{};  ///< All that it may use; empty: those of this process.
+  std::vector<std::uint32_t> cores{};  ///< That it may use; empty: those of this process.
 };
 
-/// The exit code of a worker that would fail in the same way if it were started again: EX_CONFIG of
-/// sysexits.h.
+/// The exit code of a worker that would fail again in the same way: EX_CONFIG of sysexits.h.
 inline constexpr int kPermanentExit = 78;
 
 struct ChildExit {
@@ -40,7 +39,7 @@ struct ChildExit {
   bool success = false;    ///< Exit code 0.
   bool permanent = false;  ///< Exit code kPermanentExit.
   std::string status;      ///< "exit code 3" or "killed by signal 9 (Killed)".
-  std::string log_tail;    ///< Its last lines of output; nothing of an earlier child of that name.
+  std::string log_tail;    ///< Its last lines of output, without those of earlier children.
 };
 
 class Supervisor {

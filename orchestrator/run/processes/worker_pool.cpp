@@ -24,28 +24,31 @@ using namespace std::chrono_literals;
 /// something else. A worker that ends is known at once.
 constexpr Duration kLeastSilence = 60s;
 constexpr auto kSlice = std::chrono::milliseconds(200);  ///< Between two looks at the clock.
-constexpr auto kLastWords = 100ms;  ///< Between the end of a worker and what it sent before.
+constexpr auto kLastWords = 100ms;  ///< Between the end of a worker and its last messages.
 constexpr auto kProcessEnd = 1s;    ///< Between the end of a connection and of its process.
 
 }  // namespace
 
 struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
-  Impl(
-      asio::io_context& loop, WorkerPoolOptions o, OnMessage callback, Handout handed, const Log& l)
+  Impl(asio::io_context& loop,
+       WorkerPoolOptions o,
+       OnMessage callback,
+       LaunchCredentials handed,
+       const Log& l)
       : io(loop),
         options(std::move(o)),
         on_other(std::move(callback)),
         log(l),
-        handout(std::move(handed)),
+        credentials(std::move(handed)),
         silence(std::max(options.transport.heartbeat_timeout, kLeastSilence)),
-        connections(options.names, handout.secret()),
+        connections(options.names, credentials.secret()),
         roles(options.names.size()) {}
 
   Status open() {
     TEMPER_TRY(
         auto socket,
         actors::RouterSocket::bind(
-            socket_address(options.transport), options.transport.limits, log, handout.key()));
+            socket_address(options.transport), options.transport.limits, log, credentials.key()));
     actors::AsioRouter::Events events;
     events.on_message = [this](const auto& peer, const auto& m) { on_message(peer, m); };
     events.on_broken = [this](const auto& peer, const auto& why) { on_broken(peer, why); };
@@ -91,7 +94,7 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
     std::string reason = fmt::format("{}: {}", exit.name, exit.status);
     if (!exit.log_tail.empty())
       reason += fmt::format("; {}", last_line(exit.log_tail));
-    // What it said last says more than that it ended, and may still be on its way.
+    // Its last message says more than its end, and may still be on its way.
     lose_after(kLastWords, std::move(reason));
   }
 
@@ -114,7 +117,7 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
       return router->drop(peer, "not registered");
     heard = clock.now();
     if (Status status = on_actor_message(*actor, message); !status)
-      lose(*actor, "sent a message that cannot be: " + status.error().context);
+      lose(*actor, "protocol violation: " + status.error().context);
   }
 
   /// How its process ended says more, and is known in a moment.
@@ -170,7 +173,7 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
   const WorkerPoolOptions options;
   const OnMessage on_other;
   const Log log;
-  Handout handout;
+  LaunchCredentials credentials;
   const Duration silence;
   const RealClock clock{};
   asio::steady_timer timer{io};
@@ -193,9 +196,9 @@ Result<std::unique_ptr<WorkerPool>> WorkerPool::create(asio::io_context& io,
                                                        WorkerPoolOptions options,
                                                        OnMessage on_message,
                                                        const Log& log) {
-  TEMPER_TRY(Handout handout, Handout::create(options.transport));
+  TEMPER_TRY(LaunchCredentials credentials, LaunchCredentials::create(options.transport));
   auto impl = std::make_shared<Impl>(
-      io, std::move(options), std::move(on_message), std::move(handout), log);
+      io, std::move(options), std::move(on_message), std::move(credentials), log);
   TEMPER_TRY_STATUS(impl->open());
   return std::unique_ptr<WorkerPool>(new WorkerPool(std::move(impl)));
 }
@@ -207,7 +210,7 @@ void WorkerPool::assign(ActorId actor, actors::RoleConfig role) {
 Status WorkerPool::start(ActorId actor) {
   ChildSpec spec;
   spec.name = name(actor);
-  TEMPER_TRY(const auto credentials, impl_->handout.give(spec.name, *impl_->router));
+  TEMPER_TRY(const auto credentials, impl_->credentials.issue(spec.name, *impl_->router));
   spec.command = {impl_->options.worker.string(),
                   "actor",
                   "--connect",

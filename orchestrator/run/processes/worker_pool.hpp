@@ -1,9 +1,9 @@
-// Worker processes beside a driver of virtual time: started, registered, kept alive by heartbeats,
-// watched by wall clock. Several pools may share one Asio loop; whoever waits runs it for all, so
-// that no worker of another pool falls silent meanwhile.
+// Worker processes of a run in virtual time: started, registered, kept alive by heartbeats, and
+// watched by wall clock. Several pools may share one Asio loop; a pool that waits runs it for all,
+// so that no worker of another pool falls silent meanwhile.
 //
 // A worker that ends, falls silent, fails or does not answer in time is lost, and with it the pool:
-// every wait from then on returns that loss, by name. All calls and callbacks on the thread that
+// every later wait returns that loss, by name. All calls and callbacks on the thread that
 // runs the loop.
 #pragma once
 
@@ -34,8 +34,8 @@ struct WorkerPoolOptions {
 
 class WorkerPool {
  public:
-  /// What an actor says, heartbeats and its registration apart. An error: the actor said what
-  /// cannot be, and is lost.
+  /// A message of an actor, except heartbeats and its registration. Error: a protocol violation;
+  /// the actor is lost.
   using OnMessage = std::function<Status(ActorId, const actors::IncomingMessage&)>;
 
   /// `io` outlives this. Error: the socket cannot be made.
@@ -65,12 +65,12 @@ class WorkerPool {
   Status wait(Patience patience,
               const std::function<bool()>& done,
               const std::function<ActorId()>& owing);
-  /// Does what is due and returns. Error: a loss.
+  /// Runs what is due and returns. Error: a loss.
   Status serve();
-  /// From here on a worker may end.
+  /// Workers may end from here on.
   void let_end();
-  /// Workers may end; those that have not within `grace`, or never registered, are killed. The last
-  /// call.
+  /// Lets workers end, and kills those that have not ended within `grace` or never registered. The
+  /// last call.
   void leave(Duration grace);
 
   bool has_loss() const;

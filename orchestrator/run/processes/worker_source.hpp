@@ -1,5 +1,6 @@
-// Where the workers of a run come from: it starts them itself, or others do and it waits for them.
-// A driver asks the same of both. All calls and callbacks on the thread that runs the Asio loop.
+// The sources of a run's workers: processes that the run starts, and workers that others start and
+// that attach. Both have one interface. All calls and callbacks on the thread that runs the Asio
+// loop.
 #pragma once
 
 #include "actors/asio/router.hpp"
@@ -24,20 +25,20 @@ struct WorkerEnd {
 
 class WorkerSource {
  public:
-  /// What becomes of a worker by itself. One that was dismissed is told of with an empty reason,
-  /// once nothing of it is left.
+  /// A worker ended. For a dismissed one it is called with an empty reason once nothing is left of
+  /// it.
   using OnEnd = std::function<void(ActorId, WorkerEnd)>;
 
   virtual ~WorkerSource() = default;
-  /// A worker shall be this actor; one that is, is let go first. That none can be is an OnEnd.
+  /// Provides a worker for this actor; an earlier one is dismissed first. A failure is an OnEnd.
   virtual void provide(ActorId actor) = 0;
-  /// The connection is of no use any more; nobody else is asked for.
+  /// Ends the connection; no other worker is provided.
   virtual void forget(ActorId actor, const std::string& why) = 0;
-  /// The worker is to end, and none to take its place.
+  /// Ends the worker; no other worker is provided.
   virtual void dismiss(ActorId actor) = 0;
-  /// Workers of which something is left.
+  /// The number of workers that have not ended yet.
   virtual std::size_t left() const = 0;
-  /// All that are left are given up.
+  /// Gives up all that are left.
   virtual void abandon_all() = 0;
 };
 
@@ -48,21 +49,20 @@ class LaunchedWorkers final : public WorkerSource {
     std::vector<std::string> names;             ///< By actor.
     std::vector<actors::EngineConfig> engines;  ///< By actor.
     std::filesystem::path worker;               ///< The program that runs an actor.
-    std::vector<std::uint32_t> cores;           ///< Of all of them; empty: any.
+    std::vector<std::uint32_t> cores;           ///< For all of them; empty: any.
     std::function<std::filesystem::path(std::string_view name)> log_of;
-    /// Whether the actor is not to start yet; then start_put_off() is called once it can. None:
-    /// never.
+    /// Whether the actor's start is put off; start_put_off() follows. Empty: never.
     std::function<bool(ActorId)> puts_off;
   };
   /// The references outlive this.
   LaunchedWorkers(boost::asio::io_context& io,
                   Plan plan,
-                  Handout& handout,
+                  LaunchCredentials& credentials,
                   actors::AsioRouter& router,
                   Connections& connections,
                   OnEnd on_end);
 
-  /// One more actor, behind the others.
+  /// Adds an actor after the others.
   void add(std::string name, actors::EngineConfig engine);
 
   void provide(ActorId actor) override;
@@ -72,7 +72,7 @@ class LaunchedWorkers final : public WorkerSource {
   void abandon_all() override { supervisor_.stop_all(Duration(0)); }
 
   void start_put_off(ActorId actor) { start(actor); }
-  /// To the worker's process and all of its group; without effect where there is none.
+  /// Signals the worker's process group, if there is one.
   void signal(ActorId actor, int number);
 
  private:
@@ -80,23 +80,24 @@ class LaunchedWorkers final : public WorkerSource {
   void on_exit(const ChildExit& exit);
 
   Plan plan_;
-  Handout& handout_;
+  LaunchCredentials& credentials_;
   actors::AsioRouter& router_;
   Connections& connections_;
   const OnEnd on_end_;
-  std::vector<bool> again_;  ///< Per actor: start once its process has ended.
+  std::vector<bool> again_;  ///< By actor: start it once its process has ended.
   Supervisor supervisor_;
 };
 
-/// Workers that others start. They find the run by RUN_DIR/endpoint and are let in by RUN_DIR/keys.
+/// Workers that others start. They find the run by RUN_DIR/endpoint; RUN_DIR/keys authenticates
+/// them.
 class AttachedWorkers final : public WorkerSource {
  public:
   struct Place {
     std::filesystem::path run_dir;
-    std::string advertise;  ///< As of the configuration.
+    std::string advertise;  ///< transport.advertise.
   };
-  /// Becomes the run's orchestrator with the next number, lets in its keys, and says where it is.
-  /// Where the run has no key, one for any place is made. The references outlive this.
+  /// Becomes the run's orchestrator with the next number, accepts the run's keys, and publishes the
+  /// endpoint. Makes a key for any slot if the run has none. The references outlive this.
   static Result<std::unique_ptr<AttachedWorkers>> open(Place place,
                                                        KeyRing ring,
                                                        actors::AsioRouter& router,
@@ -106,20 +107,21 @@ class AttachedWorkers final : public WorkerSource {
   const std::string& run() const { return ring_.head().run; }
   std::uint64_t incarnation() const { return incarnation_; }
 
-  /// As Connections::admit_attached(), of a peer whose key was let in as `user`.
+  /// As Connections::admit_attached(), for a peer whose key was accepted as `user`.
   Result<ActorId> admit(const actors::PeerId& peer,
                         const std::string& user,
                         const actors::Hello& hello,
                         Time now);
-  /// Now and then: keys that were made or revoked. Error: the run has another orchestrator.
+  /// Applies keys that were made or revoked. To be called regularly. Error: the run has another
+  /// orchestrator.
   Status look_again(Time now);
-  /// The orchestrator ends: who waits for a place is told. Finished: who comes finds that in the
-  /// file; else they wait for the next orchestrator.
+  /// The orchestrator ends: waiting workers are told. Finished: later workers read that in the
+  /// endpoint file; otherwise they wait for the next orchestrator.
   enum class Run { Finished, GoesOnLater };
   void say_the_end(Run run);
-  /// There are other places than when keys were let in.
+  /// The slots have changed since keys were accepted.
   void places_changed();
-  /// The worker has said that it goes.
+  /// The worker said that it leaves.
   void left(ActorId actor);
 
   void provide(ActorId actor) override;
@@ -144,8 +146,8 @@ class AttachedWorkers final : public WorkerSource {
   const OnEnd on_end_;
   std::uint64_t incarnation_ = 0;
   Time looked_{};
-  std::map<std::string, std::string> let_in_;  ///< Open key by name.
-  std::map<actors::PeerId, Time> waiting_;     ///< Who was told to come again, and when.
+  std::map<std::string, std::string> let_in_;  ///< Public key by name.
+  std::map<actors::PeerId, Time> waiting_;     ///< Peers that were told to retry, and when.
 };
 
 }  // namespace temper::orchestrator

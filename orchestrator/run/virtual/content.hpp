@@ -1,10 +1,10 @@
-// What simulated work is about, in a run where that is real (a twin): simulated actors say how long
-// work takes and how long its answers get; a content source does the same work on a real, small
-// policy and says what came of it. The driver of virtual time joins the two.
+// The results of simulated work in a twin: simulated actors determine how long work takes and how
+// long responses are; a content source does the same work on a real, small policy and supplies
+// rewards and metrics. The driver of virtual time joins the two.
 //
-// Calls come in the order of the scheduler's commands, which is the same for equal runs, so a
-// source whose answers depend on nothing else leaves logs equal. Work that is asked for may be done
-// at any time until its result is asked for; asking waits. An error ends the run.
+// Calls come in the order of the scheduler's commands, which is the same for equal runs. A source
+// whose answers depend on nothing else therefore leaves logs equal. It may do work at any time
+// until the result is requested; the request waits for it. An error ends the run.
 #pragma once
 
 #include "actors/protocol/weights.hpp"
@@ -14,11 +14,11 @@
 
 namespace temper::orchestrator {
 
-/// One dispatch of responses that begin here.
+/// One dispatch of new responses.
 struct Sampling {
   LeaseId lease;
   GroupId group;
-  PolicyVersion version;  ///< Of the engine's weights, published before.
+  PolicyVersion version;  ///< Of the engine's weights, which is published.
   std::vector<ResponseId> responses;
 };
 
@@ -26,21 +26,22 @@ class ContentSource {
  public:
   virtual ~ContentSource() = default;
 
-  /// Sample these responses. One that was sampled before begins anew.
+  /// Samples these responses; one that was sampled before starts over.
   virtual Status sample(const Sampling& work) = 0;
-  /// Score them under the reference weights; what becomes of it is for train().
+  /// Scores them under the reference weights, for train().
   virtual Status score(LeaseId lease, std::span<const ResponseId> responses) = 0;
   virtual Status judge(LeaseId lease, std::span<const ResponseId> responses) = 0;
-  /// What judge() of that lease found, in its order; once.
+  /// The result of judge() for that lease, in its order. To be called once.
   virtual Result<actors::Judged> judged(LeaseId lease) = 0;
   virtual Status train(LeaseId lease,
                        const actors::Certificate& certificate,
                        std::span<const ResponseId> responses) = 0;
-  /// What train() of that lease did; once. Its result is published from here on.
+  /// The metrics of train() for that lease. To be called once. The new version is published from
+  /// here on.
   virtual Result<actors::UpdateMetrics> trained(LeaseId lease) = 0;
-  /// The group is not spoken of again.
+  /// The group is no longer needed.
   virtual void release(GroupId group) = 0;
-  /// Called now and then, so that a source that lives elsewhere can be heard.
+  /// Called regularly, for sources with workers of their own.
   virtual Status serve() = 0;
 };
 

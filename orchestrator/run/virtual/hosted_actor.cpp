@@ -24,7 +24,7 @@ void HostedActor::drop(Time now) {
 
 Status HostedActor::act(Time now, actors::Outbox& out) {
   TEMPER_CHECK(actor_ != nullptr, "an actor is made before it acts");
-  if (time_.stands(now))
+  if (time_.stopped(now))
     return {};
   Status status = take_and_advance(time_.own(now), out);
   if (!status)
@@ -44,9 +44,9 @@ Status HostedActor::take_and_advance(Time own, actors::Outbox& out) {
   return actor_->advance(own, out);
 }
 
-/// Only what it was busy with has times in it.
+/// Only actor.activity has times.
 actors::IncomingMessage HostedActor::in_time_of_run(actors::IncomingMessage message) const {
-  if (!message.is<actors::Activity>() || time_.is_that_of_the_run())
+  if (!message.is<actors::Activity>() || time_.is_run_time())
     return message;
   auto activity = message.decode<actors::Activity>();
   TEMPER_CHECK(activity, "what an actor of this process says can be read");
@@ -58,17 +58,17 @@ actors::IncomingMessage HostedActor::in_time_of_run(actors::IncomingMessage mess
 }
 
 std::optional<Time> HostedActor::next_event() const {
-  if (time_.is_that_of_the_run())
+  if (time_.is_run_time())
     return next_;
   std::optional<Time> next;
   if (next_)
-    next = std::max(time_.run(*next_), time_.stands_until());
+    next = std::max(time_.run(*next_), time_.stopped_until());
   const bool owes = state_ == State::Made || (state_ == State::Started && !inbox_.empty());
-  return owes ? std::min(next.value_or(Time::max()), time_.stands_until()) : next;
+  return owes ? std::min(next.value_or(Time::max()), time_.stopped_until()) : next;
 }
 
 void HostedActor::finish(Time now, actors::Outbox& out) {
-  if (state_ != State::Started || time_.stands(now) || !take_and_advance(time_.own(now), out))
+  if (state_ != State::Started || time_.stopped(now) || !take_and_advance(time_.own(now), out))
     return;
   const auto stop = actors::IncomingMessage::from(actors::outgoing(actors::Stop{}));
   static_cast<void>(actor_->on_message(stop, time_.own(now), out));

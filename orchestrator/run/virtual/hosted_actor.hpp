@@ -1,10 +1,10 @@
-// One simulated actor as a host keeps it: what was delivered waits until the actor acts. It lives
-// in its own time (own_time.hpp); all times here are of the run.
+// One simulated actor of a host, with its undelivered messages. Its own time may lag behind the
+// run's (slowdown.hpp); all times here are the run's.
 #pragma once
 
 #include "actors/protocol/role_config.hpp"
 #include "actors/simulation/simulated_actor.hpp"
-#include "orchestrator/run/virtual/own_time.hpp"
+#include "orchestrator/run/virtual/slowdown.hpp"
 
 #include <functional>
 #include <memory>
@@ -18,21 +18,21 @@ using SimulatedActorFactory =
 
 class HostedActor {
  public:
-  /// Replaces an actor that was there.
+  /// Replaces an earlier actor.
   Status make(const SimulatedActorFactory& factory, const actors::RoleConfig& role);
-  /// It is there no more. Its place may still be slow for the next.
+  /// Removes the actor. Its cards may still be slow for the next one.
   void drop(Time now);
-  /// From now on until `until` it takes so many times as long for its work, or stands
-  /// (OwnTime::kStands): it takes and says nothing.
-  void hinder(Time now, std::int64_t times, Time until) { time_.hinder(now, times, until); }
+  /// Until `until` its work takes `times` as long, or it stops (Slowdown::kStops): it takes and
+  /// sends no message.
+  void slow_down(Time now, std::int64_t times, Time until) { time_.slow_down(now, times, until); }
   void deliver(actors::IncomingMessage message) { inbox_.push_back(std::move(message)); }
-  /// Starts if it has not, takes what was delivered, and acts up to `now`, unless it stands. After
-  /// an error it acts no more. Requires: made.
+  /// Starts if it has not, takes its messages, and acts up to `now`, unless it is stopped. After an
+  /// error it no longer acts. Requires: made.
   Status act(Time now, actors::Outbox& out);
-  /// Acts up to `now` and says its last, if it ever started and did not fail.
+  /// Acts up to `now` and finishes, if it has started and has not failed.
   void finish(Time now, actors::Outbox& out);
   std::optional<Time> next_event() const;
-  /// What it said, with the times in it as those of the run.
+  /// Its message, with times converted to the run's.
   actors::IncomingMessage in_time_of_run(actors::IncomingMessage message) const;
 
  private:
@@ -43,7 +43,7 @@ class HostedActor {
   State state_ = State::Made;
   std::vector<actors::IncomingMessage> inbox_;
   std::optional<Time> next_;  ///< In its own time.
-  OwnTime time_;
+  Slowdown time_;
 };
 
 }  // namespace temper::orchestrator

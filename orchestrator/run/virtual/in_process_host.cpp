@@ -19,8 +19,8 @@ void InProcessHost::lose(ActorId actor, Time now) {
   actors_.at(actor.value()).drop(now);
 }
 
-void InProcessHost::hinder(ActorId actor, Time now, std::int64_t times, Time until) {
-  actors_.at(actor.value()).hinder(now, times, until);
+void InProcessHost::slow_down(ActorId actor, Time now, std::int64_t times, Time until) {
+  actors_.at(actor.value()).slow_down(now, times, until);
 }
 
 Status InProcessHost::advance(std::span<const ActorId> actors,

@@ -1,4 +1,4 @@
-// Actors as plain objects, called directly; messages pass as they are, never encoded.
+// Actors as plain objects that are called directly; messages are not encoded.
 #pragma once
 
 #include "orchestrator/run/virtual/actor_host.hpp"
@@ -20,7 +20,7 @@ class InProcessHost final : public ActorHost {
                  Time now,
                  std::vector<Arrival>& arrivals) override;
   void lose(ActorId actor, Time now) override;
-  void hinder(ActorId actor, Time now, std::int64_t times, Time until) override;
+  void slow_down(ActorId actor, Time now, std::int64_t times, Time until) override;
   bool can_lose() const override { return true; }
   std::optional<Time> next_event(ActorId actor) const override;
   void finish(std::span<const ActorId> actors, Time now, std::vector<Arrival>& arrivals) override;

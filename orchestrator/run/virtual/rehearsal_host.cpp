@@ -142,7 +142,7 @@ struct RehearsalHost::Impl {
     return wait(kAnswerOfAll, owed, [](const Worker& w) { return w.owes; });
   }
 
-  /// What they said, up to one that failed.
+  /// Collects what they said, up to the first failure.
   Status collect(std::span<const ActorId> actors, std::vector<Arrival>& arrivals) {
     for (const ActorId actor : actors) {
       Slot& slot = slots[actor.value()];

@@ -1,11 +1,11 @@
-// Actors in worker processes over ZeroMQ, several to a process and its one connection. One exchange
-// per step: time.advance to each worker that has actors in it, with what was delivered to them;
-// back comes time.advanced, with what they say.
+// Actors in worker processes over ZeroMQ, several per process and connection. Each step is one
+// exchange: time.advance to each worker with actors in the step, with their messages, and
+// time.advanced back, with what they say.
 //
-// Everything runs on the thread that calls advance(), which waits for the workers by wall clock.
-// A worker that ends, falls silent or does not answer in time is an error, by name; how long that
-// may take is generous (a minute at least, whatever the transport section says), since nothing in
-// the run depends on wall time.
+// Everything runs on the thread that calls advance(), which waits for the workers by wall clock. A
+// worker that ends, falls silent or does not answer in time is an error, by name. The timeouts are
+// generous (at least a minute, whatever the transport section says), because nothing in the run
+// depends on wall time.
 #pragma once
 
 #include "core/log.hpp"
@@ -32,7 +32,7 @@ struct RehearsalOptions {
 
 class RehearsalHost final : public ActorHost {
  public:
-  /// `io`, which others may share, outlives this. Error: the socket cannot be made.
+  /// `io` may be shared, and outlives this. Error: the socket cannot be created.
   static Result<std::unique_ptr<RehearsalHost>> create(boost::asio::io_context& io,
                                                        RehearsalOptions options,
                                                        const Log& log);

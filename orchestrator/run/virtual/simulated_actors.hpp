@@ -1,5 +1,5 @@
-// The actors of simulated hardware, made from what they are told at launch: the same for a worker
-// process and for a driver that hosts them itself.
+// Creates the actors of simulated hardware from their role configuration: the same in a worker
+// process and in a driver that hosts them.
 #pragma once
 
 #include "actors/protocol/role_config.hpp"

@@ -31,8 +31,8 @@ void SimulatedFleet::lose(ActorId actor, Time now) {
   next_events_.clear(actor.value());
 }
 
-void SimulatedFleet::hinder(ActorId actor, Time now, std::int64_t times, Time until) {
-  host_->hinder(actor, now, times, until);
+void SimulatedFleet::slow_down(ActorId actor, Time now, std::int64_t times, Time until) {
+  host_->slow_down(actor, now, times, until);
   next_events_.set(actor.value(), host_->next_event(actor));
 }
 

@@ -24,8 +24,8 @@ class SimulatedFleet {
   Status launch(ActorId actor, const actors::RoleConfig& role);
   /// Nothing of the actor remains, and no message reaches it. Requires: can_lose().
   void lose(ActorId actor, Time now);
-  /// As ActorHost::hinder().
-  void hinder(ActorId actor, Time now, std::int64_t times, Time until);
+  /// As ActorHost::slow_down().
+  void slow_down(ActorId actor, Time now, std::int64_t times, Time until);
   /// A message to an actor that is not launched is lost: its hardware failed at this very time.
   template <class M>
   void send(ActorId actor, M message) {

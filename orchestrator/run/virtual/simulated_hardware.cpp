@@ -1,7 +1,7 @@
 #include "orchestrator/run/virtual/simulated_hardware.hpp"
 
-#include "orchestrator/run/virtual/own_time.hpp"
 #include "orchestrator/run/virtual/simulated_roles.hpp"
+#include "orchestrator/run/virtual/slowdown.hpp"
 
 #include <fmt/format.h>
 
@@ -92,22 +92,22 @@ void SimulatedHardware::fail(const Fault& fault, Time now) {
   const bool of_processes = !pipeline_.simulation;
   if (fault.kind == FaultKind::Stop || fault.kind == FaultKind::Slow ||
       (fault.kind == FaultKind::Link && of_processes))
-    return hinder(fault, now);
+    return slow_down(fault, now);
   lose_launched(on_cards(core_.config().actors, stopped), describe_fault(fault), now);
 }
 
 /// A process whose link is cut stands still here: its work is of no use before the link is mended.
-void SimulatedHardware::hinder(const Fault& fault, Time now) {
+void SimulatedHardware::slow_down(const Fault& fault, Time now) {
   const Duration length =
       fault.kind == FaultKind::Link ? pipeline_.config.simulation.faults.link_repair : fault.length;
-  const std::int64_t times = fault.kind == FaultKind::Slow ? fault.times : OwnTime::kStands;
+  const std::int64_t times = fault.kind == FaultKind::Slow ? fault.times : Slowdown::kStops;
   const Duration patience = pipeline_.config.transport.heartbeat_timeout;
   const CardId card(static_cast<std::uint32_t>(fault.index));
   for (const ActorId actor : on_cards(core_.config().actors, {card})) {
-    if (times == OwnTime::kStands && !fleet_.is_launched(actor))
+    if (times == Slowdown::kStops && !fleet_.is_launched(actor))
       continue;
-    fleet_.hinder(actor, now, times, now + length);
-    if (times == OwnTime::kStands && length > patience)
+    fleet_.slow_down(actor, now, times, now + length);
+    if (times == Slowdown::kStops && length > patience)
       silent_until_.try_emplace(actor, now + patience);
   }
 }

@@ -50,7 +50,7 @@ class SimulatedHardware {
     HostPool hosts;
   };
   void fail(const Fault& fault, Time now);
-  void hinder(const Fault& fault, Time now);
+  void slow_down(const Fault& fault, Time now);
   void lose_silent(Time now);
   void lose_launched(const std::vector<ActorId>& actors, const std::string& why, Time now);
   void lose(ActorId actor, Time now);

@@ -1,4 +1,4 @@
-// What each simulated actor is told at its launch.
+// The role configuration of each simulated actor.
 #pragma once
 
 #include "actors/protocol/role_config.hpp"
@@ -6,7 +6,7 @@
 
 namespace temper::orchestrator {
 
-/// Of a pipeline that is not simulated it is told nothing of simulated hardware.
+/// Without simulated hardware if the pipeline is not simulated.
 actors::RoleConfig simulated_role_config(const ResolvedPipeline& pipeline, const ActorSpec& spec);
 
 }  // namespace temper::orchestrator

@@ -1,4 +1,4 @@
-// The signals that stop a run, for a loop that never waits: they are counted, and the loop asks.
+// Counts the signals that stop a run, for a loop that polls.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ class StopSignals {
   /// From now on SIGINT, SIGTERM, SIGUSR1 and, unless it is ignored, SIGHUP are counted here.
   StopSignals();
   ~StopSignals();
-  /// How many have come so far. Cheap enough for every few hundred events.
+  /// The number of signals so far. Cheap enough for every few hundred events.
   int count();
   /// The last of them was SIGUSR1: the time limit is near.
   bool out_of_time() const;

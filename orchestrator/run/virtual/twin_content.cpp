@@ -266,7 +266,7 @@ ActorId TwinContent::owing() const {
 
 // --- Answers
 
-/// What the worker says makes sense, but the run cannot go on.
+/// The message is valid, but the run cannot continue.
 Status TwinContent::fail(ActorId actor, const std::string& reason) {
   pool_->lose(actor, reason);
   return {};

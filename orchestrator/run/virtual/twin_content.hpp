@@ -1,18 +1,18 @@
-// The content of a twin: the roles of a live run, as worker processes with real engines, at work on
-// the prompts, policy and algorithm of the configuration while simulated cards keep the time.
+// The content of a twin: the roles of a live run, as worker processes with real engines. They work
+// on the configured prompts, policy and algorithm, while simulated cards determine the times.
 //
-// One trainer, one reference and one reward, however many of them are simulated, and as few
-// rollouts as hold the versions in use: a rollout never goes back to older weights, so work of a
-// version goes to the one with the newest weights not newer than that, or to a new one. Engines
-// never go back either, so there are never more rollouts than simulated engines; where all of them
-// take new weights soon, one or two do.
+// There is one trainer, one reference and one reward worker, whatever the simulated number, and as
+// few rollout workers as hold the versions in use. A rollout worker never returns to older weights:
+// work of a version goes to the worker with the newest weights that are not newer, or to a new
+// worker. Simulated engines never return either, so there are at most as many rollout workers as
+// simulated engines, and one or two if all engines take new weights soon.
 //
-// Assumptions. A response is sampled as a whole under the version of its dispatch. Where the
-// simulated response goes on under newer weights (committed while it runs, or resumed after an
-// interruption), the real one is staler than it would be: all of it is as old as its first token.
+// Assumptions. A response is sampled as a whole under the version of its dispatch. If the simulated
+// response continues under newer weights (committed while it runs, or resumed after an
+// interruption), the real response is staler: all of it is as old as its first token.
 //
-// Equal calls, equal answers: each worker does one thing at a time, in the order of the calls, on
-// one thread; a response's random numbers follow from seed, response and position.
+// Equal calls give equal answers: each worker does one thing at a time, in the order of the calls,
+// on one thread; a response's random numbers follow from seed, response and position.
 #pragma once
 
 #include "actors/shared_memory/shared_buffer.hpp"
@@ -44,7 +44,7 @@ class TwinContent final : public ContentSource {
   static Result<std::unique_ptr<TwinContent>> create(boost::asio::io_context& io,
                                                      TwinOptions options,
                                                      const Log& log);
-  /// Asks the workers to end, and sees to it.
+  /// Ends the workers.
   ~TwinContent() override;
 
   Status sample(const Sampling& work) override;

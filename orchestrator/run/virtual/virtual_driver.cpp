@@ -23,7 +23,7 @@ CheckpointKeeper keeper(const VirtualOptions& options, bool fails) {
   return fails ? CheckpointKeeper::in_memory() : CheckpointKeeper::none();
 }
 
-/// What every actor waits for, to explain a run that cannot continue.
+/// Says what every actor waits for, to explain a run that cannot continue.
 std::string describe_waits(const Scheduler& scheduler) {
   std::string text = fmt::format("{} of the {} groups of an update are ready",
                                  scheduler.queue().trainable().size(),
@@ -184,7 +184,7 @@ Status VirtualDriver::take(const ActorHost::Arrival& arrival) {
   return {};
 }
 
-/// What the actors were busy with until now belongs to the run.
+/// The activity of actors until now belongs to the run.
 void VirtualDriver::finish_actors() {
   for (const ActorHost::Arrival& arrival : fleet_.finish(now_)) {
     if (arrival.message.is<actors::Activity>())

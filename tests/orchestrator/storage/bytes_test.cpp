@@ -88,11 +88,11 @@ std::string resume_outcome(const StoredRun& run, const std::string& whole_log) {
   const std::string now = read_file(run.log()).value();
   const auto kept = static_cast<std::size_t>(point->log.end.whole_bytes);
   EXPECT_TRUE(whole_log.starts_with(std::string_view(now).substr(0, kept)));
-  EXPECT_TRUE(point->way.checkpoint);
+  EXPECT_TRUE(point->rollback.checkpoint);
   if (point->log.end.kind == LogEnd::Kind::Whole)
-    return point->way.passed_over.empty() ? "" : "resume takes the older checkpoint";
-  return point->way.passed_over.empty() ? "resume cuts off the last record"
-                                        : "resume cuts, and takes the older checkpoint";
+    return point->rollback.skipped.empty() ? "" : "resume takes the older checkpoint";
+  return point->rollback.skipped.empty() ? "resume cuts off the last record"
+                                         : "resume cuts, and takes the older checkpoint";
 }
 
 LogSummary scanned_run(const StoredRun& run) {
@@ -158,7 +158,7 @@ TEST_P(EveryByteOf, AFileOfACheckpoint) {
           return "";
         if (is_sampled(at) && !fsck_finds_it(run))
           return "";
-        const auto way = find_way_back(run.dir().checkpoints(), history);
+        const auto way = find_rollback_point(run.dir().checkpoints(), history);
         if (!way || !way->checkpoint || way->checkpoint->folder != other)
           return "";
         return n == 0 ? "the older checkpoint is used" : "the newer checkpoint is used";

@@ -184,7 +184,8 @@ TEST_F(CheckpointsTest, OneWithoutAManifestIsFoundAndDamaged) {
 TEST_F(CheckpointsTest, WhatIsSetAsideIsKeptAndNoLongerCounts) {
   for (int i = 1; i <= 2; ++i) {
     save(4, 50);
-    const auto aside = checkpoints().set_aside(folder() / "step-000004", Checkpoints::Why::Damaged);
+    const auto aside =
+        checkpoints().set_aside(folder() / "step-000004", Checkpoints::Defect::Damaged);
     ASSERT_TRUE(aside);
     EXPECT_EQ(aside->filename(), "step-000004.damaged-" + std::to_string(i));
     EXPECT_TRUE(fs::exists(*aside / "trainer"));

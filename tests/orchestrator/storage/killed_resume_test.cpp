@@ -42,7 +42,8 @@ void resume(const RunDir& run, const SchedulerConfig& config) {
       }).value();
   recorder->begin();
   EventLog events = EventLog::reopen(run.file("events.log"), log).value();
-  const std::uint64_t back = point->way.checkpoint ? point->way.checkpoint->state.sequence : 0;
+  const std::uint64_t back =
+      point->rollback.checkpoint ? point->rollback.checkpoint->state.sequence : 0;
   const Record resumed{events.next_sequence(), events.last_time(), event::Resumed{back}, {}};
   if (!events.append(resumed) || !events.sync())
     ::_exit(3);

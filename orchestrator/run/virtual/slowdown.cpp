@@ -1,12 +1,12 @@
-#include "orchestrator/run/virtual/own_time.hpp"
+#include "orchestrator/run/virtual/slowdown.hpp"
 
 #include <algorithm>
 
 namespace temper::orchestrator {
 
-void OwnTime::hinder(Time now, std::int64_t times, Time until) {
-  if (times == kStands) {
-    stands_until_ = std::max(stands_until_, until);
+void Slowdown::slow_down(Time now, std::int64_t times, Time until) {
+  if (times == kStops) {
+    stopped_until_ = std::max(stopped_until_, until);
   } else {
     slow_times_ = now < slow_until_ ? std::max(slow_times_, times) : times;
     slow_until_ = std::max(slow_until_, until);
@@ -14,24 +14,24 @@ void OwnTime::hinder(Time now, std::int64_t times, Time until) {
   plan(now);
 }
 
-void OwnTime::release(Time now) {
-  if (!stands(now))
+void Slowdown::release(Time now) {
+  if (!stopped(now))
     return;
-  stands_until_ = now;
+  stopped_until_ = now;
   plan(now);
 }
 
-/// What comes from now on, in place of what was to come.
-void OwnTime::plan(Time now) {
+/// Replaces the plan from now on.
+void Slowdown::plan(Time now) {
   const Time here = own(now);
   std::erase_if(parts_, [&](const Part& part) { return part.run >= now; });
   const auto begin = [this](Time run, Time from, std::int64_t times) {
     parts_.push_back({run, from, times});
   };
   Time at = now;
-  if (stands(at)) {
-    begin(at, here, kStands);
-    at = stands_until_;
+  if (stopped(at)) {
+    begin(at, here, kStops);
+    at = stopped_until_;
   }
   if (at < slow_until_) {
     begin(at, here, slow_times_);
@@ -41,21 +41,21 @@ void OwnTime::plan(Time now) {
   }
 }
 
-Time OwnTime::own(Time run) const {
+Time Slowdown::own(Time run) const {
   const auto behind = std::ranges::upper_bound(parts_, run, {}, &Part::run);
   if (behind == parts_.begin())
     return run;
   const Part& part = *std::prev(behind);
-  return part.times == kStands ? part.own : part.own + (run - part.run) / part.times;
+  return part.times == kStops ? part.own : part.own + (run - part.run) / part.times;
 }
 
-Time OwnTime::run(Time own) const {
+Time Slowdown::run(Time own) const {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
     if (own <= part.own)
       return i == 0 ? std::min(own, part.run) : part.run;
     const bool last = i + 1 == parts_.size();
-    if (part.times != kStands && (last || own <= parts_[i + 1].own))
+    if (part.times != kStops && (last || own <= parts_[i + 1].own))
       return part.run + (own - part.own) * part.times;
   }
   return own;

@@ -1,4 +1,4 @@
-#include "orchestrator/run/way_back.hpp"
+#include "orchestrator/run/rollback_point.hpp"
 
 #include "core/msgpack.hpp"
 
@@ -9,24 +9,24 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Empty: the log tells of this checkpoint.
-std::string not_of(const History& history, const CheckpointMark& mark) {
+/// Why the log does not have this checkpoint; empty: it has.
+std::string mismatch_of(const History& history, const CheckpointMark& mark) {
   const auto it = history.find(mark.sequence);
   if (it != history.end() && it->second == mark.log)
     return {};
   if (it != history.end())
-    return fmt::format("record {} of events.log is another one than when it was saved",
-                       mark.sequence);
-  return fmt::format("events.log does not tell of it: it was saved at record {}", mark.sequence);
+    return fmt::format("record {} of events.log has changed since it was saved", mark.sequence);
+  return fmt::format("events.log does not have it: it was saved at record {}", mark.sequence);
 }
 
-Error no_way(const Checkpoints& checkpoints, const std::vector<PassedOver>& passed_over) {
+Error no_rollback_point(const Checkpoints& checkpoints,
+                        const std::vector<SkippedCheckpoint>& skipped) {
   std::string all;
-  for (const PassedOver& p : passed_over)
+  for (const SkippedCheckpoint& p : skipped)
     all += fmt::format("\n  {}: {}", p.folder.filename().string(), p.reason);
   return corrupt(fmt::format(
-      "none of the checkpoints in {} can be gone back to:{}\nNothing was changed. `temper fsck {} "
-      "--repair` sets them aside and says from where the run can go on",
+      "no checkpoint in {} is usable:{}\nNothing was changed. `temper fsck {} --repair` sets them "
+      "aside and says from where the run can continue",
       checkpoints.folder().string(),
       all,
       checkpoints.folder().parent_path().string()));
@@ -67,38 +67,39 @@ event::Resumed HistoryReader::resumed(std::uint64_t sequence,
   return event;
 }
 
-Result<WayBack> find_way_back(const Checkpoints& checkpoints, const History& history) {
-  WayBack way;
+Result<RollbackPoint> find_rollback_point(const Checkpoints& checkpoints, const History& history) {
+  RollbackPoint point;
   for (const FoundCheckpoint& found : checkpoints.find()) {
-    const auto pass = [&](Checkpoints::Why why, std::string reason) {
-      way.passed_over.push_back({found.folder, why, std::move(reason)});
+    const auto skip = [&](Checkpoints::Defect defect, std::string reason) {
+      point.skipped.push_back({found.folder, defect, std::move(reason)});
     };
     if (!found.mark) {
-      pass(Checkpoints::Why::Damaged, found.damage);
+      skip(Checkpoints::Defect::Damaged, found.damage);
       continue;
     }
-    if (way.checkpoint)
+    if (point.checkpoint)
       continue;
-    if (std::string reason = not_of(history, *found.mark); !reason.empty()) {
-      pass(Checkpoints::Why::Void, std::move(reason));
+    if (std::string reason = mismatch_of(history, *found.mark); !reason.empty()) {
+      skip(Checkpoints::Defect::Void, std::move(reason));
       continue;
     }
     auto checkpoint = Checkpoints::load(found);
     if (checkpoint)
-      way.checkpoint = *std::move(checkpoint);
+      point.checkpoint = *std::move(checkpoint);
     else
-      pass(Checkpoints::Why::Damaged, checkpoint.error().context);
+      skip(Checkpoints::Defect::Damaged, checkpoint.error().context);
   }
-  if (!way.checkpoint && !way.passed_over.empty())
-    return no_way(checkpoints, way.passed_over);
-  return way;
+  if (!point.checkpoint && !point.skipped.empty())
+    return no_rollback_point(checkpoints, point.skipped);
+  return point;
 }
 
-Result<std::vector<std::string>> clear_way(const Checkpoints& checkpoints, const WayBack& way) {
+Result<std::vector<std::string>> set_aside_skipped(const Checkpoints& checkpoints,
+                                                   const RollbackPoint& point) {
   std::vector<std::string> said;
-  for (const PassedOver& p : way.passed_over) {
-    TEMPER_TRY(const std::filesystem::path aside, checkpoints.set_aside(p.folder, p.why));
-    said.push_back(fmt::format("checkpoint {} is passed over and kept as {}: {}",
+  for (const SkippedCheckpoint& p : point.skipped) {
+    TEMPER_TRY(const std::filesystem::path aside, checkpoints.set_aside(p.folder, p.defect));
+    said.push_back(fmt::format("checkpoint {} is skipped and kept as {}: {}",
                                p.folder.filename().string(),
                                aside.filename().string(),
                                p.reason));
