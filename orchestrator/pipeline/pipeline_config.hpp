@@ -9,7 +9,7 @@
 #include "orchestrator/pipeline/evaluation_section.hpp"
 #include "orchestrator/pipeline/sections.hpp"
 #include "orchestrator/pipeline/watch_sections.hpp"
-#include "orchestrator/scheduler/state/config.hpp"
+#include "orchestrator/scheduler/state/settings.hpp"
 #include "rollout/engine.hpp"
 #include "trainer/algorithm_config.hpp"
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/scheduler/state/actor_spec.hpp"
 
 namespace temper::orchestrator {
 

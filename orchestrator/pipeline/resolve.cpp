@@ -5,8 +5,10 @@
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 #include "trainer/algorithm_table.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 

@@ -3,11 +3,14 @@
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/scheduler/state/actor_spec.hpp"
 
 #include <optional>
 #include <vector>
 
 namespace temper::orchestrator {
+
+struct SchedulerConfig;
 
 struct ResolvedPipeline {
   PipelineConfig config;

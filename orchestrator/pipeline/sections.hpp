@@ -7,7 +7,7 @@
 #include "actors/simulation/placement_mode.hpp"
 #include "actors/transport/transport_config.hpp"
 #include "core/describe.hpp"
-#include "orchestrator/scheduler/state/config.hpp"
+#include "orchestrator/scheduler/state/settings.hpp"
 #include "rollout/agent_config.hpp"
 #include "rollout/engine.hpp"
 

@@ -3,8 +3,8 @@
 // reports and pages, but in no log, so that a better text does not break replay.
 #pragma once
 
+#include "orchestrator/scheduler/state/actor_spec.hpp"
 #include "orchestrator/scheduler/state/commands.hpp"
-#include "orchestrator/scheduler/state/config.hpp"
 
 #include <optional>
 #include <string>

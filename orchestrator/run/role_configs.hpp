@@ -3,6 +3,7 @@
 
 #include "actors/protocol/role_config.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/scheduler/state/actor_spec.hpp"
 
 #include <filesystem>
 

@@ -6,6 +6,7 @@
 #include "actors/runtime/role.hpp"
 #include "core/clock.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/scheduler/state/actor_spec.hpp"
 #include "study/machine/calibration.hpp"
 
 #include <deque>

@@ -3,6 +3,7 @@
 // admissions, step(b, c) the decode step of b responses with mean context c per replica.
 #include "study/search/steady_terms.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 

@@ -4,6 +4,7 @@
 #include "actors/simulation/weight_moves.hpp"
 #include "study/simulate/first_batch.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 

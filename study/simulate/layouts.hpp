@@ -17,6 +17,7 @@
 #include "study/simulate/first_batch.hpp"
 #include "study/simulate/trainer_space.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>

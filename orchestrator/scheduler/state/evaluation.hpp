@@ -4,7 +4,7 @@
 
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
 #include "orchestrator/scheduler/state/commands.hpp"
-#include "orchestrator/scheduler/state/config.hpp"
+#include "orchestrator/scheduler/state/settings.hpp"
 
 #include <optional>
 

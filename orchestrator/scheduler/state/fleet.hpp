@@ -3,8 +3,8 @@
 #pragma once
 
 #include "actors/protocol/weights.hpp"
+#include "orchestrator/scheduler/state/actor_spec.hpp"
 #include "orchestrator/scheduler/state/commands.hpp"
-#include "orchestrator/scheduler/state/config.hpp"
 
 #include <optional>
 #include <string>

@@ -1,3 +1,5 @@
+#include "orchestrator/scheduler/state/config.hpp"
+
 #include "cli/run/check_command.hpp"
 #include "core/files.hpp"
 #include "orchestrator/pipeline/config_reference.hpp"

@@ -5,6 +5,7 @@
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <gtest/gtest.h>
 
