@@ -41,7 +41,7 @@ int write_all(int fd, std::string_view data) {
 
 /// Limit for sources of unknown size: a pipe, or a file in /proc.
 constexpr std::size_t kLargestUnsized = std::size_t{64} << 20;
-/// Limit for untrusted files. A sparse file can claim any size at no cost to whoever created it.
+/// Limit for untrusted files. A sparse file can claim any size at no cost to its creator.
 constexpr std::size_t kLargestUntrusted = std::size_t{1} << 30;
 
 /// Opening a named pipe or a device must not block, and a terminal must not become ours.

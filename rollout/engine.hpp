@@ -64,7 +64,7 @@ struct GenerationRequest {
   ResponseId id;
   std::vector<std::int32_t> prompt;
   std::vector<std::int32_t> prefix{};
-  std::optional<Tokens> most{};       ///< Limit of new tokens; none: what max_new_tokens leaves.
+  std::optional<Tokens> most{};       ///< Limit of new tokens; nullopt: what max_new_tokens leaves.
   std::vector<std::int32_t> stops{};  ///< Tokens that end it in addition to the model's.
   bool greedy = false;  ///< Take the most likely token; its log-prob is still that of the sampler.
 };

@@ -60,7 +60,7 @@ struct TrainedBatch {
     GroupId group;
     PolicyVersion dispatched;                     ///< v0
     PolicyVersion age_from;                       ///< Version from which its age counts.
-    std::optional<PolicyVersion> oldest, newest;  ///< Of its tokens; none: no tokens.
+    std::optional<PolicyVersion> oldest, newest;  ///< Of its tokens; nullopt: no tokens.
   };
   PolicyVersion step;                  ///< Version from which the step was taken.
   std::optional<std::uint64_t> bound;  ///< None: the staleness rule has none.
@@ -135,7 +135,7 @@ class RunMetrics {
   const std::vector<EvaluationResult>& evaluations() const { return evaluations_; }
   /// The first one with the highest pass_1; null: none yet.
   const command::Evaluated* best_evaluation() const;
-  /// The version that is being evaluated; none: no evaluation is running.
+  /// The version that is being evaluated; nullopt: no evaluation is running.
   const std::optional<PolicyVersion>& evaluating() const { return evaluating_; }
 
   // --- Not rolled back by a resume

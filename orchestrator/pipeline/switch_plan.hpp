@@ -29,7 +29,8 @@ struct SwitchPlan {
 };
 
 struct OtherOrders {
-  /// Largest kv_share that fits every phase, cache last and cache first; none: not even 0.01 fits.
+  /// Largest kv_share that fits every phase, cache last and cache first; nullopt: not even 0.01
+  /// fits.
   std::optional<double> kv_share_last, kv_share_first;
   /// Seconds that "weights first" adds.
   double weights_first = 0;

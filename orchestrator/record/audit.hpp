@@ -40,7 +40,7 @@ struct AuditReport {
   std::uint64_t groups_evicted = 0;  ///< Dropped because of their age.
   std::uint64_t groups_outstanding = 0;
   std::uint64_t max_staleness = 0;
-  std::optional<std::uint64_t> bound;  ///< Staleness bound; none: the rule has none.
+  std::optional<std::uint64_t> bound;  ///< Staleness bound; nullopt: the rule has none.
   double mean_staleness = 0;
   bool ended = false;                   ///< The scheduler finished the run, with success or not.
   std::string log_end;                  ///< How the log ends, unless with a whole record.
@@ -113,7 +113,7 @@ class Auditor {
     std::map<std::uint64_t, LeaseState> leases;
     std::map<std::uint32_t, std::uint64_t> engine_version;
     bool trainer_parked = false;  ///< Its state is in host memory; others have its cards.
-    /// Engines whose cards the trainer and time-shared references use; none: all time-shared
+    /// Engines whose cards the trainer and time-shared references use; nullopt: all time-shared
     /// engines.
     std::optional<std::set<std::uint32_t>> share;
     std::set<std::uint32_t> visiting;  ///< Time-shared references that are on the cards now.
@@ -164,7 +164,7 @@ class Auditor {
   void drop_empty_leases();
   void violation(const std::string& what);
   void note(const EvaluationAudit::Violations& violations);
-  /// The largest age that the staleness rule allows; none: any.
+  /// The largest age that the staleness rule allows; nullopt: any.
   std::optional<std::uint64_t> bound() const;
   /// False for an actor that the run does not have.
   bool takes_turns(ActorId actor) const {

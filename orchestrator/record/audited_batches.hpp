@@ -19,7 +19,7 @@ struct AuditedBatch {
     bool operator==(const Group&) const = default;
   };
   std::uint64_t step = 0;
-  std::optional<std::uint64_t> bound;  ///< Bound of that step; none: the rule has none.
+  std::optional<std::uint64_t> bound;  ///< Bound of that step; nullopt: the rule has none.
   std::vector<Group> groups;           ///< Sorted by id.
   bool operator==(const AuditedBatch&) const = default;
 };

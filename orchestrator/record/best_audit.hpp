@@ -72,7 +72,7 @@ class BestInLog {
   bool tells_of(const CheckpointMark& mark) const;
   /// What the log has of the evaluation that made this version the best one; null: nothing.
   const command::Evaluated* evaluation_of(PolicyVersion version) const;
-  /// The record that called this version the best one last; none: no record did.
+  /// The record that called this version the best one last; nullopt: no record did.
   std::optional<std::uint64_t> called_best_at(PolicyVersion version) const;
   /// The checkpoint that was to become best/ as soon as it was saved, as its version had been
   /// called the best before, unless the log tells that it did. The run goes on behind it, so that

@@ -76,10 +76,10 @@ class FaultPlan {
   static Result<FaultPlan> create(const actors::FaultConfig& config,
                                   const ClusterShape& shape,
                                   std::uint64_t seed);
-  /// The plan of a run; none: nothing fails. Error: as create().
+  /// The plan of a run; nullopt: nothing fails. Error: as create().
   static Result<std::optional<FaultPlan>> of(const ResolvedPipeline& pipeline);
 
-  /// The time of the next failure; none: nothing fails any more.
+  /// The time of the next failure; nullopt: nothing fails any more.
   std::optional<Time> next() const;
   /// Requires: next().
   Fault take();

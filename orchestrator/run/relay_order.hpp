@@ -36,8 +36,9 @@ class RelayOrder {
   std::vector<Feed> leave(ActorId actor);
 
   struct Plan {
-    std::vector<actors::RelayAddress> sources;  ///< To ask, in order; none: the orchestrator sends.
-    std::vector<Feed> feeds;                    ///< Messages for the sources, to be sent first.
+    std::vector<actors::RelayAddress>
+        sources;              ///< To ask, in this order; empty: the orchestrator sends.
+    std::vector<Feed> feeds;  ///< Messages for the sources, to be sent first.
   };
   /// The worker is told to stage `version`. None: it takes no part.
   std::optional<Plan> plan(ActorId actor, PolicyVersion version);

@@ -36,7 +36,7 @@ class HistoryReader {
   const History& history() const { return history_; }
   /// The version after the last step in the log.
   PolicyVersion version() const { return version_; }
-  /// The last configuration of the run; none: the log has no start.
+  /// The last configuration of the run; nullopt: the log has no start.
   const std::optional<SchedulerConfig>& config() const { return config_; }
   /// The event of a resume from the record `sequence` under `config`, with changed settings.
   event::Resumed resumed(std::uint64_t sequence,

@@ -50,7 +50,7 @@ void describe(V& v, ScaleAnswer& a) {
 
 /// Leaves a request for the orchestrator and replaces one that it has not read.
 Status write_request(const std::filesystem::path& run_dir, const ScaleRequest& request);
-/// The answer to this request; none: there is none yet.
+/// The answer to this request; nullopt: there is none yet.
 std::optional<ScaleAnswer> read_answer(const std::filesystem::path& run_dir, const std::string& id);
 /// Removes a request that nobody has answered. A folder in its place is moved aside as
 /// scale.request.refused-N.

@@ -27,7 +27,7 @@ struct RunPlan {
   enum class From { Start, Checkpoint } from = From::Start;
   /// Where shared cores are reported; a command that shows many runs reports them elsewhere.
   enum class Warnings { OnScreen, InLog } warnings = Warnings::OnScreen;
-  /// Writes the base checkpoint; none: it is pretrained, or copied from model.path.
+  /// Writes the base checkpoint; empty: it is pretrained, or copied from model.path.
   std::function<Status(const std::filesystem::path& base)> make_base{};
   std::vector<SettingChange> changes{};  ///< Resume: differences that prepare_run() found.
 };

@@ -43,7 +43,7 @@ class SharedCores {
 
   /// Starts a job at the time of the last advance(). Requires: the cores exist.
   JobId start(const Work& work);
-  /// Time at which the next job ends if none starts or stops before; none: no job runs.
+  /// Time at which the next job ends if none starts or stops before; nullopt: no job runs.
   std::optional<Time> next_end() const;
   /// Runs all jobs up to `now`. Requires: previous time <= now <= next_end().
   void advance(Time now);

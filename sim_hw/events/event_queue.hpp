@@ -38,7 +38,7 @@ class EventQueue {
   void set(Source source, std::optional<Time> at) { put(source, at.value_or(kNever)); }
 
   bool empty() const { return earliest() == kNever; }
-  /// Time of the earliest event; none: the queue is empty.
+  /// Time of the earliest event; nullopt: the queue is empty.
   std::optional<Time> time() const { return empty() ? std::nullopt : std::optional(earliest()); }
   /// Source of the earliest event; the lowest number wins a tie. Requires: not empty.
   Source next() const {

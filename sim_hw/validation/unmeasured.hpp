@@ -65,7 +65,7 @@ struct ConstantEffect {
   std::string name;
   ConstantOrigin origin = ConstantOrigin::Default;
   std::optional<double> used;       ///< None for a collective, which has several numbers.
-  std::optional<double> low, high;  ///< Over hardware that measured it; none: no hardware did.
+  std::optional<double> low, high;  ///< Over hardware that measured it; nullopt: no hardware did.
   double least = 0;  ///< Smallest value of the answer's first metric with any of these values.
   double most = 0;
 };

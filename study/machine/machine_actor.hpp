@@ -45,7 +45,7 @@ class MachineActor {
   virtual void start(actors::Outbox&) {}
   /// Handles a message. Error: an unknown message.
   virtual Status on_message(const actors::IncomingMessage& message, actors::Outbox& out) = 0;
-  /// The next task of the main thread; none: it waits for messages.
+  /// The next task of the main thread; nullopt: it waits for messages.
   virtual std::optional<MachineTask> next() { return std::nullopt; }
   /// The next task of a second thread that runs concurrently.
   virtual std::optional<MachineTask> next_second() { return std::nullopt; }

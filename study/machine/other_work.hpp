@@ -24,7 +24,7 @@ struct CoreAccounts {
   double own = 0;   ///< CPU time of this process and its children.
 };
 
-/// `busy` and `all` of these cores from the text of /proc/stat; none: a core is missing there.
+/// `busy` and `all` of these cores from the text of /proc/stat; nullopt: a core is missing there.
 std::optional<CoreAccounts> read_core_accounts(std::string_view proc_stat,
                                                std::span<const std::uint32_t> cores,
                                                double ticks_per_s);

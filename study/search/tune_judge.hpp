@@ -15,10 +15,10 @@ class TuneJudge {
   /// Requires: options.curve, if the objective is a reward.
   explicit TuneJudge(const TuneOptions& options);
 
-  /// More is better; none: the objective does not cover it.
+  /// More is better; nullopt: the objective does not cover it.
   const Score& score() const { return score_; }
   std::optional<double> score_of(const Rates& rates) const;
-  /// By the curve; none: there is no curve, or it does not cover the staleness.
+  /// By the curve; nullopt: there is no curve, or it does not cover the staleness.
   std::optional<double> hours_to_reward(const Rates& rates) const;
   /// Stores the rates of a full run, or why there are none, in the candidate's row, and violations
   /// of the constraints in `reason`.

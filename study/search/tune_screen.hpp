@@ -15,7 +15,7 @@
 
 namespace temper::study {
 
-/// More is better; none: rejected.
+/// More is better; nullopt: rejected.
 using Score = std::function<std::optional<double>(
     double trained_per_s, double seconds_per_update, double staleness_mean)>;
 

@@ -69,7 +69,7 @@ class LayoutChooser {
                             double kept,
                             Completion widest);
   /// The largest KV share, in twentieths of the memory, that fits with `kept` more bytes in a
-  /// device's host memory; none: no share fits.
+  /// device's host memory; nullopt: no share fits.
   std::optional<int> largest_kv_share(actors::SimulatedPlacement placement, double kept);
   /// NoCache: an invalid layout, or a cache too small for one longest response.
   enum class Fit { Fits, TooLarge, NoCache };

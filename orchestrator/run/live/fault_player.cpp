@@ -40,7 +40,7 @@ struct FaultPlayer::Impl {
 
   // --- Timers
 
-  /// When something is due next; none: nothing any more.
+  /// When something is due next; nullopt: nothing any more.
   std::optional<Time> next() const {
     std::optional<Time> next = plan.next();
     for (const auto* times : {&put_off, &stopped_until, &cut_until}) {

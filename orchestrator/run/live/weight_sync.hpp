@@ -21,7 +21,7 @@ class WeightSync {
   void execute(const command::StageWeights& c);
   void execute(const command::CommitWeights& c);
   /// Sends the images of engines that were told to stage them. They follow all other messages of
-  /// their commands, so that an engine learns whom to feed before an image fills its connection.
+  /// their commands, so that an engine knows its receivers before an image fills its connection.
   void send_images();
 
   /// The trainer publishes weights. `announcement` is posted once they are here. Error: a protocol

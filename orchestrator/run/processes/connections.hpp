@@ -53,7 +53,7 @@ class Connections {
   /// Counts a refusal. True for the 1st, 2nd, 4th, 8th, ...: to be logged.
   bool note_refusal() { return std::has_single_bit(++refused_); }
   std::uint64_t refused() const { return refused_; }
-  /// The actor of a peer; none: unauthenticated, or replaced.
+  /// The actor of a peer; nullopt: unauthenticated, or replaced.
   std::optional<ActorId> actor_of(const actors::PeerId& peer) const;
   /// Null: no worker is connected for the slot.
   const actors::PeerId* peer_of(ActorId actor) const;

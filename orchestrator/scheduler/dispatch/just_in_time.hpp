@@ -52,7 +52,7 @@ class JustInTime {
   void held_back() { held_ = true; }
 
   /// When one more group is to be dispatched, with `ahead` groups outstanding and not in training;
-  /// in the past, or none: at once.
+  /// in the past, or nullopt: at once.
   std::optional<Time> due(std::int64_t ahead, Time now) const;
 
   // --- What was learned

@@ -45,7 +45,7 @@ struct Row {
 struct Group {
   PolicyVersion dispatched;  ///< v0
   std::vector<Row> rows;
-  std::optional<PolicyVersion> counted_from;  ///< Its age is; none: v0.
+  std::optional<PolicyVersion> counted_from;  ///< Its age is; nullopt: v0.
   PolicyVersion age_from() const { return counted_from.value_or(dispatched); }
   bool trainable = false;  ///< Every row is ready to train or failed. Not stored.
   bool judged = false;     ///< The same but for reference scores. Not stored.

@@ -25,28 +25,27 @@ class StalenessRule {
   virtual bool admits(PolicyVersion engine,
                       const DistQueue& queue,
                       const OutstandingGroups& s) const = 0;
-  /// May the oldest B of these groups be the next update? Also asked of groups that are not
-  /// trainable yet. By default whenever there are B.
+  /// May the oldest B of these groups be the next step? Also asked about groups that are not
+  /// trainable yet. By default true if there are B.
   virtual bool may_train(const GroupsByVersion& ready, const OutstandingGroups& s) const;
-  /// The groups of the next update; none: wait. By default the oldest B, if may_train().
+  /// The groups of the next step; nullopt: wait. By default the oldest B, if may_train().
   virtual std::optional<std::vector<GroupId>> select(const DistQueue& queue,
                                                      const OutstandingGroups& s) const;
-  /// How many of these groups, the oldest, may be promised to the next update before the rest of
-  /// its batch is known: what the policy guarantees can still be kept with all of them. By default
-  /// none.
+  /// How many of these groups, oldest first, may be promised to the next step before the rest of
+  /// its batch is known, so that the rule's guarantee still holds with all of them. By default 0.
   virtual std::int64_t may_promise(const GroupsByVersion& ready, const OutstandingGroups& s) const;
-  /// What the next update (the one after that under way) cannot do without: so many of the groups
-  /// of this v0 and older.
+  /// What the next step (after the one in progress) requires: this many groups of this v0 and
+  /// older.
   struct Demand {
     PolicyVersion newest;
     std::int64_t groups = 0;
     bool operator==(const Demand&) const = default;
   };
-  /// By default none: any B groups will do.
+  /// By default nullopt: any B groups suffice.
   virtual std::optional<Demand> demand(const OutstandingGroups&) const { return std::nullopt; }
   /// Groups to give up for their age. By default none.
   virtual std::vector<GroupId> evict(const DistQueue& queue, const OutstandingGroups& s) const;
-  /// The largest age that a trained group can have; none: any.
+  /// The largest age that a trained group can have; nullopt: any.
   virtual std::optional<std::uint64_t> guarantee(const OutstandingGroups& s) const = 0;
 
  protected:

@@ -1,4 +1,4 @@
-// Everything the scheduler can ask for. A driver carries commands out in order; it never decides.
+// Commands of the scheduler. A driver executes them in order and decides nothing.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
@@ -17,7 +17,7 @@ enum class Outcome { Trained, Filtered, Failed, Evicted };
 
 namespace command {
 
-/// Start (or start again) the actor's process. `reason`: why again; none the first time, and after
+/// Start the actor's process. `reason`: why it is started again; nullopt the first time, and after
 /// a Discard, which has it.
 struct Launch {
   static constexpr std::string_view kName = "launch";
@@ -30,8 +30,8 @@ void describe(V& v, Launch& c) {
   v.field(3, "reason", c.reason);
 }
 
-/// End the actor's process; nothing that it says counts any more. A Launch follows, not before
-/// `until`. `reason`: none where it was removed and is brought back before it ended.
+/// End the actor's process and ignore its messages. A Launch follows, not before `until`. `reason`:
+/// nullopt if it was removed and is added again before it ended.
 struct Discard {
   static constexpr std::string_view kName = "discard";
   ActorId actor;
@@ -53,7 +53,7 @@ struct Dispatch {
   GroupId group;
   PolicyVersion version;  ///< The engine's version at dispatch.
   std::vector<ResponseId> responses;
-  /// The engine that has each one's prefix cached, if any has; empty: none of them.
+  /// Per response, the engine that caches its prefix; empty: no engine caches any.
   std::vector<std::optional<ActorId>> cached_on;
 };
 template <class V>
@@ -66,7 +66,7 @@ void describe(V& v, Dispatch& c) {
   v.field(6, "cached_on", c.cached_on);
 }
 
-/// The result of this response is no longer wanted.
+/// The result of this response is no longer needed.
 struct Cancel {
   static constexpr std::string_view kName = "cancel";
   ActorId actor;
@@ -78,8 +78,8 @@ void describe(V& v, Cancel& c) {
   v.field(2, "response", c.response);
 }
 
-/// Hand these responses back with what they have (Generated, interrupted): another engine goes on
-/// with them. No effect on one that has ended meanwhile.
+/// Return these responses with the tokens they have (Generated, interrupted); another engine
+/// continues them. Has no effect on a response that has ended.
 struct Withdraw {
   static constexpr std::string_view kName = "withdraw";
   ActorId actor;
@@ -117,7 +117,7 @@ void describe(V& v, Judge& c) {
   v.field(3, "responses", c.responses);
 }
 
-/// One policy update on these groups; `responses` leaves out failed ones.
+/// One step on these groups; `responses` leaves out failed ones.
 struct Train {
   static constexpr std::string_view kName = "train";
   ActorId actor;
@@ -133,7 +133,7 @@ void describe(V& v, Train& c) {
   v.field(4, "responses", c.responses);
 }
 
-/// Compute the gradients of these groups for the next update, which will hold them.
+/// Compute the gradients of these groups for the next step, which will contain them.
 struct Prepare {
   static constexpr std::string_view kName = "prepare";
   ActorId actor;
@@ -175,8 +175,8 @@ struct Switch {
   static constexpr std::string_view kName = "switch";
   ActorId actor;
   actors::SwitchAction action = actors::SwitchAction::Interrupt;
-  /// Onloading where cards switch one by one: the engines whose cards the actor has from now on;
-  /// empty: all of its own.
+  /// Onloading with `switching: one_by_one`: the engines whose cards the actor has from now on;
+  /// empty: all of its cards.
   std::vector<ActorId> cards_of{};
 };
 template <class V>
@@ -203,7 +203,7 @@ struct Release {
   static constexpr std::string_view kName = "release";
   GroupId group;
   Outcome outcome = Outcome::Trained;
-  std::optional<Reason> reason{};  ///< None: it was trained.
+  std::optional<Reason> reason{};  ///< nullopt: it was trained.
 };
 template <class V>
 void describe(V& v, Release& c) {
@@ -212,7 +212,7 @@ void describe(V& v, Release& c) {
   v.field(4, "reason", c.reason);
 }
 
-/// It was taken away, and owes nothing: its worker is to end, in order. Answered by ActorDown.
+/// The actor was removed and has no work left: its worker ends. Answered by ActorDown.
 struct Retire {
   static constexpr std::string_view kName = "retire";
   ActorId actor;
@@ -255,7 +255,7 @@ void describe(V& v, Evaluated& c) {
   v.field(13, "best", c.best);
 }
 
-/// From now on this actor, when not busy, is in this state, for this cause.
+/// From now on, while it is not busy, this actor is in this state for this cause.
 struct Waiting {
   static constexpr std::string_view kName = "waiting";
   ActorId actor;
@@ -280,12 +280,12 @@ void describe(V& v, Rollback& c) {
   v.field(2, "reason", c.reason);
 }
 
-/// The run is over. `stopped`: on the user's request.
+/// The run is over. `stopped`: at the user's request.
 struct Finish {
   static constexpr std::string_view kName = "finish";
   bool ok = false;
   bool stopped = false;
-  std::optional<Reason> reason{};  ///< None: it is ok.
+  std::optional<Reason> reason{};  ///< nullopt: it is ok.
   std::optional<Reason> last{};    ///< Of the last of too many losses or failed groups.
 };
 template <class V>

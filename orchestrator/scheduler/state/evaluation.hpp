@@ -1,5 +1,5 @@
-// An evaluation under way: a table of its own, in which every problem is a group of `samples`
-// responses, all of one version. Nothing in it counts for a batch, a bound or a credit of training.
+// An evaluation in progress: a table of its own, in which every problem is a group of `samples`
+// responses, all of one version. It does not count toward a batch, a bound or a credit of training.
 #pragma once
 
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
@@ -15,10 +15,10 @@ class Evaluation {
   Evaluation() = default;
   explicit Evaluation(const EvaluationPlan& plan) : plan_(plan) {}
 
-  /// Every problem anew, under this version.
+  /// Starts with every problem, under this version.
   void begin(PolicyVersion version, Time now);
   void end() { version_.reset(); }
-  /// None is under way: none.
+  /// nullopt: no evaluation is in progress.
   const std::optional<PolicyVersion>& version() const { return version_; }
   bool under_way() const { return version_.has_value(); }
   /// Some response is not generated yet.

@@ -24,15 +24,15 @@ void describe(V& v, Started& e) {
   v.field(1, "config", e.config);
 }
 
-/// The run goes on from a checkpoint: state is what it was after the event numbered `sequence`,
-/// what was recorded later is void, and no actor runs.
+/// The run resumes from a checkpoint: the state is that after the event numbered `sequence`, later
+/// records are void, and no actor runs.
 struct Resumed {
   static constexpr std::string_view kName = "resumed";
-  std::uint64_t sequence = 0;  ///< Of CheckpointSaved; of Started where there is no checkpoint.
-  std::int32_t rollbacks = 0;  ///< How often in a row the run did this by itself.
-  /// From here on, in the place of the one before; none: that goes on.
+  std::uint64_t sequence = 0;  ///< Of CheckpointSaved, or of Started without a checkpoint.
+  std::int32_t rollbacks = 0;  ///< Rollbacks in a row, without the user.
+  /// The configuration from here on; nullopt: unchanged.
   std::optional<SchedulerConfig> config{};
-  std::vector<SettingChange> changes{};  ///< What the user set anew, whoever it concerns.
+  std::vector<SettingChange> changes{};  ///< Settings that the user changed.
 };
 template <class V>
 void describe(V& v, Resumed& e) {
@@ -42,7 +42,8 @@ void describe(V& v, Resumed& e) {
   v.field(4, "changes", e.changes);
 }
 
-/// An actor is registered, its role is built. `weights`: trainer only, the version it holds.
+/// An actor is registered and its role is built. `weights`: trainer only, the version that it
+/// holds.
 struct ActorReady {
   static constexpr std::string_view kName = "actor_ready";
   ActorId actor;
@@ -54,14 +55,14 @@ void describe(V& v, ActorReady& e) {
   v.field(2, "weights", e.weights);
 }
 
-/// An actor's process ended, fell silent, or said what it may not say
-/// (scheduler.find_invalid_claim).
+/// An actor's process ended, became silent, or violated the protocol
+/// (Scheduler::find_invalid_claim()).
 struct ActorDown {
   static constexpr std::string_view kName = "actor_down";
   ActorId actor;
-  std::string reason;  ///< In the words of the driver, or of the worker.
+  std::string reason;  ///< Text of the driver or the worker.
   bool lied = false;
-  bool permanent = false;  ///< It could not be built, and another attempt would fail likewise.
+  bool permanent = false;  ///< Another attempt would fail in the same way.
 };
 template <class V>
 void describe(V& v, ActorDown& e) {
@@ -71,8 +72,8 @@ void describe(V& v, ActorDown& e) {
   v.field(4, "permanent", e.permanent);
 }
 
-/// An actor that does not take work yet gets on with its start, which may take until
-/// Scheduler::start_may_last(). The driver does not say so more often than it must.
+/// An actor that is still starting makes progress. The driver posts it only if the scheduler wants
+/// to know (Scheduler::wants_to_know_that_loads()).
 struct ActorLoading {
   static constexpr std::string_view kName = "actor_loading";
   ActorId actor;
@@ -89,9 +90,9 @@ struct Generated {
     ResponseId response;
     Tokens prompt;                          ///< Length of the prompt.
     Tokens tokens;                          ///< Sampled by this attempt.
-    std::vector<actors::Segment> segments;  ///< As the engine reports them.
+    std::vector<actors::Segment> segments;  ///< As reported by the engine.
     actors::FinishReason finish = actors::FinishReason::End;
-    bool cached = false;  ///< Interrupted: the engine keeps the keys and values.
+    bool cached = false;  ///< Interrupted: the engine keeps its KV cache.
   };
   ActorId actor;
   std::vector<Item> items;
@@ -118,7 +119,7 @@ struct ReferenceScored {
   static constexpr std::string_view kName = "reference_scored";
   ActorId actor;
   LeaseId lease;
-  std::vector<ResponseId> failed{};  ///< Of the lease, those whose scores are impossible.
+  std::vector<ResponseId> failed{};  ///< Responses whose scores are impossible.
   std::string failure{};             ///< Why one of them failed; empty: none has.
 };
 template <class V>
@@ -139,7 +140,7 @@ struct Judged {
   LeaseId lease;
   std::vector<Item> items;  ///< In the order of the lease's responses.
   std::string failure{};    ///< Why one of them failed; empty: none has.
-  bool gave_up = false;     ///< The verifier has given no reward since it was started.
+  bool gave_up = false;     ///< The verifier has never returned a reward.
 };
 template <class V>
 void describe(V& v, Judged::Item& e) {
@@ -160,7 +161,7 @@ struct Trained {
   ActorId actor;
   LeaseId lease;
   PolicyVersion version;        ///< The result.
-  std::vector<GroupId> groups;  ///< As the trainer saw them.
+  std::vector<GroupId> groups;  ///< As reported by the trainer.
   actors::UpdateMetrics metrics;
 };
 template <class V>
@@ -172,7 +173,7 @@ void describe(V& v, Trained& e) {
   v.field(5, "metrics", e.metrics);
 }
 
-/// The gradients of a Prepare are there.
+/// The gradients of a Prepare are computed.
 struct Prepared {
   static constexpr std::string_view kName = "prepared";
   ActorId actor;
@@ -225,7 +226,7 @@ void describe(V& v, Switched& e) {
   v.field(4, "error", e.error);
 }
 
-/// The checkpoint of `version` is whole on disk.
+/// The checkpoint of `version` is complete on disk.
 struct CheckpointSaved {
   static constexpr std::string_view kName = "checkpoint_saved";
   PolicyVersion version;
@@ -237,7 +238,7 @@ void describe(V& v, CheckpointSaved& e) {
   v.field(2, "error", e.error);
 }
 
-/// What an actor's cards did; for the time line, no decision depends on it.
+/// What an actor's cards did, for the timeline. No decision depends on it.
 struct Activity {
   static constexpr std::string_view kName = "activity";
   ActorId actor;
@@ -251,8 +252,8 @@ void describe(V& v, Activity& e) {
   v.field(3, "usage", e.usage);
 }
 
-/// The clock of an attached worker's host was found to be off by another amount than was known: by
-/// `ahead`, which may be `error` more or less. Its spans are set back by as much.
+/// The clock of an attached worker's host is off by `ahead`, plus or minus `error`, which differs
+/// from the last reading. Its spans are corrected by it.
 struct ClockRead {
   static constexpr std::string_view kName = "clock_read";
   ActorId actor;
@@ -266,13 +267,13 @@ void describe(V& v, ClockRead& e) {
   v.field(3, "error", e.error);
 }
 
-/// A worker that others started has taken the actor's place. Its cards are those of this host.
+/// A worker of another launcher has attached for the actor. Its cards are those of this host.
 struct WorkerAttached {
   static constexpr std::string_view kName = "worker_attached";
   ActorId actor;
-  std::string host;  ///< As it calls itself.
+  std::string host;  ///< The worker's name for it.
   std::int64_t pid = 0;
-  std::string key{};  ///< The name of what it proved itself with.
+  std::string key{};  ///< Name of the key that it authenticated with.
 };
 template <class V>
 void describe(V& v, WorkerAttached& e) {
@@ -282,11 +283,11 @@ void describe(V& v, WorkerAttached& e) {
   v.field(4, "key", e.key);
 }
 
-/// The user wants another number of actors while the run goes on.
+/// The user changes the number of actors of the running job.
 struct Scaled {
   static constexpr std::string_view kName = "scaled";
-  std::vector<ActorSpec> actors;  ///< Of the run from here on, those of before at their places.
-  std::vector<SettingChange> changes;  ///< What the user set anew.
+  std::vector<ActorSpec> actors;       ///< From here on; earlier actors keep their indexes.
+  std::vector<SettingChange> changes;  ///< Settings that the user changed.
 };
 template <class V>
 void describe(V& v, Scaled& e) {
@@ -294,19 +295,19 @@ void describe(V& v, Scaled& e) {
   v.field(2, "changes", e.changes);
 }
 
-/// The time that next_deadline() named has come.
+/// The time of next_deadline() has passed.
 struct DeadlineReached {
   static constexpr std::string_view kName = "deadline_reached";
 };
 TEMPER_NO_FIELDS(DeadlineReached)
 
-/// The user asks for an orderly end: finish the update under way, save, stop.
+/// The user requests a stop: finish the current step, save a checkpoint, end.
 struct StopRequested {
   static constexpr std::string_view kName = "stop_requested";
 };
 TEMPER_NO_FIELDS(StopRequested)
 
-/// The driver cannot go on (a file cannot be written, a second Ctrl-C): the run ends now.
+/// The driver cannot continue (a file cannot be written, a second Ctrl-C): the run ends now.
 struct Aborted {
   static constexpr std::string_view kName = "aborted";
   std::string reason;
@@ -344,14 +345,14 @@ using Event = std::variant<event::Started,
                            event::Scaled,
                            event::ActorLoading>;
 
-/// The run's configuration from this event on; null: what it was.
+/// The run's configuration from this event on; null: unchanged.
 inline const SchedulerConfig* config_in(const Event& event) {
   if (const auto* started = std::get_if<event::Started>(&event))
     return &started->config;
   const auto* resumed = std::get_if<event::Resumed>(&event);
   return resumed != nullptr && resumed->config ? &*resumed->config : nullptr;
 }
-/// The run's actors from this event on, those of before at their places; null: who they were.
+/// The run's actors from this event on, earlier ones at their indexes; null: unchanged.
 inline const std::vector<ActorSpec>* actors_in(const Event& event) {
   if (const auto* scaled = std::get_if<event::Scaled>(&event))
     return &scaled->actors;

@@ -1,5 +1,4 @@
-// The actors as the scheduler sees them: alive or not, which weights, how much work, what was asked
-// of them that has not been answered.
+// The actors as the scheduler sees them: their life, weights and work, and which requests are open.
 #pragma once
 
 #include "actors/protocol/weights.hpp"
@@ -12,38 +11,38 @@
 
 namespace temper::orchestrator {
 
-/// Waiting: lost, or not begun; it is launched at its time, once others that start leave room.
+/// Waiting: lost or not started yet; launched at its time, once few enough others are launching.
 enum class Life { Launching, Ready, Down, Waiting };
 
 struct ActorState {
   Life life = Life::Down;
-  std::int32_t restarts = 0;     ///< In a row: since they were last forgiven.
-  std::int32_t late_starts = 0;  ///< Of these, those that came after a start that took too long.
+  std::int32_t restarts = 0;     ///< In a row, since they were last forgotten.
+  std::int32_t late_starts = 0;  ///< Of these, restarts after a start that took too long.
   Time launch_at{};              ///< Waiting: not before.
   Time launched_at{};
   Time launch_deadline{};
   Time ready_since{};
-  bool retiring = false;  ///< It is away, and its worker was told to end.
+  bool retiring = false;  ///< It was removed, and its worker was told to end.
 
-  // What its messages are held against.
+  // For the checks of its messages.
   LeaseId first_lease;  ///< Leases below were granted before it was launched.
   Time busy_until{};    ///< Its spans begin here or later.
 
   // Rollout engines.
-  std::optional<PolicyVersion> version;  ///< Committed weights; none: no weights.
-  std::optional<PolicyVersion> staging;  ///< Asked to stage, not committed yet.
+  std::optional<PolicyVersion> version;  ///< Committed weights; nullopt: no weights.
+  std::optional<PolicyVersion> staging;  ///< Requested to be staged, not committed yet.
   bool staged = false;                   ///< `staging` is staged.
   bool committing = false;
   Time weights_deadline{};
   bool has_kv = false;
 
-  bool onboard = false;  ///< reference that takes turns: its weights are on the cards.
+  bool onboard = false;  ///< Time-shared reference: its weights are on the cards.
 
   // Role switches.
   std::optional<actors::SwitchAction> switching;
   Time switch_deadline{};
 
-  /// What the last Waiting command said.
+  /// The last Waiting command.
   command::Waiting waiting;
 
   bool ready() const { return life == Life::Ready; }
@@ -67,36 +66,36 @@ class Fleet {
     take(specs);
   }
 
-  /// From now on these are the actors; those that there were keep their places and states.
+  /// Sets the actors; earlier ones keep their indexes and states.
   void take(const std::vector<ActorSpec>& specs);
 
   std::size_t size() const { return specs_.size(); }
   const ActorSpec& spec(ActorId a) const { return specs_.at(a.value()); }
   ActorState& state(ActorId a) { return states_.at(a.value()); }
   const ActorState& state(ActorId a) const { return states_.at(a.value()); }
-  /// Without those that are away.
+  /// Without removed actors.
   const std::vector<ActorId>& with_role(actors::RoleKind role) const {
     return by_role_[static_cast<std::size_t>(role)];
   }
   const std::vector<ActorId>& rollouts() const { return with_role(actors::RoleKind::Rollout); }
-  /// Those that share the trainer's cards, in turn with it.
+  /// Those that time-share the trainer's cards.
   const std::vector<ActorId>& turning_engines() const { return turning_engines_; }
   const std::vector<ActorId>& turning_references() const { return turning_references_; }
   bool takes_turns() const { return !turning_engines_.empty() || !turning_references_.empty(); }
-  /// Some engines have their own cards, others those of the trainer.
+  /// Some engines have exclusive cards, others time-share those of the trainer.
   bool lends() const {
     return !turning_engines_.empty() && turning_engines_.size() < rollouts().size();
   }
   ActorId trainer() const { return with_role(actors::RoleKind::Trainer).front(); }
 
-  /// What the actor was asked is void, and what it held is gone: nothing is left of its state but
-  /// its restarts and what it was last said to wait for.
+  /// Resets the actor: its open requests are void, and its weights are gone. Its restarts and the
+  /// last Waiting command stay.
   void renew(ActorId a, Life life);
-  /// Who is to be launched now: it waits, its time has come, and not too many are launching. The
-  /// one that has waited longest first.
+  /// The actor to launch now: it waits, its time has come, and not too many are launching. The one
+  /// that has waited longest comes first.
   std::optional<ActorId> next_to_start(Time now) const;
 
-  /// Earliest deadline of a launch, weight transfer or switch under way, or time of a launch that
+  /// Earliest deadline of a launch, weight transfer or switch in progress, or time of a launch that
   /// waits for nothing else.
   std::optional<Time> next_deadline() const;
   /// An actor with such a deadline at or before `now`.

@@ -61,16 +61,17 @@ Verdict check_spans(const event::Activity& e, Time from, Time now) {
     if (span.begin < from || span.end < span.begin || span.end > now) {
       return InvalidClaim{
           Claim::SpansInOrder,
-          fmt::format("a span from {} to {}, where it was busy until {} and it is {}",
-                      to_text(span.begin.time_since_epoch()),
-                      to_text(span.end.time_since_epoch()),
-                      to_text(from.time_since_epoch()),
-                      to_text(now.time_since_epoch()))};
+          fmt::format(
+              "a span from {} to {} does not lie between {}, until which it was busy, and {} now",
+              to_text(span.begin.time_since_epoch()),
+              to_text(span.end.time_since_epoch()),
+              to_text(from.time_since_epoch()),
+              to_text(now.time_since_epoch()))};
     }
     from = span.end;
   }
   if (e.usage && is_negative(*e.usage))
-    return InvalidClaim{Claim::NothingNegative, "it has used a negative amount"};
+    return InvalidClaim{Claim::NothingNegative, "a negative amount of use"};
   return std::nullopt;
 }
 
@@ -121,7 +122,7 @@ Verdict check(const RunState& run, const event::Generated& e) {
       return invalid;
   }
   if (const auto twice = repeated(e))
-    return InvalidClaim{Claim::ResponseIsLeased, fmt::format("response {} is there twice", *twice)};
+    return InvalidClaim{Claim::ResponseIsLeased, fmt::format("response {} occurs twice", *twice)};
   return std::nullopt;
 }
 
@@ -163,10 +164,10 @@ Verdict check(const RunState& run, const event::Judged& e) {
 Verdict check(const RunState& run, const event::Trained& e) {
   if (!run.trainer.training || e.lease != *run.trainer.training)
     return InvalidClaim{Claim::UpdateIsUnderWay,
-                        fmt::format("no update is under way as lease {}", e.lease)};
+                        fmt::format("no step is in progress under lease {}", e.lease)};
   if (e.version != next(run.saved.progress.version)) {
     return InvalidClaim{Claim::NextVersion,
-                        fmt::format("the update of version {} would make version {}",
+                        fmt::format("a step on version {} cannot produce version {}",
                                     run.saved.progress.version,
                                     e.version)};
   }
@@ -175,9 +176,9 @@ Verdict check(const RunState& run, const event::Trained& e) {
   std::ranges::sort(sent);
   std::ranges::sort(seen);
   if (seen != sent)
-    return InvalidClaim{Claim::GroupsOfTheBatch, "it trained other groups than those of the batch"};
+    return InvalidClaim{Claim::GroupsOfTheBatch, "it trained groups other than those of the batch"};
   if (!is_count(e.metrics.tokens) || e.metrics.micro_batches < 0)
-    return InvalidClaim{Claim::NothingNegative, "an update of a negative size"};
+    return InvalidClaim{Claim::NothingNegative, "a step of a negative size"};
   return std::nullopt;
 }
 
@@ -190,7 +191,7 @@ Verdict check(const RunState& run, const event::WeightsStaged& e) {
   if (a.staging == e.version && !a.staged)
     return std::nullopt;
   return InvalidClaim{Claim::StagingIsAwaited,
-                      fmt::format("version {} is staged, which nobody waits for", e.version)};
+                      fmt::format("version {} was staged without a request", e.version)};
 }
 
 Verdict check(const RunState& run, const event::WeightsCommitted& e) {
@@ -198,13 +199,13 @@ Verdict check(const RunState& run, const event::WeightsCommitted& e) {
   if (a.staging == e.version && a.committing)
     return std::nullopt;
   return InvalidClaim{Claim::CommitIsAwaited,
-                      fmt::format("version {} is committed, which nobody waits for", e.version)};
+                      fmt::format("version {} was committed without a request", e.version)};
 }
 
 Verdict check(const RunState& run, const event::Switched& e) {
   if (run.fleet.state(e.actor).switching != e.action) {
     return InvalidClaim{Claim::SwitchIsAwaited,
-                        fmt::format("{} is done, which nobody waits for", name_of(e.action))};
+                        fmt::format("{} was reported without a request", name_of(e.action))};
   }
   if (is_negative(e.cost))
     return InvalidClaim{Claim::NothingNegative,
@@ -217,7 +218,7 @@ Verdict check(const RunState& run, const event::CheckpointSaved& e) {
     return std::nullopt;
   return InvalidClaim{
       Claim::CheckpointIsAwaited,
-      fmt::format("a checkpoint of version {} is saved, which nobody waits for", e.version)};
+      fmt::format("a checkpoint of version {} was saved without a request", e.version)};
 }
 
 }  // namespace
@@ -258,7 +259,7 @@ std::optional<InvalidClaim> find_invalid_claim(const RunState& run,
   if (!counts) {
     return InvalidClaim{
         Claim::NothingNegative,
-        fmt::format("response {} has a number of tokens that cannot be", item.response)};
+        fmt::format("response {} has an impossible number of tokens", item.response)};
   }
   if (sum != item.tokens) {
     return InvalidClaim{Claim::SegmentsAddUp,
@@ -280,9 +281,8 @@ std::optional<InvalidClaim> find_invalid_claim(const RunState& run,
     return std::nullopt;
   if (item.finish == actors::FinishReason::Interrupted && !run.withdrawn.contains(item.response) &&
       run.fleet.state(engine).switching != actors::SwitchAction::Interrupt) {
-    return InvalidClaim{
-        Claim::HandedBackOnRequest,
-        fmt::format("response {} is handed back, which nobody asked for", item.response)};
+    return InvalidClaim{Claim::HandedBackOnRequest,
+                        fmt::format("response {} was returned without a request", item.response)};
   }
   const bool ended =
       item.finish == actors::FinishReason::End || item.finish == actors::FinishReason::Length;

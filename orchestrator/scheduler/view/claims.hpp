@@ -19,7 +19,7 @@ struct InvalidClaim {
 
 actors::Stage stage_of(const RunState& run, ActorId actor);
 
-/// The first invalid claim of an actor's message, as an event; none: it is possible. `now`: when
+/// The first invalid claim of an actor's message, as an event; nullopt: it is possible. `now`: when
 /// the message was received.
 std::optional<InvalidClaim> find_invalid_claim(const RunState& run,
                                                const Event& reported,
