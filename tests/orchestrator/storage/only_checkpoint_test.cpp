@@ -48,7 +48,7 @@ TEST_P(TheOnlyCheckpoint, ThatIsDamagedIsMendedOrSetAsideAndTheRunIsWhole) {
     EXPECT_EQ(fs::exists(checkpoint), GetParam().stays);
     const auto point = find_resume_point(RunDir(run()), stored.config());
     ASSERT_TRUE(point) << point.error().context;
-    EXPECT_EQ(point->way.checkpoint.has_value(), GetParam().stays);
+    EXPECT_EQ(point->rollback.checkpoint.has_value(), GetParam().stays);
   }
 }
 

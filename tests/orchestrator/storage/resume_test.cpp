@@ -125,7 +125,7 @@ TEST(Resume, ADamagedNewestCheckpointIsPassedOverForTheOneBeforeIt) {
       EXPECT_NE(joined(*said).find("goes on from checkpoint " + older.filename().string()),
                 std::string::npos)
           << joined(*said);
-      EXPECT_EQ(find_resume_point(run.dir(), run.config())->way.checkpoint->folder, older);
+      EXPECT_EQ(find_resume_point(run.dir(), run.config())->rollback.checkpoint->folder, older);
       EXPECT_TRUE(fs::exists(newest.string() + ".damaged-1"));
     }
   }
@@ -325,7 +325,7 @@ TEST(Fsck, RepairCutsALogOffAtItsDamageAndKeepsEverything) {
   EXPECT_EQ(read_file(run.log()).value() + read_file(run.root() / "events.log.cut-1").value(),
             before);
   EXPECT_TRUE(fs::exists(newest.string() + ".void-1"));
-  EXPECT_EQ(find_resume_point(run.dir(), run.config())->way.checkpoint->folder, older);
+  EXPECT_EQ(find_resume_point(run.dir(), run.config())->rollback.checkpoint->folder, older);
 }
 
 TEST(Fsck, RepairMakesDerivedFilesAnewAsTheyWere) {
