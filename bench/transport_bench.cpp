@@ -29,19 +29,19 @@ struct Measured {
 Measured be_worker(const std::string& endpoint, const Credentials& credentials) {
   const RealClock clock;
   auto socket = DealerSocket::connect(endpoint, {}, Log::discard(), credentials).value();
-  OutgoingStream outgoing;
+  OutgoingStream stream;
   Reassembler reassembler(Bytes(Bytes::rep{1} << 40));
   Hello hello;
   hello.name = "worker";
-  outgoing.push(outgoing(hello));
+  stream.push(outgoing(hello));
   Measured measured;
   std::optional<Time> first_piece;
   Time last_heartbeat{};
   for (;;) {
-    while (const OutgoingStream::Frames* wire = outgoing.front()) {
+    while (const OutgoingStream::Frames* wire = stream.front()) {
       if (!socket.try_send(wire->head, wire->body).value())
         break;
-      outgoing.pop();
+      stream.pop();
     }
     static_cast<void>(socket.wait(DealerSocket::Wait::Readable, -1, 1s));
     while (auto received = socket.try_receive()) {
@@ -56,7 +56,7 @@ Measured be_worker(const std::string& endpoint, const Credentials& credentials) 
         first_piece = now;
       const auto whole = reassembler.add(part).value();
       if (const auto told = reassembler.due_ack())
-        outgoing.push(outgoing(*told));
+        stream.push(outgoing(*told));
       if (whole && !whole->is<Heartbeat>()) {
         measured.seconds =
             std::chrono::duration<double>(clock.now() - first_piece.value_or(now)).count();
