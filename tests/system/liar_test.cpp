@@ -58,8 +58,8 @@ INSTANTIATE_TEST_SUITE_P(
     TellingOneLie,
     testing::Values(
         Lie{"saved", "rollout-", "trainer.saved: not for an actor of role rollout"},
-        Lie{"saved twice", "trainer", "trainer.saved: a checkpoint of version 5 is saved"},
-        Lie{"committed", "rollout-", "weights.committed: version 1099511627776 is committed"},
+        Lie{"saved twice", "trainer", "trainer.saved: a checkpoint of version 5 "},
+        Lie{"committed", "rollout-", "weights.committed: version 1099511627776 "},
         Lie{"lease", "rollout-", "lease 1000000 is not one of its own"},
         Lie{"spans", "", "actor.activity: a span from"},
         Lie{"judged", "reward-0", "reward.judged: lease"}),
