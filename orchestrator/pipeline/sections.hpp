@@ -46,7 +46,7 @@ struct PlacementConfig {
   LendingRule lending = LendingRule::Auto;
   double return_share = 0.25;
   Switching switching = Switching::Together;
-  double crowding = 0.25;
+  double crowding = 0.2;
   Bytes card_memory{0};  ///< 0: no limit.
 };
 
@@ -204,8 +204,9 @@ void describe(V& v, PlacementConfig& c) {
   v.field(13,
           "crowding",
           c.crowding,
-          {.doc = "one_by_one: an engine gives up its devices only if the remaining engines then "
-                  "have at most this share of their slots in use.",
+          {.doc = "one_by_one: how full the remaining engines may get for a part of a batch, as a "
+                  "share of their slots. Larger: the trainer gets more devices, and decoding slows "
+                  "down.",
            .min = 0.01,
            .max = 1.0});
   v.field(14,

@@ -1,12 +1,26 @@
 #include "orchestrator/scheduler/dispatch/scoring.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace temper::orchestrator {
 namespace {
 
 /// While the trainer waits, the reference scores so many batches in place of one.
 constexpr std::size_t kUrgentBatches = 8;
+
+/// Responses that a time-shared reference scores at once. Nothing more comes during its turn, so
+/// its share of all that is ready, if that is more than a batch; but not more than a part.
+std::size_t batch_of_turn(const RunState& run,
+                          std::size_t batch,
+                          std::size_t ready,
+                          std::optional<std::int64_t> part) {
+  const std::size_t references = run.fleet.turning_references().size();
+  const std::size_t share = std::max(batch, (ready + references - 1) / references);
+  if (!part)
+    return share;
+  return std::min(share, static_cast<std::size_t>(*part * run.config.responses_per_group));
+}
 
 }  // namespace
 
@@ -20,15 +34,14 @@ void score(RunState& run,
   for (const ActorId id : run.fleet.with_role(role)) {
     const auto& ready = run.saved.queue.ready(task);
     auto full = full_batch(run, task);
-    if (run.fleet.spec(id).takes_turns) {  // nothing more comes during its turn: its share at once
-      const std::size_t all = run.fleet.turning_references().size();
-      full = std::max(full, (ready.size() + all - 1) / all);
-    }
+    const auto part = run.fleet.spec(id).takes_turns ? sharing.part_size(run) : std::nullopt;
+    if (run.fleet.spec(id).takes_turns)
+      full = batch_of_turn(run, full, ready.size(), part);
     // One batch at work and at most one behind it; the second only when full, so that batches grow
-    // while an actor is busy.
+    // while an actor is busy. None behind a part, after which the turn may end.
     const auto has_room = [&] {
       const std::int32_t leases = run.saved.queue.load(id).leases;
-      return leases == 0 || (leases == 1 && ready.size() >= full);
+      return leases == 0 || (leases == 1 && !part && ready.size() >= full);
     };
     while (sharing.may_score(run, id) && !ready.empty() && has_room()) {
       std::vector<ResponseId> responses;

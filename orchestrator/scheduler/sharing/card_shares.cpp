@@ -24,6 +24,14 @@ std::int32_t CardShares::largest(std::int64_t engines,
   return most;
 }
 
+std::int32_t CardShares::smallest(std::int64_t engines,
+                                  std::int64_t responses,
+                                  double crowding) const {
+  const auto least = std::ranges::find_if(
+      shares_, [&](std::int32_t share) { return fits(share, engines, responses, crowding); });
+  return least == shares_.end() ? 0 : *least;
+}
+
 std::int32_t CardShares::pressing(std::int64_t engines, std::int64_t responses) const {
   if (const std::int32_t some = spare(engines, responses); some > 0)
     return some;

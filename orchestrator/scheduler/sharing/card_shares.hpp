@@ -9,6 +9,7 @@
 //         fits(): whether k may; as long as they may, those that have left stay away.
 //         spare(): the largest share k that may. An engine that is less crowded decodes hardly
 //         faster, so that the work of k engines is done by the others at little cost.
+//         smallest(): the smallest share that may.
 //         pressing(): a batch waits for its update: the largest share that may with all slots in
 //         use, at least the smallest share.
 //         emptiest(): those with the fewest responses leave, which costs the fewest moves; of equal
@@ -46,6 +47,14 @@ class CardShares {
   std::int32_t spare(std::int64_t engines, std::int64_t responses) const {
     return largest(engines, responses, crowding_);
   }
+  /// The smallest share that may leave; 0: none may.
+  std::int32_t smallest(std::int64_t engines, std::int64_t responses) const {
+    return smallest(engines, responses, crowding_);
+  }
+  /// The same, with all slots in use.
+  std::int32_t smallest_by_slots(std::int64_t engines, std::int64_t responses) const {
+    return smallest(engines, responses, 1);
+  }
   std::int32_t pressing(std::int64_t engines, std::int64_t responses) const;
   /// So many, those that have left first.
   static std::vector<ActorId> emptiest(std::vector<Engine> engines, std::int32_t share);
@@ -56,6 +65,7 @@ class CardShares {
             std::int64_t responses,
             double crowding) const;
   std::int32_t largest(std::int64_t engines, std::int64_t responses, double crowding) const;
+  std::int32_t smallest(std::int64_t engines, std::int64_t responses, double crowding) const;
 
   std::vector<std::int32_t> shares_;
   double crowding_ = 1;

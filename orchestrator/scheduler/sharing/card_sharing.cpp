@@ -28,11 +28,14 @@ std::unique_ptr<SharingMode> make_sharing_mode(const RunState& run) {
   return std::make_unique<Together>();
 }
 
-void end_scoring_if_done(const RunState& run, RoleSwitch& roles) {
-  const bool busy = std::ranges::any_of(run.fleet.turning_references(), [&](ActorId a) {
+bool references_are_busy(const RunState& run) {
+  return std::ranges::any_of(run.fleet.turning_references(), [&](ActorId a) {
     return run.saved.queue.load(a).leases > 0 || run.fleet.state(a).switching;
   });
-  if (!busy && run.saved.queue.ready(Task::Reference).empty())
+}
+
+void end_scoring_if_done(const RunState& run, RoleSwitch& roles) {
+  if (!references_are_busy(run) && run.saved.queue.ready(Task::Reference).empty())
     roles.scored();
 }
 

@@ -8,6 +8,11 @@ namespace {
 /// It pays to spread the trainer over more cards while at least one in so many groups of a batch is
 /// left to train.
 constexpr std::int64_t kWorthSpreading = 8;
+/// A batch is scored and trained in so many parts. Smaller ones cost more switches between scoring
+/// and training, larger ones delay a better share of the cards.
+constexpr std::int64_t kParts = 8;
+/// Work for a while: this part of a batch.
+constexpr double kMuch = 0.25;
 
 std::int64_t most_slots(const Fleet& fleet) {
   std::int64_t slots = 1;
@@ -37,6 +42,17 @@ std::int64_t may_promise_once_scored(const RunState& run) {
   return may_promise(run,
                      run.fleet.turning_references().empty() ? run.saved.queue.trainable_by_version()
                                                             : run.saved.queue.judged_by_version());
+}
+
+/// A part can be trained before its batch is complete.
+bool part_is_ready(const RunState& run) {
+  return run.config.stragglers.prepare &&
+         may_promise(run, run.saved.queue.trainable_by_version()) >= run.least_to_prepare();
+}
+
+/// The same, or it lacks nothing but scores.
+bool part_is_judged(const RunState& run) {
+  return run.config.stragglers.prepare && may_promise_once_scored(run) >= run.least_to_prepare();
 }
 
 /// Groups that lack nothing but scores make a batch, or a part that is worth preparing.
@@ -72,28 +88,39 @@ std::vector<ActorId> engines_to_leave(const RunState& run,
 OneByOne::OneByOne(const RunState& run)
     : shares_(run.config.shares, run.config.crowding, most_slots(run.fleet)) {}
 
-/// The smallest share that the others can do without; 0: none. Parts of a batch come one by one, as
-/// responses end, and more cards would only wait for them.
+std::optional<std::int64_t> OneByOne::part_size(const RunState& run) const {
+  return std::max<std::int64_t>(1, run.config.groups_per_update / kParts);
+}
+
+/// For parts of a batch, of which there is at least one; 0: the others can do without none.
 std::int32_t OneByOne::share_for_parts(const RunState& run) const {
   const auto engines = std::ssize(run.fleet.turning_engines());
   const std::int64_t responses = responses_to_generate(run);
-  const auto least = std::ranges::find_if(run.config.shares, [&](std::int32_t share) {
-    return shares_.fits(share, engines, responses);
-  });
-  return least == run.config.shares.end() ? 0 : *least;
+  const bool much =
+      static_cast<double>(may_promise_once_scored(run)) >= kMuch * run.config.groups_per_update;
+  if (much) {
+    const std::int32_t most = shares_.spare(engines, responses);
+    return most > 0 ? most : shares_.smallest_by_slots(engines, responses);
+  }
+  return shares_.smallest(engines, responses);
+}
+
+/// The engines that stay cannot do without this share now. The smallest stays as long as there is
+/// work for it and their slots suffice.
+bool OneByOne::are_crowded_without(const RunState& run, std::int32_t share) const {
+  const auto engines = std::ssize(run.fleet.turning_engines());
+  const std::int64_t responses = responses_to_generate(run);
+  if (shares_.fits(share, engines, responses))
+    return false;
+  return !part_is_judged(run) || share > shares_.smallest_by_slots(engines, responses);
 }
 
 /// Engines whose cards scoring and training should have now; 0: there is no work for them, or
 /// generation needs all.
 std::int32_t OneByOne::share_due(const RunState& run) const {
-  const bool batch = run.select_batch() || run.scoring_makes_a_batch();
-  const bool part =
-      run.config.stragglers.prepare && may_promise_once_scored(run) >= run.least_to_prepare();
-  if (!batch && !part)
-    return 0;
-  return batch
-             ? shares_.pressing(std::ssize(run.fleet.turning_engines()), responses_to_generate(run))
-             : share_for_parts(run);
+  if (run.select_batch() || run.scoring_makes_a_batch())
+    return shares_.pressing(std::ssize(run.fleet.turning_engines()), responses_to_generate(run));
+  return part_is_judged(run) ? share_for_parts(run) : 0;
 }
 
 void OneByOne::choose_turn(const RunState& run, RoleSwitch& roles) {
@@ -107,7 +134,7 @@ void OneByOne::choose_turn(const RunState& run, RoleSwitch& roles) {
                                engines_to_leave(run, roles, share));
       return;
     case SwitchPhase::Score:
-      return end_scoring_if_done(run, roles);
+      return choose_in_scoring(run, roles);
     default:
       return;
   }
@@ -122,18 +149,27 @@ void OneByOne::choose_in_training(const RunState& run, RoleSwitch& roles) const 
     return roles.request_training(Scoring::None, engines_to_leave(run, roles, share));
   if (run.select_batch())
     return;
-  // The engines that stayed cannot do without these cards now, or without so many for parts of a
-  // batch. Otherwise a trainer without work keeps its cards for what comes next.
-  const bool crowded = std::ssize(roles.leaving()) > share_for_parts(run);
-  if (crowded && !run.scoring_makes_a_batch())
+  const auto held = static_cast<std::int32_t>(std::ssize(roles.leaving()));
+  if (are_crowded_without(run, held) && !run.scoring_makes_a_batch())
     return roles.request_rollout();
+  if (part_is_ready(run))
+    return;
   if (scores_before_more(run))
     return roles.request_scoring();
-  const std::int64_t there = may_promise(run, run.saved.queue.trainable_by_version());
-  if (run.config.stragglers.prepare && there >= run.least_to_prepare())
-    return;
+  // A trainer without work keeps its cards for what comes next.
   if (run.responses_in_flight() == 0)
     return roles.request_rollout();
+}
+
+/// A turn of scoring also ends between two parts: once one can be trained, or more cards can be
+/// had, which the trainer spreads to.
+void OneByOne::choose_in_scoring(const RunState& run, RoleSwitch& roles) const {
+  if (references_are_busy(run))
+    return;
+  const bool more = share_due(run) > std::ssize(roles.leaving()) && worth_spreading(run);
+  if (more || part_is_ready(run))
+    return roles.scored();
+  end_scoring_if_done(run, roles);
 }
 
 }  // namespace temper::orchestrator

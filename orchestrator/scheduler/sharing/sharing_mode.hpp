@@ -10,7 +10,9 @@
 #include "orchestrator/scheduler/sharing/role_switch.hpp"
 #include "orchestrator/scheduler/state/run_state.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace temper::orchestrator {
 
@@ -30,13 +32,17 @@ class SharingMode {
   /// Engines change role one after the other: a trainer that has just got its cards may get more
   /// before it begins, and actors are told which engines have left.
   virtual bool engine_by_engine() const { return false; }
+  /// The most groups that are scored or trained at once, so that the cards can change hands soon;
+  /// nullopt: as many as there are.
+  virtual std::optional<std::int64_t> part_size(const RunState&) const { return std::nullopt; }
 };
 
 /// The mode that the actors and the configuration of the run ask for.
 std::unique_ptr<SharingMode> make_sharing_mode(const RunState& run);
 
-/// Ends a turn of scoring once nothing is left to score and no reference that came late is still on
-/// its way to the cards.
+/// A time-shared reference scores, or is on its way to the cards or from them.
+bool references_are_busy(const RunState& run);
+/// Ends a turn of scoring once nothing is left to score and no reference is busy.
 void end_scoring_if_done(const RunState& run, RoleSwitch& roles);
 
 }  // namespace temper::orchestrator

@@ -39,7 +39,7 @@ struct SchedulerConfig {
   std::vector<std::int32_t> shares;
   /// OneByOne: engines give up their cards as long as the others have at most this share of their
   /// slots in use.
-  double crowding = 0.25;
+  double crowding = 0.2;
   /// Filter judged groups whose rewards are all equal: at most `filter_limit` batches of them
   /// between two steps.
   bool filter_equal_rewards = false;

@@ -57,10 +57,11 @@ void prepare(RunState& run, const CardSharing& sharing) {
   const ActorId trainer = run.fleet.trainer();
   if (!run.fleet.state(trainer).ready() || run.fleet.state(trainer).switching)
     return;
-  const std::int64_t most =
+  const std::int64_t may =
       run.rule->may_promise(run.saved.queue.trainable_by_version(), run.saved.outstanding);
-  if (most < run.least_to_prepare())
+  if (may < run.least_to_prepare())
     return;
+  const std::int64_t most = std::min(may, sharing.part_size(run).value_or(may));
   std::vector<GroupId> groups;
   for (auto it = run.saved.queue.trainable().begin(); std::ssize(groups) < most; ++it)
     groups.push_back(it->second);

@@ -19,6 +19,14 @@ TEST(CardShares, AsManyLeaveAsTheOthersCanDoWithout) {
   EXPECT_EQ(twelve().spare(12, 0), 12);
 }
 
+TEST(CardShares, ForLittleWorkTheSmallestShareLeaves) {
+  EXPECT_EQ(twelve().smallest(12, 4097), 0);
+  EXPECT_EQ(twelve().smallest(12, 4096), 4);
+  EXPECT_EQ(twelve().smallest(12, 1), 4);
+  EXPECT_EQ(twelve().smallest_by_slots(12, 16384), 4);  // 8 * 2048
+  EXPECT_EQ(twelve().smallest_by_slots(12, 16385), 0);
+}
+
 TEST(CardShares, ThoseThatHaveLeftStayAwayAsLongAsTheOthersCanDoWithoutThem) {
   EXPECT_TRUE(twelve().fits(8, 12, 2048));
   EXPECT_FALSE(twelve().fits(8, 12, 2049));
@@ -35,6 +43,7 @@ TEST(CardShares, ABatchThatWaitsFillsTheOthersUp) {
 
 TEST(CardShares, WithoutALayoutNobodyLeaves) {
   EXPECT_EQ(CardShares({}, 1, 8).spare(4, 0), 0);
+  EXPECT_EQ(CardShares({}, 1, 8).smallest(4, 0), 0);
   EXPECT_EQ(CardShares({}, 1, 8).pressing(4, 0), 0);
 }
 

@@ -1,0 +1,92 @@
+"""Figures of docs/reports/rl-fusion.md. `./x figures` runs these functions (docs/figures.py)."""
+import math
+
+from figures_recipe import figures
+
+CONFIG = "configs/cm384_pangu_fused.yaml"
+ONE_BY_ONE = " placement.switching=one_by_one stragglers.prepare=true"
+BATCHES = (512, 1024, 2048, 4096)
+BOUNDS = (0, 1, 2, 4)
+# Of the configuration: engines, attention replicas of each, tokens that their KV cache holds, responses of a group.
+ENGINES, REPLICAS, SIBLINGS = 12, 16, 16
+LENGTHS = {"mean": 7000, "p99_over_median": 8, "cap": 32768}
+PROMPTS = {"mean": 512, "p99_over_median": 4, "cap": 4096}
+
+
+def moments(mean, p99_over_median, cap):
+    """First and second moment of a lognormal length with this mean after its cap."""
+    sigma = math.log(p99_over_median) / 2.3263478740408408
+    steps = [(i + 0.5) / 4000 * 16 - 8 for i in range(4000)]
+    weights = [math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * 16 / 4000 for z in steps]
+
+    def moment(mu, power):
+        return sum(w * min(cap, math.exp(mu + sigma * z)) ** power for w, z in zip(weights, steps))
+
+    low, high = 0.0, math.log(cap)
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if moment(middle, 1) < mean else (low, middle)
+    return moment(low, 1), moment(low, 2)
+
+
+def decode_step(fig, batch, context):
+    """Seconds of a decode step with so many responses on each attention replica of an engine."""
+    line = (f"temper cost kind=decode_step hardware=cm384 cards=32 model=pangu-ultra-moe-718b batch_per_dp={batch} tp=4 "
+            f"dp={REPLICAS} ep=64 context={context:.0f} memory=report --json")
+    return next(m.value for m in fig.json(line).metrics if m.name == "time")
+
+
+def cache_tokens(fig):
+    """Tokens that the KV cache of an attention replica holds: what the card map of `temper check` allocates."""
+    lines = fig.text(f"temper check {CONFIG}").splitlines()
+    gigabytes = {name: float(line.split()[3]) for line in lines for name in ("kv_alloc", "free_kv") if f"shared: {name}" in line}
+    memory = [fig.json("temper cost kind=memory hardware=cm384 cards=32 model=pangu-ultra-moe-718b role=rollout tp=4 "
+                       f"dp={REPLICAS} ep=64 cached_tokens={n} --json").metrics[0].value for n in (100000, 200000)]
+    return (gigabytes["kv_alloc"] - gigabytes["free_kv"]) * 1e9 / ((memory[1] - memory[0]) / 100000)
+
+
+def ceiling(fig):
+    """Card seconds per trained token that generation, training and scoring need at least."""
+    mean, square = moments(**LENGTHS)
+    prompt = moments(**PROMPTS)[0]
+    context = prompt + square / mean / 2  # of a token, on average over all that are generated
+    batch = cache_tokens(fig) / context
+    whole = fig.run(f"{CONFIG} staleness.bound=0 steps=2")
+    seconds = {state: whole.utilization.states[state] * whole.wall_s / whole.steps for state in ("train", "reference")}
+    responses = 512 * SIBLINGS
+    seconds["decode"] = responses * mean * decode_step(fig, round(batch), context) / (ENGINES * REPLICAS * batch)
+    return context, batch, seconds, whole.tokens.trained_per_s * whole.wall_s / whole.steps / sum(seconds.values())
+
+
+@figures("exact", "slow")
+def batch_and_bound(fig):
+    fig.head("batch", "bound", "cards switch together", "one by one", "gain", "of the ceiling", "longest response alone", align="rrrrrrr")
+    _, _, _, most = ceiling(fig)
+    alone = LENGTHS["cap"] * decode_step(fig, 1, LENGTHS["cap"] / 2)
+    for batch in BATCHES:
+        for bound in BOUNDS:
+            sets = f"{CONFIG} algorithm.groups_per_update={batch} staleness.bound={bound} steps={30 if batch == 512 else 5}"
+            together, apart = (fig.run(sets + x) for x in ("", ONE_BY_ONE))
+            a, b = together.tokens.trained_per_s, apart.tokens.trained_per_s
+            tokens = b * apart.wall_s / apart.steps
+            fig.row(f"{batch} x {SIBLINGS}", bound, fig.k(a), fig.k(b), fig.gain(b / a), fig.pct(b / most),
+                    fig.k(min(most, tokens * (bound + 1) / alone)))
+
+
+@figures("exact", "sampled")
+def ceiling_of_the_cards(fig):
+    context, batch, seconds, most = ceiling(fig)
+    fig.prose(f"""
+A token is generated at a context of {context:.0f} tokens on average, and the KV cache of an attention replica then holds {batch:.0f} responses. With that many at
+all times, 512 x 16 responses take {seconds["decode"]:.0f} s of all cards to generate, {seconds["train"]:.0f} s to train and {seconds["reference"]:.0f} s to score. Cards that never wait would
+train **{fig.k(most)} tokens/s**.""")
+
+
+@figures("exact", "slow")
+def other_seeds(fig):
+    fig.head("batch", "bound", "seed", "cards switch together", "one by one", "gain", align="rrrrrr")
+    for batch, bound, steps in ((512, 1, 30), (2048, 0, 5), (2048, 2, 5)):
+        for seed in (2, 3):
+            sets = f"{CONFIG} algorithm.groups_per_update={batch} staleness.bound={bound} steps={steps} seed={seed}"
+            a, b = (fig.run(sets + x).tokens.trained_per_s for x in ("", ONE_BY_ONE))
+            fig.row(f"{batch} x {SIBLINGS}", bound, seed, fig.k(a), fig.k(b), fig.gain(b / a))
