@@ -1,5 +1,7 @@
 #include "orchestrator/scheduler/view/waits.hpp"
 
+#include <algorithm>
+
 namespace temper::orchestrator {
 namespace {
 
@@ -21,6 +23,25 @@ WaitCause missing_for_training(const RunState& run) {
   }
   cause.kind = cause.ready < cause.needed ? WaitKind::Dispatch : WaitKind::RoleSwitch;
   return cause;
+}
+
+/// What a reference without responses waits for: while none is being generated, what keeps the
+/// engines from it.
+command::Waiting missing_for_scoring(const RunState& run,
+                                     const CardSharing& sharing,
+                                     std::optional<Time> held_until,
+                                     ActorId id) {
+  using S = actors::CardState;
+  using K = WaitKind;
+  if (run.responses_in_flight() > 0)
+    return {id, S::WaitData, {K::Responses}};
+  if (run.groups_still_needed() == 0 || run.draining())
+    return {id, S::Idle, {K::EndOfRun}};
+  if (run.saved.queue.ready(Task::Generate).empty() && !run.can_admit())
+    return {id, S::WaitQuota, {held_until ? K::TrainerDemand : K::StalenessBound}};
+  const bool away = std::ranges::any_of(run.fleet.turning_engines(),
+                                        [&](ActorId engine) { return sharing.has_left(engine); });
+  return {id, S::WaitData, {away ? K::SharedCards : K::Responses}};
 }
 
 command::Waiting wait_of(const RunState& run,
@@ -71,7 +92,7 @@ command::Waiting wait_of(const RunState& run,
         return because(S::Idle, {K::Work});
       if (!run.saved.queue.ready(Task::Reference).empty() && !sharing.may_score(run, id))
         return because(S::WaitData, {K::SharedCards});
-      return because(S::WaitData, {K::Responses});
+      return missing_for_scoring(run, sharing, held_until, id);
     case actors::RoleKind::Reward:
       return because(load.leases > 0 ? S::Idle : S::WaitData,
                      {load.leases > 0 ? K::Work : K::Responses});

@@ -235,6 +235,34 @@ TEST(ReportWaits, OfReferencesAndVerifiers) {
                Shared::EnginesAndReference);
 }
 
+TEST(ReportWaits, OfAReferenceNameWhatKeepsResponsesFromBeingGenerated) {
+  using W = WaitingRun&;
+  expect_waits({{"some are generated",
+                 kReference,
+                 [](W w) { generating_group(w.run, kEngine); },
+                 CardState::WaitData,
+                 {K::Responses}},
+                {"the engines' cards are the trainer's",
+                 kReference,
+                 [](W) {},
+                 CardState::WaitData,
+                 {K::SharedCards}},
+                {"the bound admits no group",
+                 kReference,
+                 [](W w) {
+                   while (w.run.can_admit())
+                     trainable_group(w.run);
+                 },
+                 CardState::WaitQuota,
+                 {K::StalenessBound}},
+                {"no group is needed any more",
+                 kReference,
+                 [](W w) { w.run.saved.progress.groups_trained = 16; },
+                 CardState::Idle,
+                 {K::EndOfRun}}},
+               Shared::EnginesAndReference);
+}
+
 // --- Once per kind
 
 TEST(ReportWaits, OnceForEachActor) {
