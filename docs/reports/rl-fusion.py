@@ -60,7 +60,7 @@ def ceiling(fig):
 
 @figures("exact", "slow")
 def batch_and_bound(fig):
-    fig.head("batch", "bound", "cards switch together", "one by one", "gain", "of the ceiling", "longest response alone", align="rrrrrrr")
+    fig.head("batch", "bound", "cards switch together", "one by one", "gain", "limit", "of the limit", align="rrrrrrr")
     _, _, _, most = ceiling(fig)
     alone = LENGTHS["cap"] * decode_step(fig, 1, LENGTHS["cap"] / 2)
     for batch in BATCHES:
@@ -69,8 +69,8 @@ def batch_and_bound(fig):
             together, apart = (fig.run(sets + x) for x in ("", ONE_BY_ONE))
             a, b = together.tokens.trained_per_s, apart.tokens.trained_per_s
             tokens = b * apart.wall_s / apart.steps
-            fig.row(f"{batch} x {SIBLINGS}", bound, fig.k(a), fig.k(b), fig.gain(b / a), fig.pct(b / most),
-                    fig.k(min(most, tokens * (bound + 1) / alone)))
+            limit = min(most, tokens * (bound + 1) / alone)
+            fig.row(f"{batch} x {SIBLINGS}", bound, fig.k(a), fig.k(b), fig.gain(b / a), fig.k(limit), fig.pct(b / limit))
 
 
 @figures("exact", "sampled")
