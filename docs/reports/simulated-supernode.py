@@ -160,7 +160,7 @@ Lending gains {fig.gain(hybrid())} at bound 0. With `stragglers.even_load=false`
 @figures("exact", "sampled")
 def rl_fusion_roles_take_3(fig):
     fig.head("bound", "separate", "separate, prepare", "fused", "fused, one by one", "fused, one by one, prepare", align="rlllll")
-    apart = " placement.switching=one_by_one placement.crowding=1"
+    apart = " placement.switching=one_by_one"
     for bound in (1,) if fig.quick else (0, 1, 2, 4):
         cells = []
         for config, sets in (("cm384_pangu", ""), ("cm384_pangu", " stragglers.prepare=true"), ("cm384_pangu_fused", ""),
