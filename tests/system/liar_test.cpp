@@ -56,13 +56,12 @@ TEST_P(TellingOneLie, IsReplacedAndTheRunIsWhole) {
 INSTANTIATE_TEST_SUITE_P(
     Workers,
     TellingOneLie,
-    testing::Values(
-        Lie{"saved", "rollout-", "trainer.saved: not for an actor of role rollout"},
-        Lie{"saved twice", "trainer", "trainer.saved: a checkpoint of version 5 "},
-        Lie{"committed", "rollout-", "weights.committed: version 1099511627776 "},
-        Lie{"lease", "rollout-", "lease 1000000 is not one of its own"},
-        Lie{"spans", "", "actor.activity: a span from"},
-        Lie{"judged", "reward-0", "reward.judged: lease"}),
+    testing::Values(Lie{"saved", "rollout-", "trainer.saved: not for an actor of role rollout"},
+                    Lie{"saved twice", "trainer", "trainer.saved: a checkpoint of version 5 "},
+                    Lie{"committed", "rollout-", "weights.committed: version 1099511627776 "},
+                    Lie{"lease", "rollout-", "lease 1000000 is not one of its own"},
+                    Lie{"spans", "", "actor.activity: a span from"},
+                    Lie{"judged", "reward-0", "reward.judged: lease"}),
     [](const auto& named) {
       std::string name = named.param.name;
       std::replace(name.begin(), name.end(), ' ', '_');
