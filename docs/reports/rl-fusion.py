@@ -90,3 +90,26 @@ def other_seeds(fig):
             sets = f"{CONFIG} algorithm.groups_per_update={batch} staleness.bound={bound} steps={steps} seed={seed}"
             a, b = (fig.run(sets + x).tokens.trained_per_s for x in ("", ONE_BY_ONE))
             fig.row(f"{batch} x {SIBLINGS}", bound, seed, fig.k(a), fig.k(b), fig.gain(b / a))
+
+
+@figures("exact", "slow")
+def other_workloads(fig):
+    fig.head("workload", "batch", "bound", "cards switch together", "one by one", "gain", align="lrrrrr")
+    lengths = "simulation.response."
+    second = ("configs/a3_64_qwen3_235b_32k.yaml rollout.replicas=4 simulation.rollout.ep=32 simulation.rollout.kv_share=0.6 "
+              "simulation.trainer.ep=8 simulation.trainer.cp=1")
+    rows = [("lengths: mean 2,000, cap 8,192", f"{CONFIG} {lengths}mean=2000 {lengths}cap=8192", ((2048, 0), (1024, 1))),
+            ("lengths: mean 8,000, p99 three times the median", f"{CONFIG} {lengths}mean=8000 {lengths}p99_over_median=3", ((2048, 0), (1024, 1))),
+            ("Qwen3 235B on 64 cards, four engines", second, ((128, 0), (512, 0), (128, 1), (128, 2)))]
+    for name, config, cells in rows:
+        for batch, bound in cells:
+            sets = f"{config} algorithm.groups_per_update={batch} staleness.bound={bound} steps={10 if batch < 1024 else 5}"
+            a, b = (fig.run(sets + x).tokens.trained_per_s for x in ("", ONE_BY_ONE))
+            fig.row(name, f"{batch} x {SIBLINGS}", bound, fig.k(a), fig.k(b), fig.gain(b / a))
+
+
+@figures("exact", "sampled")
+def cache_and_slots(fig):
+    held = cache_tokens(fig) / 20000
+    fig.prose(f"""
+An attention replica has {2048 // REPLICAS} slots, but its cache holds {held:.0f} responses of 20,000 tokens, {100 * held * REPLICAS / 2048:.0f} % of them.""")
