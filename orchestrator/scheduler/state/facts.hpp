@@ -50,10 +50,10 @@ enum class WaitKind {
   Dispatch,        ///< The trainer: groups that were not dispatched yet.
   Groups,          ///< The trainer: `group` (dispatched at `version`) and others.
   Weights,         ///< An engine: new weights.
-  StalenessBound,  ///< An engine: the staleness rule admits no group.
+  StalenessBound,  ///< An engine or a reference: the rule admits no group.
   TrainerDemand,   ///< An engine: the rule admits a group; just-in-time admission holds it back.
   Responses,       ///< A reference or a verifier: responses.
-  SharedCards,     ///< A reference: responses are there; its turn on the shared cards is not.
+  SharedCards,     ///< A reference: another role has its cards, or those of the engines.
 };
 
 /// What an actor that is not busy waits for.
