@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from .chat_template import ChatTemplate, ChatTemplateError, find_template, text_of_content
 from .errors import RoleError
 
 #: Default columns, in order of preference.
@@ -175,50 +176,27 @@ class ChatModel:
     """Tokenizer and chat template of a model folder."""
 
     def __init__(self, folder: pathlib.Path) -> None:
-        config_file = folder / "tokenizer_config.json"
-        self._config: Row = json.loads(config_file.read_text()) if config_file.is_file() else {}
         self._folder = folder
-        template_file = folder / "chat_template.jinja"
-        template = (
-            template_file.read_text()
-            if template_file.is_file()
-            else self._config.get("chat_template")
-        )
-        if isinstance(template, list):  # several named templates
-            template = {one["name"]: one["template"] for one in template}.get("default")
-        self._template = self._compile(template) if template else None
+        self._template: ChatTemplate | None = None
+        try:
+            if find_template(folder) is not None:
+                self._template = ChatTemplate(folder, date=datetime.datetime.now().strftime)
+        except ImportError:
+            raise RoleError(
+                "the package jinja2 is not installed; run pip install 'temper[data]'"
+            ) from None
+        except ChatTemplateError as error:
+            raise RoleError(str(error)) from None
         self._tokenizer: Any = None
-
-    def _compile(self, text: str) -> Any:
-        sandbox = _needed("jinja2.sandbox", "jinja2")
-
-        def refuse(message: str) -> None:
-            raise RoleError(f"the chat template rejects the messages: {message}")
-
-        environment = sandbox.ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-        )
-        environment.filters["tojson"] = lambda value, **more: json.dumps(
-            value, ensure_ascii=False, **more
-        )
-        environment.globals["raise_exception"] = refuse
-        environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
-        return environment.from_string(text)
 
     def render(self, messages: list[Row], arguments: Row) -> str:
         """Renders messages to the text that the model continues. Raises RoleError without a usable template."""
         if self._template is None:
             raise RoleError(f"{self._folder} has no chat template; messages need one")
-        special = {}
-        for name in ("bos_token", "eos_token", "pad_token", "unk_token"):
-            token = self._config.get(name)
-            if token is not None:
-                special[name] = token["content"] if isinstance(token, dict) else token
-        return str(
-            self._template.render(
-                messages=messages, add_generation_prompt=True, **special, **arguments
-            )
-        )
+        try:
+            return self._template.render(messages, arguments)
+        except ChatTemplateError as error:
+            raise RoleError(str(error)) from None
 
     def tokens(self, text: str) -> list[int]:
         if self._tokenizer is None:
@@ -233,23 +211,10 @@ class ChatModel:
 
 
 def content_of(message: Row) -> str | None:
-    """The text of a message, whose content may be a list of parts. None for a tool call."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    if content is None and message.get("tool_calls"):
-        return None
-    if not isinstance(content, list):
-        raise RoleError(
-            f"content of a message: found {type(content).__name__}, expected a text, or a list of "
-            "parts such as {'type': 'text', 'text': ...}"
-        )
-    texts = [part.get("text") if isinstance(part, dict) else part for part in content]
-    for part, text in zip(content, texts):
-        if not isinstance(text, str) or (isinstance(part, dict) and part.get("type") != "text"):
-            kind = part.get("type") if isinstance(part, dict) else type(part).__name__
-            raise RoleError(f"a message has a part of type {kind}: expected only parts of type text")
-    return "".join(texts)
+    try:
+        return text_of_content(message)
+    except ChatTemplateError as error:
+        raise RoleError(str(error)) from None
 
 
 def as_messages(prompt: Any, system: str | None) -> list[Row]:
