@@ -11,9 +11,9 @@ namespace temper::actors {
 /// cannot be executed.
 Result<std::string> find_executable(const std::string& name);
 
-/// The Python interpreter for roles and rewards unless the configuration names one: TEMPER_PYTHON,
-/// otherwise that of the virtual environment in which this program is installed, otherwise
-/// `python3` from PATH.
+/// The Python interpreter for chat templates, and for roles and rewards unless the configuration
+/// names one: TEMPER_PYTHON, otherwise that of the virtual environment in which this program is
+/// installed, otherwise `python3` from PATH.
 std::string default_python();
 
 }  // namespace temper::actors

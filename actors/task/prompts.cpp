@@ -8,9 +8,9 @@ namespace temper::actors {
 
 Result<std::unique_ptr<PromptSource>> make_prompt_source(const TaskConfig& task,
                                                          std::uint64_t seed,
-                                                         AnswerRule rule) {
+                                                         const PromptOptions& options) {
   return task.kind == TaskKind::Addition ? make_addition_source(task, seed)
-                                         : make_jsonl_source(task, seed, rule);
+                                         : make_jsonl_source(task, seed, options);
 }
 
 AnswerRule answers_for(const VerifierConfig& verifier) {

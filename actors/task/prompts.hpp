@@ -6,8 +6,10 @@
 #include "actors/task/tokenizer.hpp"
 #include "core/result.hpp"
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace temper::actors {
@@ -41,10 +43,20 @@ class PromptSource {
   virtual Result<Tokens> longest_prompt(const Tokenizer& tokenizer) const = 0;
 };
 
+/// What the prompts of a task depend on, besides the task itself.
+struct PromptOptions {
+  AnswerRule rule = AnswerRule::Any;
+  std::filesystem::path model{};  ///< Folder with the chat template, for `template: chat`.
+};
+
+/// The key to which an error belongs, at the beginning of its text, if no chat can be rendered.
+inline constexpr std::string_view kTemplateKey = "task.template: ";
+
 /// Errors: NotFound for a missing file; InvalidInput for a file without problems, and for every
-/// line that is malformed or whose answer violates `rule` ("data.jsonl:17: ...").
+/// line that is malformed, whose answer violates the rule, or whose messages the chat template does
+/// not accept ("data.jsonl:17: ..."); kTemplateKey if there is no usable template or renderer.
 Result<std::unique_ptr<PromptSource>> make_prompt_source(const TaskConfig& task,
                                                          std::uint64_t seed,
-                                                         AnswerRule rule = AnswerRule::Any);
+                                                         const PromptOptions& options = {});
 
 }  // namespace temper::actors

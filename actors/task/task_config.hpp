@@ -14,6 +14,7 @@ namespace actors {
 
 enum class TaskKind { Addition, Jsonl };
 enum class TokenizerKind { Auto, Bytes, Characters };
+enum class TemplateKind { None, Chat };
 enum class VerifierKind { Exact, Numeric, Regex, Command, Python };
 
 struct TaskConfig {
@@ -23,6 +24,7 @@ struct TaskConfig {
   double held_out = 0.1;
   std::string path;
   TokenizerKind tokenizer = TokenizerKind::Auto;
+  TemplateKind prompt_template = TemplateKind::None;  ///< Key `template`.
 };
 
 struct VerifierConfig {
@@ -65,6 +67,13 @@ void describe(V& v, TaskConfig& c) {
           "tokenizer",
           c.tokenizer,
           {.doc = "`auto` means `characters` for addition and `bytes` for jsonl."});
+  v.field(
+      7,
+      "template",
+      c.prompt_template,
+      {.doc = "jsonl: `none`: prompts are texts that the engine gets unchanged. `chat`: prompts "
+              "are texts or messages, rendered with the chat template of `model.path` (needs "
+              "Python with jinja2)."});
 }
 
 /// Keys of `kind: python`.
@@ -152,6 +161,11 @@ struct EnumNames<actors::TokenizerKind> {
       {{actors::TokenizerKind::Auto, "auto"},
        {actors::TokenizerKind::Bytes, "bytes"},
        {actors::TokenizerKind::Characters, "characters"}}};
+};
+template <>
+struct EnumNames<actors::TemplateKind> {
+  static constexpr std::array<std::pair<actors::TemplateKind, std::string_view>, 2> value{
+      {{actors::TemplateKind::None, "none"}, {actors::TemplateKind::Chat, "chat"}}};
 };
 template <>
 struct EnumNames<actors::VerifierKind> {

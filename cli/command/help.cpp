@@ -89,7 +89,7 @@ constexpr Meaning kVariables[] = {
     {"TEMPER_CONFIGS", "folder with the shipped configurations, hardware and models"},
     {"TEMPER_CACHE",
      "folder of base checkpoints (default: XDG_CACHE_HOME/temper, or ~/.cache/temper)"},
-    {"TEMPER_PYTHON", "Python interpreter of roles and rewards (default: python3)"},
+    {"TEMPER_PYTHON", "Python interpreter of roles, rewards and chat templates (default: python3)"},
     {"TEMPER_SERVER_KEY", "API key of the inference servers"},
     {"TMPDIR", "folder for temporary files (default: /tmp)"},
     {"NO_COLOR", "if set, the output has no colors"},

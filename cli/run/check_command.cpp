@@ -172,7 +172,8 @@ std::string constants_map(const orchestrator::ResolvedPipeline& pipeline) {
 std::string message_map(const orchestrator::PipelineConfig& config) {
   if (config.hardware != orchestrator::HardwareKind::Local)
     return {};
-  const auto prompts = actors::make_prompt_source(config.task, config.seed);
+  const auto prompts =
+      actors::make_prompt_source(config.task, config.seed, {.model = config.model.path});
   const auto tokenizer = orchestrator::tokenizer_of(config, config.model.path);
   const auto found = prompts && tokenizer ? (*prompts)->longest_prompt(*tokenizer) : Tokens(1);
   const Tokens longest = found ? *found : Tokens(1);

@@ -85,11 +85,11 @@ Result<std::uint64_t> provide_base(orchestrator::ModelExport what, const fs::pat
 }
 
 /// Sets the number of problems: --problems; else all of --task; else evaluation.problems, limited
-/// to the held-out problems of the task.
-Status choose_problems(const EvalOptions& options, PipelineConfig& config) {
+/// to the held-out problems of the task. `base`: model folder; empty: model.path.
+Status choose_problems(const EvalOptions& options, const fs::path& base, PipelineConfig& config) {
   const std::int32_t wanted = config.evaluation.problems;
   config.evaluation.problems = 0;
-  TEMPER_TRY(const auto source, orchestrator::make_evaluation_source(config));
+  TEMPER_TRY(const auto source, orchestrator::make_evaluation_source(config, base));
   constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
   const auto there = static_cast<std::int32_t>(std::min(source->held_out_size(), kMost));
   if (there == 0) {
@@ -136,7 +136,8 @@ Result<Evaluation> evaluate(const EvalOptions& options, bool& stopped) {
         "{}: a run on simulated hardware has no weights to evaluate; expected hardware: local",
         file.string()));
   }
-  TEMPER_TRY_STATUS(choose_problems(options, config));
+  TEMPER_TRY_STATUS(
+      choose_problems(options, of_run ? orchestrator::RunDir(run.run).base() : fs::path(), config));
   make_evaluation_of(config, folder.path());
   if (of_run) {
     TEMPER_TRY(out.version, provide_base(run, folder.path()));

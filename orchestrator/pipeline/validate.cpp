@@ -121,6 +121,13 @@ void check_task(const PipelineConfig& c, Rules& rules) {
   rules.require(c.task.kind != actors::TaskKind::Jsonl || !c.task.path.empty(),
                 {"task.path", "task.kind"},
                 "required by `task.kind: jsonl`");
+  const bool chat = c.task.prompt_template == actors::TemplateKind::Chat;
+  rules.require(!chat || c.task.kind == actors::TaskKind::Jsonl,
+                {"task.template", "task.kind"},
+                "`chat` requires `task.kind: jsonl`");
+  rules.require(!chat || !c.model.path.empty(),
+                {"task.template", "model.path"},
+                "`chat` requires `model.path`, a folder with a chat template");
   const actors::VerifierConfig& v = c.verifier;
   rules.require(
       v.kind != actors::VerifierKind::Command || (!v.command.empty() && !v.command.front().empty()),

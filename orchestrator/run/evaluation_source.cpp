@@ -10,7 +10,13 @@ actors::AnswerRule answer_rule(const PipelineConfig& config) {
              : actors::AnswerRule::Any;
 }
 
-Result<std::unique_ptr<actors::PromptSource>> make_evaluation_source(const PipelineConfig& config) {
+actors::PromptOptions prompt_options(const PipelineConfig& config,
+                                     const std::filesystem::path& base) {
+  return {answer_rule(config), base.empty() ? std::filesystem::path(config.model.path) : base};
+}
+
+Result<std::unique_ptr<actors::PromptSource>> make_evaluation_source(
+    const PipelineConfig& config, const std::filesystem::path& base) {
   const EvaluationSection& e = config.evaluation;
   actors::TaskConfig task = config.task;
   if (!e.path.empty()) {
@@ -18,7 +24,8 @@ Result<std::unique_ptr<actors::PromptSource>> make_evaluation_source(const Pipel
     task.path = e.path;
     task.held_out = 1;
   }
-  TEMPER_TRY(auto source, actors::make_prompt_source(task, config.seed, answer_rule(config)));
+  TEMPER_TRY(auto source,
+             actors::make_prompt_source(task, config.seed, prompt_options(config, base)));
   const std::uint64_t there = source->held_out_size();
   if (std::cmp_less(there, e.problems)) {
     return invalid_input(

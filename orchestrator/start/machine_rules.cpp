@@ -39,8 +39,13 @@ Status check_model(const PipelineConfig& config) {
   return folder.check(layout);
 }
 
-/// Adds each line of an error about a file as an issue at the key that names the file.
-void blame(const std::string& key, std::string_view context, std::vector<BrokenRule>& broken) {
+/// Adds each line of an error about a file as an issue at the key that names the file, or at
+/// task.template.
+void blame(std::string key, std::string_view context, std::vector<BrokenRule>& broken) {
+  if (context.starts_with(actors::kTemplateKey)) {
+    key = "task.template";
+    context.remove_prefix(actors::kTemplateKey.size());
+  }
   while (!context.empty()) {
     const std::size_t end = std::min(context.find('\n'), context.size());
     broken.push_back({{key}, std::string(context.substr(0, end))});
@@ -51,7 +56,8 @@ void blame(const std::string& key, std::string_view context, std::vector<BrokenR
 /// The longest prompt of training and evaluation. None: `broken` has the reasons.
 std::optional<Tokens> longest_prompt(const PipelineConfig& config,
                                      std::vector<BrokenRule>& broken) {
-  const auto prompts = actors::make_prompt_source(config.task, config.seed, answer_rule(config));
+  const auto prompts =
+      actors::make_prompt_source(config.task, config.seed, prompt_options(config, base_of(config)));
   if (!prompts)
     blame("task.path", prompts.error().context, broken);
   const auto tokenizer = tokenizer_of(config, base_of(config));
@@ -66,7 +72,7 @@ std::optional<Tokens> longest_prompt(const PipelineConfig& config,
   if (config.evaluation.every > 0) {
     const std::string key =
         config.evaluation.path.empty() ? "evaluation.problems" : "evaluation.path";
-    const auto problems = make_evaluation_source(config);
+    const auto problems = make_evaluation_source(config, base_of(config));
     const auto longest_problem =
         problems ? (*problems)->longest_prompt(*tokenizer) : Result<Tokens>(problems.error());
     if (!longest_problem)

@@ -77,7 +77,8 @@ class PromptLengths {
   static Result<std::shared_ptr<PromptLengths>> make(const orchestrator::PipelineConfig& config) {
     TEMPER_TRY(auto tokenizer, orchestrator::tokenizer_of(config, config.model.path));
     auto lengths = std::make_shared<PromptLengths>(std::move(tokenizer));
-    TEMPER_TRY(lengths->prompts_, actors::make_prompt_source(config.task, config.seed));
+    TEMPER_TRY(lengths->prompts_,
+               actors::make_prompt_source(config.task, config.seed, {.model = config.model.path}));
     return lengths;
   }
   explicit PromptLengths(actors::Tokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {}

@@ -76,7 +76,7 @@ TEST_F(CheckCommand, NamesTheKeyOfABadDataFileAndTheLineInIt) {
       {std::string(kGoodRow) + "{\"prompt\": \"a\", \"answer\": 3}\n", "rows.jsonl:2: "},
       {std::string(kGoodRow) + "{\"prompt\": \"a\", \"answer\": \"\"}\n", "rows.jsonl:2: "},
       {std::string(kGoodRow) + "{\"prompt\": \"a\", \"answer\": \"seven\"}\n", "rows.jsonl:2: "},
-      {std::string(kGoodRow) + "{\"messages\": [], \"answer\": \"1\"}\n", "temper.data"},
+      {std::string(kGoodRow) + "{\"messages\": [], \"answer\": \"1\"}\n", "task.template: chat"},
       {std::string(kGoodRow) + "[1]\n", "rows.jsonl:2: "},
       {std::string(kGoodRow) + "{\"prompt\": \"a\", \"answer\": \"\xff\"}\n", "rows.jsonl:2: "},
   };

@@ -45,7 +45,7 @@ TEST(Init, AsksNoMoreHeldOutProblemsThanTheFileHas) {
   const orchestrator::LoadedConfig loaded("a.yaml", yaml, {});
   ASSERT_EQ(render(loaded.issues()), "");
   EXPECT_GT(loaded.config().evaluation.problems, 0);
-  EXPECT_TRUE(orchestrator::make_evaluation_source(loaded.config()));
+  EXPECT_TRUE(orchestrator::make_evaluation_source(loaded.config(), {}));
 }
 
 TEST(Init, HoldsOutEnoughProblemsOfAnyFileThatHasThem) {
@@ -68,7 +68,7 @@ TEST(Init, HoldsOutEnoughProblemsOfAnyFileThatHasThem) {
       EXPECT_EQ(config.task.held_out, 0.1) << "a large file keeps its rows for training";
     }
     if (rows > 2) {
-      EXPECT_TRUE(orchestrator::make_evaluation_source(config)) << rows;
+      EXPECT_TRUE(orchestrator::make_evaluation_source(config, {})) << rows;
     }
   }
 }

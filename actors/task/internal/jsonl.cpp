@@ -96,27 +96,73 @@ Status check_messages(const json& messages, const char* name) {
   return {};
 }
 
+/// Validates a list of messages in a column.
+Status check_chat(const json& found, const char* name) {
+  if (!found.is_array())
+    return invalid_input(
+        fmt::format("`{}`: expected a list of messages, found {}", name, found.type_name()));
+  if (found.empty())
+    return invalid_input(
+        fmt::format("`{}`: expected at least one message, found an empty list", name));
+  return check_messages(found, name);
+}
+
 /// Text; or, together with token ids, a list of messages, returned as JSON.
 Result<std::string> prompt_field(const json& object, const char* name, bool has_tokens) {
   const auto field = object.find(name);
   if (field == object.end() && object.contains("messages")) {
     return invalid_input(
-        fmt::format("`{}` is missing; `python -m temper.data` creates it from `messages` with a "
+        fmt::format("`{}` is missing; set `task.template: chat` to render `messages` with the "
                     "model's chat template",
                     name));
   }
   if (field == object.end() || !field->is_array())
     return text_field(object, name);
-  if (field->empty())
-    return invalid_input(
-        fmt::format("`{}`: expected at least one message, found an empty list", name));
-  TEMPER_TRY_STATUS(check_messages(*field, name));
+  TEMPER_TRY_STATUS(check_chat(*field, name));
   if (has_tokens)
     return field->dump();
   return invalid_input(
-      fmt::format("`{}` is a list of messages without `prompt_token_ids`; `python -m temper.data` "
-                  "applies a model's chat template and adds them",
+      fmt::format("`{}` is a list of messages without `prompt_token_ids`; set `task.template: "
+                  "chat` to render messages with the model's chat template",
                   name));
+}
+
+/// The messages that the template renders: the list in `name`, else that in `messages`, else a
+/// message with the text in `name`.
+Result<json> chat_of(const json& object, const char* name) {
+  const auto prompt = object.find(name), column = object.find("messages");
+  const bool in_prompt = prompt != object.end() && prompt->is_array();
+  const bool in_column =
+      !in_prompt && column != object.end() && (column->is_array() || prompt == object.end());
+  if (!in_prompt && !in_column) {
+    TEMPER_TRY(const std::string text, text_field(object, name));
+    return json::array({{{"role", "user"}, {"content", text}}});
+  }
+  const char* const from = in_prompt ? name : "messages";
+  const json& chat = in_prompt ? *prompt : *column;
+  TEMPER_TRY_STATUS(check_chat(chat, from));
+  if (chat.back()["role"] == "assistant") {
+    return invalid_input(
+        fmt::format("`{}` ends with a message of the assistant, which the model is to write; "
+                    "remove that message",
+                    from));
+  }
+  return chat;
+}
+
+/// Sets the chat of a row, and its prompt before rendering; replaces the column `messages`.
+Status read_chat(json& object, const char* name, JsonlRow& row) {
+  TEMPER_TRY(json chat, chat_of(object, name));
+  row.chat = chat.dump();
+  const auto prompt = object.find(name);
+  const bool has_text = prompt != object.end() && !prompt->is_array();
+  if (has_text) {
+    TEMPER_TRY(row.problem.prompt, text_field(object, name));
+  } else {
+    row.problem.prompt = row.chat;
+  }
+  object["messages"] = std::move(chat);
+  return {};
 }
 
 /// The text after the last "####", without commas.
@@ -153,13 +199,18 @@ Status check_answer(const std::string& answer, AnswerRule rule) {
   return {};
 }
 
-Result<Problem> parse_line(std::string_view line, AnswerRule rule) {
+Result<JsonlRow> parse_line(std::string_view line, AnswerRule rule, TemplateKind prompt_template) {
   TEMPER_TRY(json object, parse_object(line));
   const bool gsm = !object.contains("prompt") && object.contains("question");
   const char* const prompt = gsm ? "question" : "prompt";
-  Problem problem;
+  JsonlRow row;
+  Problem& problem = row.problem;
   TEMPER_TRY(problem.tokens, token_ids(object));
-  TEMPER_TRY(problem.prompt, prompt_field(object, prompt, !problem.tokens.empty()));
+  if (prompt_template == TemplateKind::Chat && problem.tokens.empty()) {
+    TEMPER_TRY_STATUS(read_chat(object, prompt, row));
+  } else {
+    TEMPER_TRY(problem.prompt, prompt_field(object, prompt, !problem.tokens.empty()));
+  }
   TEMPER_TRY(problem.answer, text_field(object, "answer"));
   if (trimmed(problem.prompt).empty())
     return invalid_input(fmt::format("`{}` is empty", prompt));
@@ -168,20 +219,42 @@ Result<Problem> parse_line(std::string_view line, AnswerRule rule) {
   }
   TEMPER_TRY_STATUS(check_answer(problem.answer, rule));
   problem.columns = other_columns(std::move(object), {prompt, "answer", "prompt_token_ids"});
-  return problem;
+  row.hash = hash64(problem.prompt);
+  return row;
 }
 
-bool is_held_out(const Problem& problem, double share) {
+bool is_held_out(const JsonlRow& row, double share) {
   // 53 bits of the hash as a number in [0, 1).
-  return static_cast<double>(hash64(problem.prompt) >> 11) * 0x1.0p-53 < share;
+  return static_cast<double>(row.hash >> 11) * 0x1.0p-53 < share;
 }
+
+/// Reasons why lines of a file are invalid: the first ones, and the number of the others.
+class LineErrors {
+ public:
+  explicit LineErrors(std::string_view name) : name_(name) {}
+  void add(std::size_t line, std::string_view why) {
+    if (++count_ <= kErrorsShown)
+      text_ += fmt::format("{}{}:{}: {}", count_ > 1 ? "\n" : "", name_, line, why);
+  }
+  Status status() && {
+    if (count_ == 0)
+      return {};
+    if (count_ > kErrorsShown)
+      text_ += fmt::format("\n{}: ... and {} more invalid lines", name_, count_ - kErrorsShown);
+    return invalid_input(std::move(text_));
+  }
+
+ private:
+  const std::string_view name_;
+  std::string text_;
+  std::size_t count_ = 0;
+};
 
 class JsonlSource final : public PromptSource {
  public:
-  JsonlSource(std::vector<Problem> problems, double held_out, std::uint64_t seed) : seed_(seed) {
-    for (Problem& problem : problems) {
-      (is_held_out(problem, held_out) ? held_out_ : train_).push_back(std::move(problem));
-    }
+  JsonlSource(std::vector<JsonlRow> rows, double held_out, std::uint64_t seed) : seed_(seed) {
+    for (JsonlRow& row : rows)
+      (is_held_out(row, held_out) ? held_out_ : train_).push_back(std::move(row.problem));
   }
 
   Problem train(std::uint64_t index) const override {
@@ -231,46 +304,85 @@ Result<Tokens> JsonlSource::longest_prompt(const Tokenizer& tokenizer) const {
 
 }  // namespace
 
-Result<std::vector<Problem>> parse_jsonl(std::string_view name,
-                                         std::string_view text,
-                                         AnswerRule rule) {
+Result<std::vector<JsonlRow>> parse_jsonl(std::string_view name,
+                                          std::string_view text,
+                                          AnswerRule rule,
+                                          TemplateKind prompt_template) {
   if (text.empty())
     return invalid_input(fmt::format("{}: the file is empty; {}", name, kExpectedRows));
-  std::vector<Problem> problems;
-  std::string errors;
-  std::size_t malformed = 0;
+  std::vector<JsonlRow> rows;
+  LineErrors errors(name);
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (trimmed(line).empty())
       continue;
-    Result<Problem> problem = parse_line(line, rule);
-    if (problem) {
-      problems.push_back(*std::move(problem));
-    } else if (++malformed <= kErrorsShown) {
-      errors += fmt::format(
-          "{}{}:{}: {}", malformed > 1 ? "\n" : "", name, number, problem.error().context);
+    Result<JsonlRow> row = parse_line(line, rule, prompt_template);
+    if (row) {
+      row->line = number;
+      rows.push_back(*std::move(row));
+    } else {
+      errors.add(number, row.error().context);
     }
   }
-  if (malformed > kErrorsShown)
-    errors += fmt::format("\n{}: ... and {} more invalid lines", name, malformed - kErrorsShown);
-  if (malformed > 0)
-    return invalid_input(std::move(errors));
-  if (problems.empty())
+  TEMPER_TRY_STATUS(std::move(errors).status());
+  if (rows.empty())
     return invalid_input(fmt::format("{}: every line is blank; {}", name, kExpectedRows));
-  return problems;
+  return rows;
+}
+
+Status render_chats(std::string_view name,
+                    std::vector<JsonlRow>& rows,
+                    const ChatRenderer& render) {
+  std::vector<std::string> chats;
+  std::vector<JsonlRow*> rendered;
+  for (JsonlRow& row : rows) {
+    if (!row.chat.empty()) {
+      chats.push_back(std::move(row.chat));
+      rendered.push_back(&row);
+      row.chat.clear();
+    }
+  }
+  if (chats.empty())
+    return {};
+  auto texts = render(chats);
+  if (!texts)
+    return Error{texts.error().code, std::string(kTemplateKey) + texts.error().context};
+  LineErrors errors(name);
+  for (std::size_t i = 0; i < std::min(texts->size(), rendered.size()); ++i) {
+    Result<std::string>& text = (*texts)[i];
+    if (!text)
+      errors.add(rendered[i]->line, text.error().context);
+    else if (trimmed(*text).empty())
+      errors.add(rendered[i]->line, "the chat template rendered an empty prompt");
+    else
+      rendered[i]->problem.prompt = *std::move(text);
+  }
+  TEMPER_TRY_STATUS(std::move(errors).status());
+  if (texts->size() != rendered.size()) {
+    return invalid_input(fmt::format(
+        "{}expected {} rendered prompts, found {}", kTemplateKey, rendered.size(), texts->size()));
+  }
+  return {};
 }
 
 Result<std::unique_ptr<PromptSource>> make_jsonl_source(const TaskConfig& task,
                                                         std::uint64_t seed,
-                                                        AnswerRule rule) {
+                                                        const PromptOptions& options) {
   if (task.path.empty())
     return invalid_input("task.path: expected a file for kind `jsonl`, found none");
   TEMPER_TRY(const std::string text, read_file(task.path));
-  TEMPER_TRY(std::vector<Problem> problems, parse_jsonl(task.path, text, rule));
-  const std::size_t size = problems.size();
-  auto source = std::make_unique<JsonlSource>(std::move(problems), task.held_out, seed);
+  TEMPER_TRY(std::vector<JsonlRow> rows,
+             parse_jsonl(task.path, text, options.rule, task.prompt_template));
+  if (task.prompt_template == TemplateKind::Chat) {
+    if (options.model.empty())
+      return invalid_input(
+          fmt::format("{}`chat` needs a model folder in model.path", kTemplateKey));
+    TEMPER_TRY_STATUS(render_chats(task.path, rows, chat_renderer(chat_program(options.model))));
+  }
+  const std::size_t size = rows.size();
+  auto source = std::make_unique<JsonlSource>(std::move(rows), task.held_out, seed);
   if (!source->can_train() && task.held_out < 1)
     return invalid_input(
         fmt::format("{}: all {} problems are held out; lower task.held_out", task.path, size));

@@ -45,9 +45,10 @@ WorkExchange::WorkExchange(RunCore& core,
       evaluated_(core.config().evaluation.samples) {}
 
 Status WorkExchange::open(const std::filesystem::path& base) {
-  TEMPER_TRY(prompts_, actors::make_prompt_source(config_.task, config_.seed));
+  TEMPER_TRY(prompts_,
+             actors::make_prompt_source(config_.task, config_.seed, prompt_options(config_, base)));
   if (core_.config().evaluation.every > 0) {
-    TEMPER_TRY(problems_, make_evaluation_source(config_));
+    TEMPER_TRY(problems_, make_evaluation_source(config_, base));
   }
   TEMPER_TRY(tokenizer_, tokenizer_of(config_, base));
   return {};

@@ -3,6 +3,7 @@
 #include "actors/border/values.hpp"
 #include "actors/protocol/catalog.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
+#include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/run/role_configs.hpp"
 
 #include <fmt/format.h>
@@ -42,9 +43,10 @@ TwinContent::TwinContent(TwinOptions options, std::unique_ptr<actors::PromptSour
 Result<std::unique_ptr<TwinContent>> TwinContent::create(boost::asio::io_context& io,
                                                          TwinOptions options,
                                                          const Log& log) {
+  const PipelineConfig& config = options.pipeline.config;
   TEMPER_TRY(
       auto prompts,
-      actors::make_prompt_source(options.pipeline.config.task, options.pipeline.config.seed));
+      actors::make_prompt_source(config.task, config.seed, prompt_options(config, options.base)));
   std::unique_ptr<TwinContent> content(new TwinContent(std::move(options), std::move(prompts)));
   TEMPER_TRY_STATUS(content->open(io, log));
   return content;

@@ -27,7 +27,7 @@ Result<Bench> Bench::make(const PipelineConfig& config,
                           std::int32_t threads) {
   TEMPER_TRY(auto tokenizer, tokenizer_of(config, base));
   Bench bench(config, base, std::move(tokenizer), threads);
-  TEMPER_TRY(bench.prompts_, actors::make_prompt_source(config.task, config.seed));
+  TEMPER_TRY(bench.prompts_, actors::make_prompt_source(config.task, config.seed, {.model = base}));
   TEMPER_TRY(const auto folder, actors::ModelFolder::open(base, config.model.ignore));
   TEMPER_TRY(const auto layout, actors::Layout::make(config.model, bench.vocabulary()));
   TEMPER_TRY(bench.image_, actors::read_image(folder, layout));

@@ -122,6 +122,11 @@ class TokenizerKind(enum.IntEnum):
     CHARACTERS = 2
 
 
+class TemplateKind(enum.IntEnum):
+    NONE = 0
+    CHAT = 1
+
+
 class VerifierKind(enum.IntEnum):
     EXACT = 0
     NUMERIC = 1
@@ -723,6 +728,10 @@ class TaskConfig:
     path: str = ""
     #: `auto` means `characters` for addition and `bytes` for jsonl.
     tokenizer: TokenizerKind = TokenizerKind.AUTO
+    #: jsonl: `none`: prompts are texts that the engine gets unchanged. `chat`: prompts are
+    #: texts or messages, rendered with the chat template of `model.path` (needs Python with
+    #: jinja2).
+    template: TemplateKind = TemplateKind.NONE
 
     def pack(self) -> Fields:
         return {
@@ -732,6 +741,7 @@ class TaskConfig:
             4: self.held_out,
             5: self.path,
             6: int(self.tokenizer),
+            7: int(self.template),
         }
 
     @classmethod
@@ -744,6 +754,7 @@ class TaskConfig:
             get(4, 0.1),
             get(5, ""),
             TokenizerKind(get(6, 0)),
+            TemplateKind(get(7, 0)),
         )
 
 

@@ -16,14 +16,24 @@
 namespace temper::actors {
 namespace {
 
+Result<std::vector<Problem>> problems_of(std::string_view name,
+                                         std::string_view text,
+                                         AnswerRule rule = AnswerRule::Any) {
+  TEMPER_TRY(auto rows, parse_jsonl(name, text, rule));
+  std::vector<Problem> problems;
+  for (JsonlRow& row : rows)
+    problems.push_back(std::move(row.problem));
+  return problems;
+}
+
 std::string error_of(std::string_view text) {
-  const auto problems = parse_jsonl("d.jsonl", text);
+  const auto problems = problems_of("d.jsonl", text);
   EXPECT_FALSE(problems);
   return problems ? std::string() : problems.error().context;
 }
 
 TEST(Jsonl, ReadsBothFormsAndSkipsBlankLines) {
-  const auto problems = parse_jsonl("d.jsonl",
+  const auto problems = problems_of("d.jsonl",
                                     R"({"prompt": "2+2=", "answer": "4", "level": 3}
 
 {"question": "How many?", "answer": "10 * 123 = 1,230\n#### 1,230"}
@@ -115,10 +125,10 @@ TEST(Jsonl, ChecksAnswersAgainstTheVerifiersRule) {
     const std::string text = fmt::format(
         "{{\"prompt\": \"a\", \"answer\": \"1\"}}\n{{\"prompt\": \"b\", \"answer\": \"{}\"}}\n",
         c.answer);
-    EXPECT_TRUE(parse_jsonl("d", text, AnswerRule::Any)) << c.answer;
+    EXPECT_TRUE(problems_of("d", text, AnswerRule::Any)) << c.answer;
     for (const auto& [rule, fits] :
          {std::pair(AnswerRule::Text, c.text), std::pair(AnswerRule::Number, c.number)}) {
-      const auto problems = parse_jsonl("d", text, rule);
+      const auto problems = problems_of("d", text, rule);
       ASSERT_EQ(problems.has_value(), fits) << c.answer;
       if (!problems) {
         EXPECT_TRUE(problems.error().context.starts_with("d:2: ")) << problems.error().context;
@@ -162,15 +172,15 @@ TEST(Jsonl, AcceptsChatsWithTokenIdsOnly) {
       {"null", false}};
   for (const auto& [prompt, fits] : cases) {
     const std::string row = std::string("\n{\"prompt\": ") + prompt + R"(, "answer": "a")";
-    const auto with = parse_jsonl("d", row + R"(, "prompt_token_ids": [5]})");
+    const auto with = problems_of("d", row + R"(, "prompt_token_ids": [5]})");
     ASSERT_EQ(with.has_value(), fits) << prompt;
     if (!with) {
       EXPECT_TRUE(with.error().context.starts_with("d:2: ")) << with.error().context;
     }
-    EXPECT_FALSE(parse_jsonl("d", row + "}")) << prompt;
+    EXPECT_FALSE(problems_of("d", row + "}")) << prompt;
   }
   EXPECT_NE(error_of(R"({"messages": [{"role": "user", "content": "hi"}], "answer": "a"})")
-                .find("temper.data"),
+                .find("set `task.template: chat`"),
             std::string::npos);
 }
 
@@ -193,7 +203,7 @@ TEST(Jsonl, NamesTheLineForGarbage) {
     for (std::uint64_t n = random.below(30); n > 0; --n)
       text += random.chance(0.05) ? std::string(1, static_cast<char>(random.below(256)))
                                   : pieces[random.below(pieces.size())];
-    const auto problems = parse_jsonl("g", text);
+    const auto problems = problems_of("g", text);
     if (problems) {
       for (const Problem& problem : *problems) {
         ASSERT_FALSE(trimmed(problem.prompt).empty());
@@ -217,7 +227,7 @@ TEST(Jsonl, DamageAffectsOnlyItsOwnLine) {
       const auto byte = static_cast<char>(random.below(256));
       damaged[random.below(damaged.size())] = byte == '\n' ? ' ' : byte;
     }
-    const auto problems = parse_jsonl("g", good + "\n" + damaged + "\n" + good);
+    const auto problems = problems_of("g", good + "\n" + damaged + "\n" + good);
     if (problems)
       ASSERT_GE(problems->size(), 2U);
     else
@@ -227,7 +237,7 @@ TEST(Jsonl, DamageAffectsOnlyItsOwnLine) {
 
 TEST(Jsonl, PassesTokenIdsToTheEngine) {
   const auto problems =
-      parse_jsonl("d", R"({"prompt": "hi", "prompt_token_ids": [5, 6], "answer": "a"})");
+      problems_of("d", R"({"prompt": "hi", "prompt_token_ids": [5, 6], "answer": "a"})");
   ASSERT_TRUE(problems) << problems.error().context;
   EXPECT_EQ(problems->at(0).prompt, "hi");
   EXPECT_EQ(problems->at(0).tokens, (std::vector<TokenId>{5, 6}));
@@ -236,14 +246,14 @@ TEST(Jsonl, PassesTokenIdsToTheEngine) {
 
 TEST(Jsonl, RejectsMessagesWithoutTokenIds) {
   const std::string row = R"({"prompt": [{"role": "user", "content": "hi"}], "answer": "a")";
-  const auto with = parse_jsonl("d", row + R"(, "prompt_token_ids": [5]})");
+  const auto with = problems_of("d", row + R"(, "prompt_token_ids": [5]})");
   ASSERT_TRUE(with) << with.error().context;
   EXPECT_EQ(with->at(0).prompt, R"([{"content":"hi","role":"user"}])");
-  const auto without = parse_jsonl("d", row + "}");
+  const auto without = problems_of("d", row + "}");
   ASSERT_FALSE(without);
-  EXPECT_NE(without.error().context.find("python -m temper.data"), std::string::npos);
+  EXPECT_NE(without.error().context.find("set `task.template: chat`"), std::string::npos);
   for (const char* const bad : {"[]", "[-1]", "[\"5\"]", "5", "[1e12]"}) {
-    const auto refused = parse_jsonl("d", row + R"(, "prompt_token_ids": )" + bad + "}");
+    const auto refused = problems_of("d", row + R"(, "prompt_token_ids": )" + bad + "}");
     ASSERT_FALSE(refused) << bad;
     EXPECT_NE(refused.error().context.find("`prompt_token_ids`"), std::string::npos) << bad;
   }
@@ -324,6 +334,13 @@ TEST_F(JsonlSource, ReportsAMissingFileAndAnEmptyPath) {
   EXPECT_FALSE(make_prompt_source(task, 1));
   task.path = folder_.path().string();
   EXPECT_FALSE(make_prompt_source(task, 1));
+}
+
+TEST_F(JsonlSource, NeedsAModelFolderForAChatTemplate) {
+  TaskConfig task = task_of(1);
+  task.prompt_template = TemplateKind::Chat;
+  EXPECT_EQ(make_prompt_source(task, 1).error().context,
+            "task.template: `chat` needs a model folder in model.path");
 }
 
 TEST_F(JsonlSource, HoldsOutNothingForAShareOfZero) {

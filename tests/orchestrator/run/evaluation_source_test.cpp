@@ -13,7 +13,7 @@ TEST(EvaluationSource, HasTheProblemsThatTheTaskHoldsOut) {
   PipelineConfig config;
   config.task.digits = 2;
   config.evaluation.problems = 50;
-  const auto source = make_evaluation_source(config);
+  const auto source = make_evaluation_source(config, {});
   ASSERT_TRUE(source) << source.error().context;
   const auto task = actors::make_prompt_source(config.task, config.seed).value();
   EXPECT_EQ((*source)->held_out(7).prompt, task->held_out(7).prompt);
@@ -28,7 +28,7 @@ TEST(EvaluationSource, HasEveryProblemOfAFileOfItsOwn) {
   PipelineConfig config;
   config.evaluation.path = folder / "test.jsonl";
   config.evaluation.problems = 2;
-  const auto source = make_evaluation_source(config);
+  const auto source = make_evaluation_source(config, {});
   ASSERT_TRUE(source) << source.error().context;
   EXPECT_EQ((*source)->held_out_size(), 2U);
 }
@@ -39,7 +39,7 @@ TEST(EvaluationSource, OfTooFewProblemsNamesTheKeyAndWhatToDo) {
                                        << "\n";
   PipelineConfig config;
   config.evaluation.path = folder / "test.jsonl";
-  const auto few = make_evaluation_source(config);
+  const auto few = make_evaluation_source(config, {});
   ASSERT_FALSE(few);
   EXPECT_NE(few.error().context.find("evaluation.problems is 100, but"), std::string::npos)
       << few.error().context;
@@ -47,7 +47,7 @@ TEST(EvaluationSource, OfTooFewProblemsNamesTheKeyAndWhatToDo) {
       << few.error().context;
   config.evaluation.path.clear();
   config.task.held_out = 0;
-  EXPECT_NE(make_evaluation_source(config).error().context.find("needs a larger task.held_out"),
+  EXPECT_NE(make_evaluation_source(config, {}).error().context.find("needs a larger task.held_out"),
             std::string::npos);
 }
 
