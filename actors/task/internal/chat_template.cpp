@@ -24,6 +24,7 @@ asm(".section .rodata\n"
     "\"\n"
     ".byte 0\n"
     ".previous\n");
+// NOLINTNEXTLINE(readability-identifier-naming): the name of a symbol of the assembler.
 extern "C" const char temper_chat_template[];
 
 namespace temper::actors {
