@@ -1,6 +1,7 @@
 #include "actors/model_folder/gguf.hpp"
 
 #include "actors/model_folder/config_json.hpp"
+#include "actors/model_folder/gguf_names.hpp"
 #include "actors/model_folder/layout.hpp"
 
 #include <fmt/format.h>
@@ -52,9 +53,9 @@ class Keys {
     begin(key, Type::Float);
     out_.number(static_cast<float>(value));
   }
-  void no(std::string_view key) {
+  void flag(std::string_view key, bool value) {
     begin(key, Type::Bool);
-    out_.number(std::uint8_t{0});
+    out_.number(static_cast<std::uint8_t>(value));
   }
   void text(std::string_view key, std::string_view value) {
     begin(key, Type::Text);
@@ -82,52 +83,6 @@ class Keys {
   std::uint64_t count_ = 0;
 };
 
-std::string_view architecture_name(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::Llama:
-      return "llama";
-    case Architecture::Qwen2:
-      return "qwen2";
-    case Architecture::Qwen3:
-      break;
-  }
-  return "qwen3";
-}
-
-/// The name of a tensor in llama.cpp.
-Result<std::string> name_of_tensor(std::string_view stored) {
-  using Pair = std::pair<std::string_view, std::string_view>;
-  static constexpr std::array<Pair, 3> kWhole{{{kEmbeddingTensor, "token_embd.weight"},
-                                               {kHeadTensor, "output.weight"},
-                                               {"model.norm.weight", "output_norm.weight"}}};
-  static constexpr std::array<Pair, 11> kOfLayer{{{"input_layernorm.", "attn_norm."},
-                                                  {"post_attention_layernorm.", "ffn_norm."},
-                                                  {"self_attn.q_proj.", "attn_q."},
-                                                  {"self_attn.k_proj.", "attn_k."},
-                                                  {"self_attn.v_proj.", "attn_v."},
-                                                  {"self_attn.o_proj.", "attn_output."},
-                                                  {"self_attn.q_norm.", "attn_q_norm."},
-                                                  {"self_attn.k_norm.", "attn_k_norm."},
-                                                  {"mlp.gate_proj.", "ffn_gate."},
-                                                  {"mlp.up_proj.", "ffn_up."},
-                                                  {"mlp.down_proj.", "ffn_down."}}};
-  for (const auto& [from, to] : kWhole) {
-    if (stored == from)
-      return std::string(to);
-  }
-  constexpr std::string_view kLayers = "model.layers.";
-  const std::size_t dot = stored.find('.', kLayers.size());
-  if (stored.starts_with(kLayers) && dot != std::string_view::npos) {
-    const std::string_view layer = stored.substr(kLayers.size(), dot - kLayers.size());
-    const std::string_view rest = stored.substr(dot + 1);
-    for (const auto& [from, to] : kOfLayer) {
-      if (rest.starts_with(from))
-        return fmt::format("blk.{}.{}{}", layer, to, rest.substr(from.size()));
-    }
-  }
-  return corrupt(fmt::format("tensor {} has no equivalent in GGUF", stored));
-}
-
 /// Reorders the rows of each head from [a0 a1 .. b0 b1 ..] to [a0 b0 a1 b1 ..]: for `llama`,
 /// llama.cpp rotates adjacent rows, while transformers rotates the first half with the second.
 void pair_halves(std::span<float> values, std::int64_t rows, std::int64_t head) {
@@ -148,7 +103,7 @@ void pair_halves(std::span<float> values, std::int64_t rows, std::int64_t head) 
 
 Keys keys_of(const ConfigJson& config, std::int64_t vocabulary) {
   const ModelConfig& m = config.model;
-  const std::string_view name = architecture_name(m.architecture);
+  const std::string_view name = gguf_architecture(m.architecture);
   const auto own = [&](std::string_view key) { return fmt::format("{}.{}", name, key); };
   Keys keys;
   keys.text("general.architecture", name);
@@ -171,6 +126,7 @@ Keys keys_of(const ConfigJson& config, std::int64_t vocabulary) {
   const auto is_end = [&](std::int32_t token) {
     return std::ranges::find(ends, token) != ends.end();
   };
+  keys.flag(kGgufPlaceholderTokens, true);
   keys.text("tokenizer.ggml.model", "llama");
   keys.array("tokenizer.ggml.tokens", Type::Text, vocabulary, [](Writer& out, std::int32_t i) {
     out.text(fmt::format("<{}>", i));
@@ -186,9 +142,9 @@ Keys keys_of(const ConfigJson& config, std::int64_t vocabulary) {
   for (std::size_t i = 0; i < std::min(ends.size(), kEnds.size()); ++i)
     keys.uint32(fmt::format("tokenizer.ggml.{}_token_id", kEnds[i]), ends[i]);
   keys.uint32("tokenizer.ggml.bos_token_id", 0);
-  keys.no("tokenizer.ggml.add_bos_token");
-  keys.no("tokenizer.ggml.add_eos_token");
-  keys.no("tokenizer.ggml.add_space_prefix");
+  keys.flag("tokenizer.ggml.add_bos_token", false);
+  keys.flag("tokenizer.ggml.add_eos_token", false);
+  keys.flag("tokenizer.ggml.add_space_prefix", false);
   return keys;
 }
 
@@ -210,7 +166,7 @@ Result<std::string> write_gguf(std::span<const std::byte> image,
   Writer list;
   std::size_t offset = 0;
   for (const TensorView& tensor : tensors.tensors) {
-    TEMPER_TRY(const std::string name, name_of_tensor(tensor.name));
+    TEMPER_TRY(const std::string name, gguf_name_of(tensor.name));
     list.text(name);
     list.number(static_cast<std::uint32_t>(tensor.shape.size()));
     std::size_t elements = 1;

@@ -184,37 +184,58 @@ float rounded_to_bfloat16(float value) {
   return std::bit_cast<float>(std::uint32_t{to_bfloat16(value)} << 16);
 }
 
-std::string write_safetensors(std::span<const TensorToWrite> tensors,
-                              const SafetensorsMetadata& metadata,
-                              StoredType type) {
+std::string write_safetensors_header(std::span<const TensorShape> tensors,
+                                     const SafetensorsMetadata& metadata,
+                                     StoredType type) {
   SafetensorsMetadata said = metadata;
   said.emplace("format", "pt");
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   header["__metadata__"] = said;
   std::uint64_t at = 0;
-  for (const TensorToWrite& tensor : tensors) {
-    const std::uint64_t bytes = tensor.values.size() * size_of(type);
-    TEMPER_CHECK(bytes_of(tensor.shape, type) == bytes,
-                 "the number of values does not match the shape");
+  for (const TensorShape& tensor : tensors) {
+    const auto bytes = bytes_of(tensor.shape, type);
+    TEMPER_CHECK(bytes.has_value(), "a tensor of more than 2^64 bytes");
     header[tensor.name] = {
-        {"dtype", dtype_of(type)}, {"shape", tensor.shape}, {"data_offsets", {at, at + bytes}}};
-    at += bytes;
+        {"dtype", dtype_of(type)}, {"shape", tensor.shape}, {"data_offsets", {at, at + *bytes}}};
+    at += *bytes;
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // Keeps the data aligned, as the format requires.
   const std::uint64_t length = text.size();
-  std::string file(kLengthBytes + text.size() + at, '\0');
-  std::memcpy(file.data(), &length, kLengthBytes);
-  std::memcpy(file.data() + kLengthBytes, text.data(), text.size());
-  char* out = file.data() + kLengthBytes + text.size();
+  std::string out(kLengthBytes, '\0');
+  std::memcpy(out.data(), &length, kLengthBytes);
+  return out + text;
+}
+
+void store_values(std::span<const float> values, StoredType type, std::span<char> out) {
+  TEMPER_CHECK(out.size() == values.size() * size_of(type),
+               "the number of values does not match the bytes");
+  if (type == StoredType::Float32 && !values.empty())
+    std::memcpy(out.data(), values.data(), values.size_bytes());
+  for (std::size_t i = 0; type == StoredType::Bfloat16 && i < values.size(); ++i) {
+    const std::uint16_t half = to_bfloat16(values[i]);
+    std::memcpy(out.data() + i * sizeof(half), &half, sizeof(half));
+  }
+}
+
+std::string write_safetensors(std::span<const TensorToWrite> tensors,
+                              const SafetensorsMetadata& metadata,
+                              StoredType type) {
+  std::vector<TensorShape> shapes;
+  std::uint64_t bytes = 0;
   for (const TensorToWrite& tensor : tensors) {
-    if (type == StoredType::Float32 && !tensor.values.empty())
-      std::memcpy(out, tensor.values.data(), tensor.values.size_bytes());
-    for (std::size_t i = 0; type == StoredType::Bfloat16 && i < tensor.values.size(); ++i) {
-      const std::uint16_t half = to_bfloat16(tensor.values[i]);
-      std::memcpy(out + i * sizeof(half), &half, sizeof(half));
-    }
-    out += tensor.values.size() * size_of(type);
+    TEMPER_CHECK(bytes_of(tensor.shape, type) == tensor.values.size() * size_of(type),
+                 "the number of values does not match the shape");
+    shapes.push_back({tensor.name, tensor.shape});
+    bytes += tensor.values.size() * size_of(type);
+  }
+  std::string file = write_safetensors_header(shapes, metadata, type);
+  std::size_t at = file.size();
+  file.resize(at + bytes);
+  for (const TensorToWrite& tensor : tensors) {
+    const std::size_t size = tensor.values.size() * size_of(type);
+    store_values(tensor.values, type, std::span(file).subspan(at, size));
+    at += size;
   }
   return file;
 }

@@ -25,6 +25,20 @@ float rounded_to_bfloat16(float value);
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
+struct TensorShape {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+
+/// Returns the beginning of a file: the length and the header of these tensors, whose data must
+/// follow in this order. For `metadata`, see write_safetensors().
+std::string write_safetensors_header(std::span<const TensorShape> tensors,
+                                     const SafetensorsMetadata& metadata,
+                                     StoredType type);
+
+/// Writes values as the files store them. Requires: `out` has their size in this type.
+void store_values(std::span<const float> values, StoredType type, std::span<char> out);
+
 struct TensorToWrite {
   std::string name;
   std::vector<std::int64_t> shape;

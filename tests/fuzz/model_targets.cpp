@@ -1,6 +1,8 @@
 // What is read of models that others made, of servers, and of tables.
 #include "actors/byte_pair/byte_pair_tokenizer.hpp"
 #include "actors/model_folder/config_json.hpp"
+#include "actors/model_folder/gguf_reader.hpp"
+#include "actors/model_folder/gguf_tokenizer.hpp"
 #include "actors/model_folder/safetensors.hpp"
 #include "actors/server/server_api.hpp"
 #include "actors/server/url.hpp"
@@ -34,6 +36,19 @@ void safetensors(std::string_view bytes) {
   const auto again = parse_safetensors(std::as_bytes(std::span(written)));
   TEMPER_CHECK(again && again->tensors.size() == tensors.size(),
                "tensors that were read can be written and read");
+}
+
+void gguf(std::string_view bytes) {
+  const auto file = GgufFile::parse(std::as_bytes(std::span(bytes)), bytes.size());
+  if (!file)
+    return;
+  for (const auto& [name, tensor] : file->tensors()) {
+    const auto stored = std::as_bytes(std::span(bytes)).subspan(tensor.begin, tensor.bytes);
+    std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+    dequantize(tensor.type, stored, values);
+  }
+  std::ignore = read_gguf_config(*file);
+  std::ignore = read_gguf_tokenizer(*file);
 }
 
 void csv(std::string_view bytes) {

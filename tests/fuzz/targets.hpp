@@ -47,6 +47,8 @@ void scale_request(std::string_view bytes);
 
 // model_targets.cpp
 void safetensors(std::string_view bytes);
+/// The metadata of a GGUF file.
+void gguf(std::string_view bytes);
 void csv(std::string_view bytes);
 /// tokenizer.json behind the first zero byte, a text to encode before it.
 void tokenizer(std::string_view bytes);
@@ -60,6 +62,7 @@ inline constexpr Target kTargets[] = {{"agent_request", agent_request, 1024},
                                       {"answers", answers, 1024},
                                       {"certificates", certificates, 2048},
                                       {"csv", csv, 1024},
+                                      {"gguf", gguf, 2048},
                                       {"json", json, 1024},
                                       {"log", log, 2048},
                                       {"manifest", manifest, 1024},
