@@ -1,6 +1,7 @@
 #include "orchestrator/run/live/base_checkpoint.hpp"
 
 #include "actors/model_folder/model_folder.hpp"
+#include "core/cache_folder.hpp"
 #include "core/files.hpp"
 #include "core/hash.hpp"
 #include "core/manifest.hpp"
@@ -10,8 +11,6 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-
-#include <cstdlib>
 
 namespace temper::orchestrator {
 namespace {
@@ -24,22 +23,6 @@ std::string cache_name(const PipelineConfig& c) {
                              encode(c.sampling.temperature) + encode(c.seed);
   return fmt::format("base-v2-{:016x}", hash64(inputs));
 }
-
-}  // namespace
-
-fs::path cache_folder() {
-  // A variable that is set to nothing is as one that is not set.
-  const auto path = [](const char* value) { return fs::path(value != nullptr ? value : ""); };
-  if (fs::path own = path(std::getenv("TEMPER_CACHE")); !own.empty())
-    return own;
-  if (const fs::path xdg = path(std::getenv("XDG_CACHE_HOME")); !xdg.empty())
-    return xdg / "temper";
-  if (const fs::path home = path(std::getenv("HOME")); !home.empty())
-    return home / ".cache" / "temper";
-  return fs::temp_directory_path() / "temper-cache";
-}
-
-namespace {
 
 /// A folder with a temporary name until it is complete. Leftovers of earlier attempts are removed.
 Result<fs::path> begin_folder(const fs::path& whole) {

@@ -12,10 +12,6 @@
 
 namespace temper::orchestrator {
 
-/// $TEMPER_CACHE, else $XDG_CACHE_HOME/temper, else ~/.cache/temper; an empty variable is treated
-/// as unset.
-std::filesystem::path cache_folder();
-
 struct BaseCheckpointOptions {
   std::filesystem::path worker;  ///< The temper-worker program.
   std::filesystem::path log;     ///< Output of the pretraining.

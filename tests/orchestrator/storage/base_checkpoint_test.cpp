@@ -1,6 +1,7 @@
 // The cache of base weights: used while it is what was put there, else made again.
 #include "orchestrator/run/live/base_checkpoint.hpp"
 
+#include "core/cache_folder.hpp"
 #include "core/files.hpp"
 #include "tests/support/temporary_folder.hpp"
 
