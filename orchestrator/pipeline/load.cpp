@@ -47,11 +47,12 @@ bool involves_an_issue(const BrokenRule& rule, const std::vector<YamlIssue>& iss
   });
 }
 
-/// Replaces paths of descriptions that do not exist relative to the working folder, but beside the
-/// file.
-void find_beside(const std::filesystem::path& file, actors::SimulationConfig& simulation) {
-  std::vector<std::string*> named{&simulation.cluster, &simulation.model};
-  for (actors::ClusterConfig& cluster : simulation.clusters)
+/// Replaces paths of the task and of descriptions that do not exist relative to the working folder,
+/// but beside the file.
+void find_beside(const std::filesystem::path& file, PipelineConfig& config) {
+  std::vector<std::string*> named{
+      &config.task.path, &config.simulation.cluster, &config.simulation.model};
+  for (actors::ClusterConfig& cluster : config.simulation.clusters)
     named.push_back(&cluster.hardware);
   for (std::string* const name : named) {
     const std::filesystem::path path(*name);
@@ -77,7 +78,7 @@ LoadedConfig::LoadedConfig(std::string_view name,
       to.push_back({yaml_.place_of(issue.key), issue.key, issue.message});
   };
   note(expand_paths(yaml_.value, home_folder()), issues);
-  find_beside(name, yaml_.value.simulation);
+  find_beside(name, yaml_.value);
   if (yaml_.value.hardware == HardwareKind::Simulated)
     set_simulated_defaults(yaml_.value, is_given);
   else

@@ -12,8 +12,8 @@ namespace temper::orchestrator {
 /// A configuration as read, with all its issues.
 class LoadedConfig {
  public:
-  /// `name`: how errors name the text, usually its file. Hardware and model descriptions are looked
-  /// up relative to the working folder, then beside that file.
+  /// `name`: how errors name the text, usually its file. The task, hardware and model descriptions
+  /// are looked up relative to the working folder, then beside that file.
   LoadedConfig(std::string_view name, std::string_view text, std::span<const std::string> sets);
 
   const PipelineConfig& config() const { return yaml_.value; }
