@@ -118,9 +118,11 @@ void describe(V& v, ModelConfig& c) {
   v.field(13,
           "path",
           c.path,
-          {.doc = "Folder of a Hugging Face model. The run starts from its weights without "
-                  "pretraining, and all other keys of this section except `context` and `ignore` "
-                  "are read from its config.json. Empty: the base model is pretrained.",
+          {.doc = "Folder of a Hugging Face model, a GGUF file (or a folder with one), or "
+                  "`smollm2`: SmolLM2-135M-Instruct, which is downloaded once. The run starts from "
+                  "its weights without pretraining, and all other keys of this section except "
+                  "`context` and `ignore` are read from its config.json. Empty: the base model is "
+                  "pretrained.",
            .example = "models/Qwen3-0.6B"});
   v.field(14,
           "end_tokens",

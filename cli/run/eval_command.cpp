@@ -128,8 +128,10 @@ Result<Evaluation> evaluate(const EvalOptions& options, bool& stopped) {
                     options.what,
                     options.what));
   }
-  if (!of_run)
-    sets.push_back("model.path=" + fs::absolute(options.what).string());
+  if (!of_run) {
+    const bool is_path = fs::exists(options.what, ignored);  // Otherwise a name, such as smollm2.
+    sets.push_back("model.path=" + (is_path ? fs::absolute(options.what).string() : options.what));
+  }
   TEMPER_TRY(PipelineConfig config, orchestrator::load_config(file, sets));
   if (orchestrator::is_simulated(config)) {
     return invalid_input(fmt::format(

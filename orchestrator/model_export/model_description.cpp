@@ -1,6 +1,7 @@
 #include "orchestrator/model_export/model_description.hpp"
 
 #include "actors/byte_pair/byte_pair_tokenizer.hpp"
+#include "orchestrator/model_source/model_source.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,7 +23,8 @@ std::string tokenizer_text(const actors::ModelFolder& folder) {
 }  // namespace
 
 Result<ModelDescription> describe_model(const fs::path& path, std::span<const std::string> ignore) {
-  TEMPER_TRY(const auto folder, actors::ModelFolder::open(path, ignore));
+  TEMPER_TRY(const fs::path found, find_model_folder(path));
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(found, ignore));
   TEMPER_TRY(const auto layout, actors::Layout::make(folder.model(), 0));
   TEMPER_TRY_STATUS(folder.check(layout));
   ModelDescription d;

@@ -30,9 +30,10 @@ void describe(V& v, ModelDescription& d) {
   v.field(8, "tokenizer", d.tokenizer);
 }
 
-/// Checks that every tensor exists and has its shape; reads no values. `ignore`: model.ignore of a
-/// configuration. Errors: those of ModelFolder.
-Result<ModelDescription> describe_model(const std::filesystem::path& folder,
+/// `path` may be anything that find_model_folder() accepts. Checks that every tensor exists and has
+/// its shape; reads no values. `ignore`: model.ignore of a configuration. Errors: those of
+/// ModelFolder.
+Result<ModelDescription> describe_model(const std::filesystem::path& path,
                                         std::span<const std::string> ignore = {});
 
 /// Text for a terminal.

@@ -3,6 +3,7 @@
 #include "actors/model_folder/model_folder.hpp"
 #include "core/json.hpp"
 #include "core/scalar_text.hpp"
+#include "orchestrator/model_source/model_source.hpp"
 
 #include <fmt/format.h>
 
@@ -66,6 +67,10 @@ CompletedModel complete_model(ModelConfig& model,
   std::vector<ModelIssue>& issues = completed.issues;
   if (model.path.empty() || is_given("model.vocabulary"))
     return completed;
+  const auto found = find_model_folder(model.path);
+  if (!found)
+    return {{{"model.path", found.error().context}}, {}};
+  model.path = found->string();
   const auto folder = actors::ModelFolder::open(model.path, model.ignore);
   if (!folder)
     return {{{"model.path", folder.error().context}}, {}};

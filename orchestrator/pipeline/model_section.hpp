@@ -23,7 +23,8 @@ struct CompletedModel {
   std::vector<ModelIssue> warnings;  ///< One for each ignored key of config.json.
 };
 
-/// Reads the folder of model.path into the section; `context`, `end_tokens` and `ignore` keep the
+/// Replaces model.path by the folder that it stands for (find_model_folder()), and reads that
+/// folder into the section; `context`, `end_tokens` and `ignore` keep the
 /// values that are given. Issues: the folder cannot be read; another key is given and differs from
 /// the folder; the context exceeds the folder's. A section that gives both path and vocabulary was
 /// completed before (a run's own config.yaml) and is used as it is, even if the folder has moved.

@@ -90,7 +90,10 @@ TEST(ShippedConfigs, AreValid) {
   for (const auto& entry : fs::directory_iterator(kSource / "configs")) {
     if (entry.path().extension() != ".yaml")
       continue;
-    const auto config = load_config(entry.path());
+    // A model that is downloaded is left out; the rest of the configuration is checked.
+    const bool downloads = entry.path().stem() == "smollm2";
+    const std::vector<std::string> sets(downloads ? 1 : 0, "model.path=");
+    const auto config = load_config(entry.path(), sets);
     EXPECT_TRUE(config) << config.error().context;
     ++files;
   }

@@ -35,7 +35,10 @@ TEST(Resolve, EveryShippedConfigurationGivesWhatItsPartsGive) {
       continue;
     SCOPED_TRACE(entry.path().filename().string());
     ++shipped;
-    const auto config = load_config(entry.path());
+    // A model that is downloaded is left out; the rest of the configuration is checked.
+    const bool downloads = entry.path().stem() == "smollm2";
+    const std::vector<std::string> sets(downloads ? 1 : 0, "model.path=''");
+    const auto config = load_config(entry.path(), sets);
     ASSERT_TRUE(config) << config.error().context;
     const auto pipeline = resolve(*config);
     ASSERT_TRUE(pipeline) << pipeline.error().context;
