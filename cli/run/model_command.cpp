@@ -6,6 +6,7 @@
 #include "core/yaml.hpp"
 #include "orchestrator/model_export/model_description.hpp"
 #include "orchestrator/model_export/model_export.hpp"
+#include "orchestrator/model_source/model_source.hpp"
 #include "sim_hw/model/hf_config.hpp"
 
 #include <fmt/format.h>
@@ -65,8 +66,10 @@ int run_model(const ModelOptions& options) {
         options.file)));
   }
   if (imports || options.yaml) {
+    const auto from = imports ? Result<std::filesystem::path>(options.file)
+                              : orchestrator::find_model_folder(options.folder);
     const Status written =
-        write_planner_model(imports ? options.file : options.folder, options.out);
+        from ? write_planner_model(from->string(), options.out) : Status(from.error());
     return written ? 0 : fail(written.error());
   }
   if (!options.out.empty())
@@ -101,7 +104,8 @@ Handler model_command(Flags& flags) {
   const auto options = std::make_shared<ModelOptions>();
   flags.argument("folder",
                  options->folder,
-                 "Model folder (for --planner also its config.json), or the word `import`");
+                 "Model folder, GGUF file or smollm2 (for --planner also a config.json), or the "
+                 "word `import`");
   flags.argument("file",
                  options->file,
                  "After `import`: a config.json to convert, as --planner does",

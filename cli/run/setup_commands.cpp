@@ -5,6 +5,8 @@
 #include "cli/command/exit_code.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
+#include "orchestrator/model_source/model_package.hpp"
+#include "orchestrator/model_source/model_source.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
 #include "orchestrator/start/doctor.hpp"
 #include "orchestrator/start/start_run.hpp"
@@ -73,7 +75,7 @@ checkpoint:
 )";
 
 constexpr std::string_view kOwnModel = R"(model:
-  path: {}      # a Hugging Face model folder: config.json, safetensors, tokenizer.json
+  path: {}      # a Hugging Face model folder, a GGUF file, or smollm2
   context: 512            # longest prompt plus answer
 )";
 constexpr std::string_view kSmallModel =
@@ -124,6 +126,21 @@ EvaluationSplit hold_out(const std::string& task) {
   return held;
 }
 
+void replace_first(std::string& text, std::string_view from, const std::string& to) {
+  if (const std::size_t at = text.find(from); at != std::string::npos)
+    text.replace(at, from.size(), to);
+}
+
+/// The shipped configuration of a model package, with the name of this file.
+Result<std::string> shipped_starter(const InitOptions& options) {
+  const fs::path configs = sim_hw::Catalog::shipped().configs();
+  TEMPER_TRY(std::string text, read_file(configs / (options.model + ".yaml")));
+  const std::string name = fs::path(options.file).stem().string();
+  replace_first(text, fmt::format("name: {}\n", options.model), fmt::format("name: {}\n", name));
+  replace_first(text, "path: tasks/", fmt::format("path: {}/", (configs / "tasks").string()));
+  return text;
+}
+
 }  // namespace
 
 int run_doctor(bool json, std::ostream& out) {
@@ -165,8 +182,16 @@ int run_init(const InitOptions& options, std::ostream& out, std::ostream& err) {
     err << fmt::format("temper: {} already exists; name another file\n", options.file);
     return kBadInput;
   }
-  const Status written =
-      write_file_atomically(options.file, starter_config(options, actors::usable_cores().size()));
+  if (const auto found = orchestrator::find_model_folder(options.model); !found) {
+    err << "temper: --model: " << found.error().context << '\n';
+    return exit_code_of(found.error());
+  }
+  const bool shipped =
+      options.task.empty() && orchestrator::find_model_package(options.model).has_value();
+  const auto text =
+      shipped ? shipped_starter(options)
+              : Result<std::string>(starter_config(options, actors::usable_cores().size()));
+  const Status written = text ? write_file_atomically(options.file, *text) : Status(text.error());
   if (!written) {
     err << "temper: " << written.error().context << '\n';
     return exit_code_of(written.error());
@@ -188,7 +213,9 @@ Handler init_command(Flags& flags) {
   const auto options = std::make_shared<InitOptions>();
   flags.argument("file", options->file, "YAML file to write");
   flags.text("--task", options->task, "JSONL file of problems with prompt and answer");
-  flags.text("--model", options->model, "Hugging Face model folder (default: a small new network)");
+  flags.text("--model",
+             options->model,
+             "Hugging Face model folder, GGUF file, or smollm2 (default: a small new network)");
   return [options] { return run_init(*options, std::cout, std::cerr); };
 }
 

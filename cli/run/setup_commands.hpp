@@ -15,11 +15,12 @@ int run_doctor(bool json, std::ostream& out);
 struct InitOptions {
   std::string file;
   std::string task{};   ///< JSONL file; empty: a placeholder path.
-  std::string model{};  ///< Model folder; empty: a small network with random weights.
+  std::string model{};  ///< As model.path; empty: a small network with random weights.
 };
 
-/// Returns the exit code. Never overwrites a file. The configuration is valid once `task.path`
-/// exists.
+/// Returns the exit code. Downloads or converts the model if necessary (find_model_folder()). A
+/// known model without a task gets its shipped configuration. Never overwrites a file. The
+/// configuration is valid once `task.path` exists.
 int run_init(const InitOptions& options, std::ostream& out, std::ostream& err);
 
 /// The text that `temper init` writes for a machine with this many cores.

@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
 namespace temper::cli {
@@ -83,6 +85,29 @@ TEST(Init, ASmallNetworkHasTheRateOfOneAndATrainedModelThatOfATrainedModel) {
   EXPECT_EQ(small.algorithm.minibatches, 1);
   const auto trained = config({.file = "a.yaml", .model = "models/mine"});
   EXPECT_EQ(trained.algorithm.learning_rate, 1e-5);
+}
+
+TEST(Init, AKnownModelHasItsShippedConfiguration) {
+  const test::TemporaryFolder folder;
+  ASSERT_EQ(::setenv("TEMPER_CACHE", folder.path().c_str(), 1), 0);
+  ASSERT_TRUE(make_folder(folder / "smollm2-0.1.2-v1"));  // As if it had been converted.
+  std::ostringstream out, err;
+  EXPECT_EQ(run_init({.file = folder / "sums.yaml", .model = "smollm2"}, out, err), 0) << err.str();
+  ::unsetenv("TEMPER_CACHE");
+  const std::string yaml = read_file(folder / "sums.yaml").value();
+  const std::vector<std::string> without_model{"model.path=''"};
+  const orchestrator::LoadedConfig loaded("sums.yaml", yaml, without_model);
+  EXPECT_EQ(render(loaded.issues()), "");
+  EXPECT_EQ(loaded.config().name, "sums");
+  EXPECT_TRUE(std::filesystem::exists(loaded.config().task.path)) << loaded.config().task.path;
+  EXPECT_NE(yaml.find("path: smollm2"), std::string::npos) << yaml;
+}
+
+TEST(Init, NamesAModelFileThatIsMissing) {
+  const test::TemporaryFolder folder;
+  std::ostringstream out, err;
+  EXPECT_NE(run_init({.file = folder / "a.yaml", .model = "none.gguf"}, out, err), 0);
+  EXPECT_NE(err.str().find("--model: none.gguf does not exist"), std::string::npos) << err.str();
 }
 
 TEST(Init, OverwritesNothing) {

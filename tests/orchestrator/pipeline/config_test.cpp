@@ -92,12 +92,19 @@ TEST(ShippedConfigs, AreValid) {
       continue;
     // A model that is downloaded is left out; the rest of the configuration is checked.
     const bool downloads = entry.path().stem() == "smollm2";
-    const std::vector<std::string> sets(downloads ? 1 : 0, "model.path=");
+    const std::vector<std::string> sets(downloads ? 1 : 0, "model.path=''");
     const auto config = load_config(entry.path(), sets);
     EXPECT_TRUE(config) << config.error().context;
     ++files;
   }
   EXPECT_GT(files, 0U);
+}
+
+TEST(LoadConfig, FindsATaskBesideTheFile) {
+  const std::vector<std::string> sets{"model.path=''"};
+  const auto config = load_config(kSource / "configs/smollm2.yaml", sets);
+  ASSERT_TRUE(config) << config.error().context;
+  EXPECT_EQ(config->task.path, (kSource / "configs/tasks/sums.jsonl").string());
 }
 
 TEST(LoadConfig, TheResolvedTextReadsBackIdentically) {
