@@ -52,4 +52,23 @@ Result<std::vector<double>> lognormal_lengths(std::size_t count,
   return list((low + high) / 2);
 }
 
+RolloutLengths rollout_lengths(double prompt, std::span<const double> responses) {
+  double count = 0, first = 0, second = 0, third = 0;
+  RolloutLengths out;
+  for (const double r : responses) {
+    count += 1;
+    first += r;
+    second += r * r;
+    third += r * r * r;
+    out.longest = std::max(out.longest, prompt + r);
+  }
+  out.prompt = prompt;
+  out.response = first / count;
+  // A running response has generated x of its tokens with density P(r > x) / E[r].
+  const double made = second / (2 * first);
+  out.context = prompt + made;
+  out.spread = std::sqrt(std::max(0.0, third / (3 * first) - made * made));
+  return out;
+}
+
 }  // namespace temper::sim_hw

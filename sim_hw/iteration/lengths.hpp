@@ -1,11 +1,13 @@
-// Response lengths in tokens, ascending: read from a file, or the quantiles of a distribution.
-// Quantiles need no random draw, so equal questions have equal answers. Values only.
+// Response lengths in tokens, ascending: read from a file, or the quantiles of a distribution, and
+// what follows from them. Quantiles need no random draw, so equal questions have equal answers.
+// Values only.
 #pragma once
 
 #include "core/result.hpp"
 
 #include <cstddef>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -21,5 +23,16 @@ Result<std::vector<double>> lognormal_lengths(std::size_t count,
                                               double mean,
                                               double cap,
                                               double p99_over_median);
+
+/// Lengths of one response, in tokens.
+struct RolloutLengths {
+  double prompt = 0;
+  double response = 0;  ///< Mean.
+  double longest = 0;   ///< Longest prompt and response together.
+  double context = 0;   ///< Mean over the time that responses run.
+  double spread = 0;    ///< Standard deviation over the time that responses run.
+};
+/// Requires: at least one response of 1 token or more.
+RolloutLengths rollout_lengths(double prompt, std::span<const double> responses);
 
 }  // namespace temper::sim_hw

@@ -243,25 +243,6 @@ class RolloutSearcher {
 
 }  // namespace
 
-RolloutLengths rollout_lengths(double prompt, std::span<const double> responses) {
-  double count = 0, first = 0, second = 0, third = 0;
-  RolloutLengths out;
-  for (const double r : responses) {
-    count += 1;
-    first += r;
-    second += r * r;
-    third += r * r * r;
-    out.longest = std::max(out.longest, prompt + r);
-  }
-  out.prompt = prompt;
-  out.response = first / count;
-  // A running response has generated x of its tokens with density P(r > x) / E[r].
-  const double made = second / (2 * first);
-  out.context = prompt + made;
-  out.spread = std::sqrt(std::max(0.0, third / (3 * first) - made * made));
-  return out;
-}
-
 std::int64_t slots_in(const RolloutLengths& lengths, double kv_tokens) {
   if (kv_tokens < lengths.longest)
     return 0;

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "sim_hw/hardware/hardware_spec.hpp"
+#include "sim_hw/iteration/lengths.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/network/collectives.hpp"
 #include "sim_hw/operators/device.hpp"
@@ -25,23 +26,11 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace temper::sim_hw {
-
-/// Lengths of one response, in tokens.
-struct RolloutLengths {
-  double prompt = 0;
-  double response = 0;  ///< Mean.
-  double longest = 0;   ///< Longest prompt and response together.
-  double context = 0;   ///< Mean over the time that responses run.
-  double spread = 0;    ///< Standard deviation over the time that responses run.
-};
-/// Requires: at least one response of 1 token or more.
-RolloutLengths rollout_lengths(double prompt, std::span<const double> responses);
 
 /// Responses that a cache of `kv_tokens` holds at once, with two standard deviations to spare; 0 if
 /// it cannot hold one.

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -171,6 +172,17 @@ TEST(Lengths, RefuseAnImpossibleMean) {
   EXPECT_EQ(lognormal_lengths(4, 0.5, 200, 2).error().context,
             "mean response length: expected 1 token or more, found 0.5");
   EXPECT_FALSE(lognormal_lengths(4, std::nan(""), 200, 2));
+}
+
+TEST(RolloutLengths, WeightLongResponsesByTheirRunTime) {
+  // Responses of 100 and 300: a running one is of the second three times as often. Made so far:
+  // (100^2 + 300^2) / (2 x 400) = 125; the square (100^3 + 300^3) / (3 x 400) = 23333.3.
+  const std::array<double, 2> responses{100, 300};
+  const RolloutLengths lengths = rollout_lengths(50, responses);
+  EXPECT_DOUBLE_EQ(lengths.response, 200);
+  EXPECT_DOUBLE_EQ(lengths.longest, 350);
+  EXPECT_DOUBLE_EQ(lengths.context, 50 + 125);
+  EXPECT_NEAR(lengths.spread, std::sqrt(23333.3333 - 125.0 * 125.0), 1e-3);
 }
 
 class LengthsFile : public testing::Test {

@@ -29,17 +29,6 @@ struct RolloutWorld {
   RolloutProblem problem;
 };
 
-TEST(RolloutLengths, WeightLongResponsesByTheirRunTime) {
-  // Responses of 100 and 300: a running one is of the second three times as often. Made so far:
-  // (100^2 + 300^2) / (2 x 400) = 125; the square (100^3 + 300^3) / (3 x 400) = 23333.3.
-  const std::array<double, 2> responses{100, 300};
-  const RolloutLengths lengths = rollout_lengths(50, responses);
-  EXPECT_DOUBLE_EQ(lengths.response, 200);
-  EXPECT_DOUBLE_EQ(lengths.longest, 350);
-  EXPECT_DOUBLE_EQ(lengths.context, 50 + 125);
-  EXPECT_NEAR(lengths.spread, std::sqrt(23333.3333 - 125.0 * 125.0), 1e-3);
-}
-
 TEST(RolloutSearch, PricesAStepLikeTheDecodeModel) {
   const RolloutWorld world("qwen3-235b-a22b", "cm384", 64);
   const auto plan = price(world.problem, {4, 32, 32, 16});
