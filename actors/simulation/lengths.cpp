@@ -148,4 +148,18 @@ Tokens Lengths::of(std::uint64_t index, std::uint64_t family) const {
   return Tokens(constant_);
 }
 
+sim_hw::RolloutLengths drawn_lengths(const LengthConfig& prompt, const LengthConfig& response) {
+  constexpr std::uint64_t kDrawn = 4096;  // The mean context is then within some percent.
+  const Lengths prompts(prompt, 0, kPromptLengths);
+  const Lengths responses(response, 0, kResponseLengths);
+  double sum = 0;
+  std::vector<double> drawn;
+  drawn.reserve(kDrawn);
+  for (std::uint64_t i = 0; i < kDrawn; ++i) {
+    sum += static_cast<double>(prompts.of(i).count());
+    drawn.push_back(static_cast<double>(responses.of(i).count()));
+  }
+  return sim_hw::rollout_lengths(sum / static_cast<double>(kDrawn), drawn);
+}
+
 }  // namespace temper::actors

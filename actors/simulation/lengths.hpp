@@ -17,6 +17,7 @@
 
 #include "actors/simulation/length_config.hpp"
 #include "core/result.hpp"
+#include "sim_hw/iteration/lengths.hpp"
 
 #include <string_view>
 
@@ -53,5 +54,9 @@ class Lengths {
   std::int64_t width_ = 1;
   std::vector<std::int32_t> trace_;
 };
+
+/// Of responses drawn from these distributions, by a fixed seed. Requires: check_lengths() succeeds
+/// for both.
+sim_hw::RolloutLengths drawn_lengths(const LengthConfig& prompt, const LengthConfig& response);
 
 }  // namespace temper::actors

@@ -1,11 +1,13 @@
 #include "actors/simulation/role_memory.hpp"
 
+#include "actors/simulation/lengths.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/steps/steps.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace temper::actors {
 namespace {
@@ -111,6 +113,13 @@ Tokens kv_tokens(const SimulationSettings& s) {
   const sim_hw::RolloutLayout layout = rollout_layout(s);
   const double blocks = kv_blocks(s, layout, engine_ledger(s, layout));
   return Tokens(static_cast<std::int64_t>(blocks)) * s.config.rollout.block;
+}
+
+std::int64_t kv_slots(const SimulationSettings& s) {
+  const double context = drawn_lengths(s.config.prompt, s.config.response).context;
+  const double replicas = rollout_layout(s).dp / as_double(s.response_weight);
+  const double cached = replicas * as_double(kv_tokens(s).count());
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(cached / context));
 }
 
 double swap_bytes(const SimulationSettings& s) {

@@ -49,6 +49,9 @@ ActorMemory reference_memory(const SimulationSettings& reference, Tokens longest
 ActorMemory rollout_memory(const SimulationSettings& engine);
 /// Tokens of KV cache of one replica (tp devices), in whole blocks.
 Tokens kv_tokens(const SimulationSettings& engine);
+/// Responses that fill the KV cache of all replicas of an engine, each with the mean context of a
+/// running response; at least 1. Requires also: check_lengths() succeeds for prompt and response.
+std::int64_t kv_slots(const SimulationSettings& engine);
 /// Bytes that a commit copies from the host to one device.
 double swap_bytes(const SimulationSettings& engine);
 

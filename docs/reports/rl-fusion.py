@@ -100,7 +100,7 @@ def other_workloads(fig):
               "simulation.trainer.ep=8 simulation.trainer.cp=1")
     rows = [("lengths: mean 2,000, cap 8,192", f"{CONFIG} {lengths}mean=2000 {lengths}cap=8192", ((2048, 0), (1024, 1))),
             ("lengths: mean 8,000, p99 three times the median", f"{CONFIG} {lengths}mean=8000 {lengths}p99_over_median=3", ((2048, 0), (1024, 1))),
-            ("Qwen3 235B on 64 cards, four engines", second, ((128, 0), (512, 0), (128, 1), (128, 2)))]
+            ("Qwen3 235B on 64 cards, four engines", second, ((128, 0), (128, 1), (128, 2), (512, 0), (512, 1), (512, 2)))]
     for name, config, cells in rows:
         for batch, bound in cells:
             sets = f"{config} algorithm.groups_per_update={batch} staleness.bound={bound} steps={10 if batch < 1024 else 5}"
@@ -113,3 +113,32 @@ def cache_and_slots(fig):
     held = cache_tokens(fig) / 20000
     fig.prose(f"""
 An attention replica has {2048 // REPLICAS} slots, but its cache holds {held:.0f} responses of 20,000 tokens, {100 * held * REPLICAS / 2048:.0f} % of them.""")
+
+
+@figures("exact", "slow")
+def against_separate_cards(fig):
+    fig.head("lengths", "batch", "separate, as shipped", "separate, best split", "its cards", "switch together", "one by one",
+             "over shipped", "over best", "together over best", "closed form", align="lrrrlrrrrrr")
+    splits = {"256 + 32 + 96": "placement.rollout_cards=256 rollout.replicas=8 simulation.trainer.pp=6",
+              "224 + 32 + 128": "",
+              "192 + 32 + 160": "placement.rollout_cards=192 rollout.replicas=6 simulation.trainer.pp=10",
+              "160 + 32 + 192": "placement.rollout_cards=160 rollout.replicas=5 simulation.trainer.ep=16"}
+    response = "simulation.response."
+    lengths = {"mean 7,000, p99 8 times the median, cap 32,768": "",
+               "mean 2,000, p99 8 times the median, cap 8,192": f"{response}mean=2000 {response}cap=8192",
+               "mean 8,000, p99 3 times the median, cap 32,768": f"{response}mean=8000 {response}p99_over_median=3"}
+    for name, sets in lengths.items():
+        for batch in BATCHES:
+            sets_of_cell = f"{sets} algorithm.groups_per_update={batch} staleness.bound=0 steps=3"
+            separate = {split: fig.run(f"configs/cm384_pangu.yaml {sets_of_cell} {of_split}").tokens.trained_per_s
+                        for split, of_split in splits.items()}
+            split = max(separate, key=separate.get)
+            together = fig.run(f"{CONFIG} {sets_of_cell}")
+            fused = fig.run(f"{CONFIG} {sets_of_cell}{ONE_BY_ONE}").tokens.trained_per_s
+            states = together.utilization.states
+            generation = states["decode"] + states["prefill"]
+            training = states["train"] + states["reference"]
+            closed = (math.sqrt(generation) + math.sqrt(training)) ** 2 / (generation + training)
+            shipped, best, turns = separate["224 + 32 + 128"], separate[split], together.tokens.trained_per_s
+            fig.row(name, f"{batch} x {SIBLINGS}", fig.k(shipped), fig.k(best), split, fig.k(turns), fig.k(fused),
+                    f"{fused / shipped:.2f}x", f"{fused / best:.2f}x", f"{turns / best:.2f}x", f"{closed:.2f}x")

@@ -1,14 +1,31 @@
 #include "orchestrator/pipeline/card_shares.hpp"
 
+#include "actors/simulation/lengths.hpp"
 #include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace temper::orchestrator {
 namespace {
+
+/// Share of the time that stages of the pipeline wait for the first and last micro-batches. Larger
+/// parts cost less, and keep cards from rollout for longer.
+constexpr double kMostWaiting = 0.05;
+
+/// Trainer, reference and rollout on the cards of so many engines.
+actors::SimulatedPlacement on_share(const actors::SimulatedPlacement& whole, std::int64_t engines) {
+  actors::SimulatedPlacement part = whole;
+  part.engines = engines;
+  part.rollout_cards = whole.rollout_cards / whole.engines * engines;
+  part.run.trainer_cards = part.rollout_cards;
+  if (part.reference == actors::ReferencePlace::InTurn)
+    part.reference_cards = part.rollout_cards;
+  return part;
+}
 
 /// `keeps`: whether gradients persist between steps (stragglers.prepare).
 bool is_share(const actors::SimulatedPlacement& p, bool keeps) {
@@ -33,16 +50,32 @@ std::vector<std::int32_t> card_shares(const ResolvedPipeline& pipeline) {
     return shares;
   const actors::SimulatedPlacement whole = simulated_placement(pipeline);
   for (std::int64_t engines = 1; engines <= whole.engines; ++engines) {
-    actors::SimulatedPlacement part = whole;
-    part.engines = engines;
-    part.rollout_cards = whole.rollout_cards / whole.engines * engines;
-    part.run.trainer_cards = part.rollout_cards;
-    if (part.reference == actors::ReferencePlace::InTurn)
-      part.reference_cards = part.rollout_cards;
-    if (is_share(part, pipeline.config.stragglers.prepare))
+    if (is_share(on_share(whole, engines), pipeline.config.stragglers.prepare))
       shares.push_back(static_cast<std::int32_t>(engines));
   }
   return shares;
+}
+
+std::vector<std::int32_t> share_parts(const ResolvedPipeline& pipeline,
+                                      const std::vector<std::int32_t>& shares) {
+  const actors::SimulatedPlacement whole = simulated_placement(pipeline);
+  const actors::SimulationConfig& c = whole.run.config;
+  const sim_hw::RolloutLengths lengths = actors::drawn_lengths(c.prompt, c.response);
+  const double group_tokens =
+      pipeline.config.algorithm.responses_per_group * (lengths.prompt + lengths.response);
+  std::vector<std::int32_t> parts;
+  for (const std::int32_t share : shares) {
+    const sim_hw::Layout layout = actors::trainer_layout(on_share(whole, share).run);
+    const double waiting = static_cast<double>(layout.pp - 1) / static_cast<double>(layout.vpp);
+    const double tokens = waiting / kMostWaiting * static_cast<double>(layout.dp) *
+                          static_cast<double>(c.trainer.micro_batch_tokens);
+    parts.push_back(std::max(1, static_cast<std::int32_t>(std::ceil(tokens / group_tokens))));
+  }
+  return parts;
+}
+
+std::int64_t kv_slots(const ResolvedPipeline& pipeline) {
+  return actors::kv_slots(actors::switching_engine(simulated_placement(pipeline)));
 }
 
 }  // namespace temper::orchestrator

@@ -11,7 +11,15 @@ namespace temper::orchestrator {
 
 /// Ascending. Empty if all cards switch together, or if no size fits: then the trainer would never
 /// get cards. Without prepared gradients, all cards together always fit if check_memory() accepts
-/// the placement. Requires: simulated hardware.
+/// the placement.
 std::vector<std::int32_t> card_shares(const ResolvedPipeline& pipeline);
+
+/// For each of the shares, the groups that fill the trainer's pipeline on it: with as many
+/// micro-batches per replica that its stages wait at most 5 % of the time to fill and drain.
+std::vector<std::int32_t> share_parts(const ResolvedPipeline& pipeline,
+                                      const std::vector<std::int32_t>& shares);
+
+/// actors::kv_slots() of an engine.
+std::int64_t kv_slots(const ResolvedPipeline& pipeline);
 
 }  // namespace temper::orchestrator

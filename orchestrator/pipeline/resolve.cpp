@@ -1,5 +1,6 @@
 #include "orchestrator/pipeline/resolve.hpp"
 
+#include "actors/simulation/lengths.hpp"
 #include "actors/simulation/memory_phases.hpp"
 #include "orchestrator/pipeline/card_shares.hpp"
 #include "orchestrator/pipeline/placement.hpp"
@@ -28,6 +29,12 @@ Result<ResolvedPipeline> resolve(PipelineConfig config) {
     TEMPER_TRY(out.simulation, resolve_simulation(out.config, out.placement));
     out.host_left = actors::host_left(simulated_placement(out));
     out.shares = card_shares(out);
+    const actors::SimulationConfig& c = out.simulation->config;
+    if (!out.shares.empty() && actors::check_lengths(c.prompt) &&
+        actors::check_lengths(c.response)) {
+      out.parts = share_parts(out, out.shares);
+      out.kv_slots = kv_slots(out);
+    }
   }
   return out;
 }
@@ -81,6 +88,8 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   out.return_share = config.placement.return_share;
   out.switching = config.placement.switching;
   out.shares = pipeline.shares;
+  out.parts = pipeline.parts;
+  out.kv_slots = pipeline.kv_slots;
   out.crowding = config.placement.crowding;
   out.admission = config.staleness.admission;
   out.stragglers = config.stragglers;

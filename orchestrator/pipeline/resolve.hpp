@@ -22,6 +22,8 @@ struct ResolvedPipeline {
   /// exceeds it.
   std::optional<double> host_left;
   std::vector<std::int32_t> shares;  ///< card_shares().
+  std::vector<std::int32_t> parts;   ///< share_parts(); empty without shares.
+  std::int64_t kv_slots = 0;         ///< kv_slots(); 0 without shares.
 };
 
 /// Reads the descriptions and traces of a simulated configuration. Errors: those of

@@ -31,6 +31,8 @@ bool goes_on(const SchedulerConfig& before, const SchedulerConfig& after) {
   SchedulerConfig same = after;
   same.actors = before.actors;
   same.shares = before.shares;
+  same.parts = before.parts;
+  same.kv_slots = before.kv_slots;
   same.steps = before.steps;
   same.staleness_bound = before.staleness_bound;
   same.staleness_fraction = before.staleness_fraction;

@@ -50,6 +50,11 @@ SchedulerConfig random_config(Random& random) {
         c.shares.push_back(share);
     }
     c.crowding = 0.05 + 0.95 * random.uniform();
+    for (std::int32_t part = 1; random.chance(0.5) && std::size(c.parts) < std::size(c.shares);) {
+      part += static_cast<std::int32_t>(random.below(2));
+      c.parts.push_back(part);
+    }
+    c.kv_slots = random.chance(0.5) ? 1 + static_cast<std::int64_t>(random.below(8)) : 0;
   }
   c.admission = random.chance(0.4) ? Admission::JustInTime : Admission::Eager;
   c.lending = random.chance(0.5) ? LendingRule::Auto : LendingRule::Always;

@@ -29,7 +29,9 @@ class CardSharing {
   /// Gradients may be computed ahead of the batch: the cards are not given away before the step.
   bool may_prepare() const { return mode_->trainer_keeps_its_cards(); }
   /// The most groups that are scored or trained at once; nullopt: as many as there are.
-  std::optional<std::int64_t> part_size(const RunState& run) const { return mode_->part_size(run); }
+  std::optional<std::int64_t> part_size(const RunState& run) const {
+    return mode_->part_size(run, static_cast<std::int32_t>(std::ssize(roles_.leaving())));
+  }
   /// A time-shared engine that has given up its cards, or is about to.
   bool has_left(ActorId engine) const { return roles_.has_left(engine); }
   bool may_generate(const RunState& run, ActorId engine) const {

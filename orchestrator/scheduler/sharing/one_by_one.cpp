@@ -14,11 +14,14 @@ constexpr std::int64_t kParts = 8;
 /// Work for a while: this part of a batch.
 constexpr double kMuch = 0.25;
 
-std::int64_t most_slots(const Fleet& fleet) {
-  std::int64_t slots = 1;
-  for (const ActorId id : fleet.turning_engines())
-    slots = std::max<std::int64_t>(slots, fleet.spec(id).concurrency);
-  return slots;
+CardShares::Room room_of(const RunState& run) {
+  CardShares::Room room;
+  for (const ActorId id : run.fleet.turning_engines())
+    room.slots = std::max<std::int64_t>(room.slots, run.fleet.spec(id).concurrency);
+  room.crowded = run.config.crowding * static_cast<double>(room.slots);
+  if (run.config.kv_slots > 0)
+    room.slots = std::min(room.slots, run.config.kv_slots);
+  return room;
 }
 
 /// In flight, returned, and of groups that may be dispatched at once.
@@ -86,23 +89,22 @@ std::vector<ActorId> engines_to_leave(const RunState& run,
 }  // namespace
 
 OneByOne::OneByOne(const RunState& run)
-    : shares_(run.config.shares, run.config.crowding, most_slots(run.fleet)) {}
+    : shares_(run.config.shares, run.config.parts, room_of(run)) {}
 
-std::optional<std::int64_t> OneByOne::part_size(const RunState& run) const {
-  return std::max<std::int64_t>(1, run.config.groups_per_update / kParts);
+std::optional<std::int64_t> OneByOne::part_size(const RunState& run, std::int32_t share) const {
+  return std::max(shares_.part(share),
+                  std::max<std::int64_t>(1, run.config.groups_per_update / kParts));
 }
 
 /// For parts of a batch, of which there is at least one; 0: the others can do without none.
 std::int32_t OneByOne::share_for_parts(const RunState& run) const {
   const auto engines = std::ssize(run.fleet.turning_engines());
   const std::int64_t responses = responses_to_generate(run);
-  const bool much =
-      static_cast<double>(may_promise_once_scored(run)) >= kMuch * run.config.groups_per_update;
-  if (much) {
-    const std::int32_t most = shares_.spare(engines, responses);
-    return most > 0 ? most : shares_.smallest_by_slots(engines, responses);
-  }
-  return shares_.smallest(engines, responses);
+  const std::int64_t groups = may_promise_once_scored(run);
+  if (const std::int32_t some = shares_.spare(engines, responses, groups); some > 0)
+    return some;
+  const bool much = static_cast<double>(groups) >= kMuch * run.config.groups_per_update;
+  return much ? shares_.smallest_with_room(engines, responses) : 0;
 }
 
 /// The engines that stay cannot do without this share now. The smallest stays as long as there is
@@ -112,7 +114,7 @@ bool OneByOne::are_crowded_without(const RunState& run, std::int32_t share) cons
   const std::int64_t responses = responses_to_generate(run);
   if (shares_.fits(share, engines, responses))
     return false;
-  return !part_is_judged(run) || share > shares_.smallest_by_slots(engines, responses);
+  return !part_is_judged(run) || share > shares_.smallest_with_room(engines, responses);
 }
 
 /// Engines whose cards scoring and training should have now; 0: there is no work for them, or

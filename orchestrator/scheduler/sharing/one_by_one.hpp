@@ -27,7 +27,7 @@ class OneByOne final : public SharingMode {
   void choose_turn(const RunState& run, RoleSwitch& roles) override;
   bool trainer_keeps_its_cards() const override { return true; }
   bool engine_by_engine() const override { return true; }
-  std::optional<std::int64_t> part_size(const RunState& run) const override;
+  std::optional<std::int64_t> part_size(const RunState& run, std::int32_t share) const override;
 
  private:
   void choose_in_training(const RunState& run, RoleSwitch& roles) const;

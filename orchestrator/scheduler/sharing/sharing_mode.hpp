@@ -32,9 +32,11 @@ class SharingMode {
   /// Engines change role one after the other: a trainer that has just got its cards may get more
   /// before it begins, and actors are told which engines have left.
   virtual bool engine_by_engine() const { return false; }
-  /// The most groups that are scored or trained at once, so that the cards can change hands soon;
-  /// nullopt: as many as there are.
-  virtual std::optional<std::int64_t> part_size(const RunState&) const { return std::nullopt; }
+  /// The most groups that are scored or trained at once on the cards of `share` engines, so that
+  /// the cards can change hands soon; nullopt: as many as there are.
+  virtual std::optional<std::int64_t> part_size(const RunState&, std::int32_t) const {
+    return std::nullopt;
+  }
 };
 
 /// The mode that the actors and the configuration of the run ask for.

@@ -37,6 +37,11 @@ struct SchedulerConfig {
   Switching switching = Switching::Together;
   /// OneByOne: the numbers of engines whose cards the trainer may get, ascending.
   std::vector<std::int32_t> shares;
+  /// OneByOne: for each share, the groups that are worth training on it before their batch is
+  /// complete; empty: any.
+  std::vector<std::int32_t> parts;
+  /// OneByOne: responses that fill the KV cache of an engine; 0: as many as it has slots.
+  std::int64_t kv_slots = 0;
   /// OneByOne: engines give up their cards as long as the others have at most this share of their
   /// slots in use.
   double crowding = 0.2;
@@ -93,6 +98,8 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(28, "crowding", c.crowding);
   v.field(29, "evaluation", c.evaluation);
   v.field(30, "judge_batch", c.judge_batch);
+  v.field(31, "parts", c.parts);
+  v.field(32, "kv_slots", c.kv_slots);
 }
 
 }  // namespace temper::orchestrator

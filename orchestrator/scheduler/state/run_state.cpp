@@ -115,7 +115,8 @@ bool RunState::scoring_makes_a_batch() const {
 }
 
 std::int64_t RunState::least_to_prepare() const {
-  return std::max<std::int64_t>(1, config.groups_per_update / kParts);
+  const std::int64_t fills = config.parts.empty() ? 1 : config.parts.front();
+  return std::max<std::int64_t>(fills, config.groups_per_update / kParts);
 }
 
 const DistQueue& RunState::table_of(LeaseId lease) const {

@@ -181,6 +181,18 @@ TEST(Costs, CacheIsAShareOfTheRemainingMemoryInWholeBlocks) {
   EXPECT_GT(m.device.kv_cache + block, room);
 }
 
+TEST(Costs, KvSlotsCountResponsesOfTheMeanContextOfRunningOnes) {
+  SimulationSettings s = small();
+  s.config.rollout.tp = 2;
+  s.config.prompt.kind = s.config.response.kind = LengthKind::Constant;
+  s.config.prompt.mean = 1000;
+  s.config.response.mean = 4000;    // on average half of it is there
+  const std::int64_t replicas = 8;  // 16 devices / tp
+  EXPECT_EQ(kv_slots(s), replicas * kv_tokens(s).count() / 3000);
+  s.config.response.kind = LengthKind::Lognormal;  // long ones run for longer
+  EXPECT_LT(kv_slots(s), replicas * kv_tokens(s).count() / 3500);
+}
+
 TEST(Costs, PublicationIsBoundedByThePortOfADevice) {
   SimulationSettings s = small();
   const sim_hw::Fabric fabric = sim_hw::make_fabric(s.cluster);

@@ -5,26 +5,40 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Twelve engines of 2048 slots; layouts on the cards of 4, 8 and 12 of them.
+constexpr std::int64_t kMany = 1000;  ///< Groups.
+
+/// Twelve engines of 2048 slots, crowded with 512 responses; layouts on the cards of 4, 8 and 12 of
+/// them, which 10, 20 and 30 groups fill.
 CardShares twelve() {
-  return CardShares({4, 8, 12}, 0.25, 2048);
+  return CardShares({4, 8, 12}, {10, 20, 30}, {.crowded = 512, .slots = 2048});
 }
 
 TEST(CardShares, AsManyLeaveAsTheOthersCanDoWithout) {
-  EXPECT_EQ(twelve().spare(12, 4097), 0);  // more than 0.25 * 8 * 2048 = 4096
-  EXPECT_EQ(twelve().spare(12, 4096), 4);
-  EXPECT_EQ(twelve().spare(12, 2049), 4);  // more than 0.25 * 4 * 2048
-  EXPECT_EQ(twelve().spare(12, 2048), 8);
-  EXPECT_EQ(twelve().spare(12, 1), 8);
-  EXPECT_EQ(twelve().spare(12, 0), 12);
+  EXPECT_EQ(twelve().spare(12, 4097, kMany), 0);  // more than 8 * 512
+  EXPECT_EQ(twelve().spare(12, 4096, kMany), 4);
+  EXPECT_EQ(twelve().spare(12, 2049, kMany), 4);  // more than 4 * 512
+  EXPECT_EQ(twelve().spare(12, 2048, kMany), 8);
+  EXPECT_EQ(twelve().spare(12, 1, kMany), 8);
+  EXPECT_EQ(twelve().spare(12, 0, kMany), 12);
 }
 
-TEST(CardShares, ForLittleWorkTheSmallestShareLeaves) {
-  EXPECT_EQ(twelve().smallest(12, 4097), 0);
-  EXPECT_EQ(twelve().smallest(12, 4096), 4);
-  EXPECT_EQ(twelve().smallest(12, 1), 4);
-  EXPECT_EQ(twelve().smallest_by_slots(12, 16384), 4);  // 8 * 2048
-  EXPECT_EQ(twelve().smallest_by_slots(12, 16385), 0);
+TEST(CardShares, NoMoreLeaveThanTheGroupsFill) {
+  EXPECT_EQ(twelve().spare(12, 0, 9), 0);
+  EXPECT_EQ(twelve().spare(12, 0, 10), 4);
+  EXPECT_EQ(twelve().spare(12, 0, 29), 8);
+  EXPECT_EQ(twelve().spare(12, 0, 30), 12);
+  EXPECT_EQ(twelve().part(8), 20);
+}
+
+TEST(CardShares, WithoutPartsOneGroupFillsEachShare) {
+  const CardShares any({4, 8}, {}, {.crowded = 512, .slots = 2048});
+  EXPECT_EQ(any.spare(12, 0, 1), 8);
+  EXPECT_EQ(any.part(4), 1);
+}
+
+TEST(CardShares, TheSmallestShareLeavesAsLongAsTheOthersHaveRoom) {
+  EXPECT_EQ(twelve().smallest_with_room(12, 16384), 4);  // 8 * 2048
+  EXPECT_EQ(twelve().smallest_with_room(12, 16385), 0);
 }
 
 TEST(CardShares, ThoseThatHaveLeftStayAwayAsLongAsTheOthersCanDoWithoutThem) {
@@ -36,15 +50,26 @@ TEST(CardShares, ThoseThatHaveLeftStayAwayAsLongAsTheOthersCanDoWithoutThem) {
 
 TEST(CardShares, ABatchThatWaitsFillsTheOthersUp) {
   EXPECT_EQ(twelve().pressing(12, 2048), 8);
-  EXPECT_EQ(twelve().pressing(12, 8192), 8);   // 4 * 2048
-  EXPECT_EQ(twelve().pressing(12, 8193), 4);   // 8 * 2048 hold them
-  EXPECT_EQ(twelve().pressing(12, 90000), 4);  // nobody holds them: they wait in queues
+  EXPECT_EQ(twelve().pressing(12, 8192), 8);  // 4 * 2048
+  EXPECT_EQ(twelve().pressing(12, 8193), 4);  // 8 * 2048 hold them
+}
+
+TEST(CardShares, ABatchThatWaitsGetsAllIfNoneOfTheOthersHasRoom) {
+  EXPECT_EQ(twelve().pressing(12, 16384), 4);
+  EXPECT_EQ(twelve().pressing(12, 16385), 12);
+}
+
+TEST(CardShares, NoEngineIsCrowdedBeyondItsRoom) {
+  const CardShares small_cache({4, 8, 12}, {}, {.crowded = 512, .slots = 100});
+  EXPECT_EQ(small_cache.spare(12, 800, kMany), 4);
+  EXPECT_EQ(small_cache.spare(12, 801, kMany), 0);
 }
 
 TEST(CardShares, WithoutALayoutNobodyLeaves) {
-  EXPECT_EQ(CardShares({}, 1, 8).spare(4, 0), 0);
-  EXPECT_EQ(CardShares({}, 1, 8).smallest(4, 0), 0);
-  EXPECT_EQ(CardShares({}, 1, 8).pressing(4, 0), 0);
+  const CardShares none({}, {}, {.crowded = 8, .slots = 8});
+  EXPECT_EQ(none.spare(4, 0, kMany), 0);
+  EXPECT_EQ(none.smallest_with_room(4, 0), 0);
+  EXPECT_EQ(none.pressing(4, 0), 0);
 }
 
 TEST(CardShares, TheEmptiestLeaveFirstAndOfEqualOnesThoseWithOldWeights) {
