@@ -657,9 +657,10 @@ class ModelConfig:
     tie_embeddings: bool = False
     #: Rows of the embedding; default: number of tokens of the task's tokenizer.
     vocabulary: int | None = None
-    #: Folder of a Hugging Face model. The run starts from its weights without pretraining, and
-    #: all other keys of this section except `context` and `ignore` are read from its
-    #: config.json. Empty: the base model is pretrained.
+    #: Folder of a Hugging Face model, a GGUF file (or a folder with one), or `smollm2`:
+    #: SmolLM2-135M-Instruct, which is downloaded once. The run starts from its weights without
+    #: pretraining, and all other keys of this section except `context` and `ignore` are read
+    #: from its config.json. Empty: the base model is pretrained.
     path: str = ""
     #: End-of-response tokens. Empty: with `path`, the eos_token_id of its
     #: generation_config.json or config.json; otherwise that of the task's tokenizer.

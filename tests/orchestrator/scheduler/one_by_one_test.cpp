@@ -107,6 +107,8 @@ TEST(OneByOne, MemoryIsFreedOnlyAfterAnInterruptionAlsoWhereResponsesWereCancell
 TEST(OneByOne, AnEngineThatStaysGetsNewWeightsWhileItGenerates) {
   SchedulerConfig config = fused();
   config.steps = 24;
+  for (ActorSpec& actor : config.actors)  // Three have room for what the bound admits.
+    actor.concurrency = actor.role == RoleKind::Rollout ? 12 : 0;
   InFlight in_flight;
   int renewed = 0;
   for_each_record(config, {}, [&](const Record& record) {
