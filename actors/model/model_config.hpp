@@ -80,7 +80,7 @@ struct ModelConfig {
   std::int32_t head_size() const { return head_dim.value_or(hidden / heads); }
 };
 
-template <class V>
+template <class V>  // One field after the other. NOLINTNEXTLINE(readability-function-size)
 void describe(V& v, ModelConfig& c) {
   v.field(1, "hidden", c.hidden, {.doc = "Width of the residual stream.", .min = 8, .max = 32768});
   v.field(2, "layers", c.layers, {.doc = "Number of transformer blocks.", .min = 1, .max = 256});

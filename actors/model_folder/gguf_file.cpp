@@ -180,10 +180,11 @@ Result<GgufValue> read_value(ByteCursor& in) {
 Result<std::string> read_name(ByteCursor& in) {
   TEMPER_TRY(std::string name, in.text());
   const bool printable = std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f; });
-  if (name.empty() || name.size() > kLongestName || !printable)
+  if (name.empty() || name.size() > kLongestName || !printable) {
     return corrupt(fmt::format("expected a name of at most {} printable characters before byte {}",
                                kLongestName,
                                in.at()));
+  }
   return name;
 }
 

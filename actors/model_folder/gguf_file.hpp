@@ -20,9 +20,11 @@ namespace temper::actors {
 enum class GgufType : std::uint32_t {
   Float32 = 0,
   Float16 = 1,
+  // NOLINTBEGIN(readability-identifier-naming): the names of the format
   Q4_0 = 2,
   Q4_1 = 3,
   Q8_0 = 8,
+  // NOLINTEND(readability-identifier-naming)
   Bfloat16 = 30,
 };
 std::string_view name_of(GgufType type);
