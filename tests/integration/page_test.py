@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import signal
 import subprocess
 import sys
 import time
@@ -351,7 +352,7 @@ def test_only_the_token_opens_it(temper: str, runs: Path, address: str) -> None:
 def test_a_run_that_is_killed_and_resumed_goes_on_without_a_reload(
     modules: Path, temper: str, tmp_path: Path
 ) -> None:
-    sets = [w for pair in (*SYNTHETIC, "steps=300", "synthetic.step_time=20ms") for w in ("--set", pair)]
+    sets = [w for pair in (*SYNTHETIC, "steps=100000", "synthetic.step_time=20ms") for w in ("--set", pair)]
     begin = [temper, "run", str(ROOT / "configs/quickstart.yaml"), "--plain", *sets, "--set", f"run_dir={tmp_path}/a"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     run = subprocess.Popen(begin, **quiet)
@@ -373,9 +374,11 @@ def test_a_run_that_is_killed_and_resumed_goes_on_without_a_reload(
 
         assert shown() == "running"
         run.kill()
-        run.wait()
+        assert run.wait() == -signal.SIGKILL  # it had not finished before
         assert shown() == "lost"
-        run = subprocess.Popen([temper, "run", "--resume", str(tmp_path / "a"), "--plain"], **quiet)
+        saved = max(int(folder.name.split("-")[1]) for folder in (tmp_path / "a/checkpoints").glob("step-*"))
+        again = [temper, "run", "--resume", str(tmp_path / "a"), "--plain", "--set", f"steps={saved + 100}"]
+        run = subprocess.Popen(again, **quiet)
         assert shown() == "running"
         assert shown() == "finished"
         assert watching.wait(30) == 0
