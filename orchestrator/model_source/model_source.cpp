@@ -6,6 +6,7 @@
 #include "core/file_descriptor.hpp"
 #include "core/files.hpp"
 #include "core/hash.hpp"
+#include "core/manifest.hpp"
 #include "orchestrator/model_source/model_package.hpp"
 
 #include <fcntl.h>
@@ -23,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kEnding = ".gguf";
+constexpr const char* kModel = "model";  ///< In a folder of the cache, beside its manifest.
 
 /// The GGUF files in a folder, sorted.
 std::vector<fs::path> gguf_files(const fs::path& folder) {
@@ -46,28 +48,35 @@ Result<FileDescriptor> lock(const fs::path& file) {
   return fd;
 }
 
-/// The folder `name` of the cache. `make` fills it first, under another name, unless it exists.
+Status complete(const fs::path& partial, const fs::path& folder) {
+  TEMPER_TRY(auto files, sum_folder(partial));
+  TEMPER_TRY_STATUS(write_manifest(partial / kFolderManifest, {{}, std::move(files)}));
+  return rename_durably(partial, folder);
+}
+
+/// The model in the folder `name` of the cache. `make` fills it, under another name until it is
+/// complete, unless it exists and is undamaged.
 Result<fs::path> cached(const std::string& name,
                         const std::function<Status(const fs::path&)>& make) {
   std::error_code ignored;
   const fs::path cache = fs::absolute(cache_folder(), ignored), folder = cache / name;
-  if (fs::exists(folder, ignored))
-    return folder;
   TEMPER_TRY_STATUS(make_folder(cache));
+  // Another process may be making it.
   TEMPER_TRY(const FileDescriptor locked, lock(folder.string() + ".lock"));
-  if (fs::exists(folder, ignored))  // Another process was faster.
-    return folder;
+  if (check_folder(folder))
+    return folder / kModel;
   const fs::path partial = folder.string() + ".partial";
-  fs::remove_all(partial, ignored);
-  TEMPER_TRY_STATUS(make_folder(partial));
-  Status made = make(partial);
+  for (const fs::path& left_over : {folder, partial})
+    fs::remove_all(left_over, ignored);
+  TEMPER_TRY_STATUS(make_folder(partial / kModel));
+  Status made = make(partial / kModel);
   if (made)
-    made = rename_durably(partial, folder);
+    made = complete(partial, folder);
   if (!made) {
     fs::remove_all(partial, ignored);
     return std::move(made).error();
   }
-  return folder;
+  return folder / kModel;
 }
 
 Result<Hash128> hash_of(const fs::path& file) {

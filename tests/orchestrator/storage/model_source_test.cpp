@@ -106,12 +106,28 @@ TEST_F(ModelSource, ADamagedFileLeavesNothingInTheCache) {
 }
 
 TEST_F(ModelSource, LeftoversOfAKilledConversionAreReplaced) {
-  const fs::path folder = find_model_folder(file()).value();
-  fs::rename(folder, folder.string() + ".partial");
-  ASSERT_TRUE(write_file_atomically(folder.string() + ".partial/leftover", "x"));
-  ASSERT_TRUE(find_model_folder(file()));
-  EXPECT_FALSE(fs::exists(folder / "leftover"));
+  const fs::path model = find_model_folder(file()).value();
+  const fs::path folder = model.parent_path(), partial = folder.string() + ".partial";
+  fs::rename(folder, partial);
+  ASSERT_TRUE(write_file_atomically(partial / model.filename() / "leftover", "x"));
+  EXPECT_EQ(find_model_folder(file()).value(), model);
+  EXPECT_FALSE(fs::exists(model / "leftover"));
   EXPECT_EQ(cached(), 1U);
+}
+
+TEST_F(ModelSource, ADamagedCacheIsMadeAgain) {
+  const fs::path folder = find_model_folder(file()).value();
+  for (const auto name : {actors::kWeightsFile, actors::kConfigFile}) {
+    const std::string whole = read_file(folder / name).value();
+    std::string flipped = whole;
+    flipped.back() = static_cast<char>(flipped.back() ^ 1);
+    ASSERT_TRUE(write_file_atomically(folder / name, flipped));
+    EXPECT_EQ(find_model_folder(file()).value(), folder);
+    EXPECT_EQ(read_file(folder / name).value(), whole) << name;
+    fs::remove(folder / name);
+    EXPECT_EQ(find_model_folder(file()).value(), folder);
+    EXPECT_EQ(read_file(folder / name).value(), whole) << name;
+  }
 }
 
 TEST_F(ModelSource, ProcessesAtOnceFindTheSameFolder) {
