@@ -2,6 +2,7 @@
 
 #include "actors/model_folder/config_json.hpp"
 #include "actors/model_folder/gguf_names.hpp"
+#include "actors/model_folder/gguf_rows.hpp"
 #include "actors/model_folder/layout.hpp"
 
 #include <fmt/format.h>
@@ -82,24 +83,6 @@ class Keys {
   Writer out_;
   std::uint64_t count_ = 0;
 };
-
-/// Reorders the rows of each head from [a0 a1 .. b0 b1 ..] to [a0 b0 a1 b1 ..]: for `llama`,
-/// llama.cpp rotates adjacent rows, while transformers rotates the first half with the second.
-void pair_halves(std::span<float> values, std::int64_t rows, std::int64_t head) {
-  const std::size_t width = values.size() / static_cast<std::size_t>(rows);
-  const auto size = static_cast<std::size_t>(head);
-  std::vector<float> one(size * width);
-  for (std::size_t begin = 0; begin < values.size(); begin += one.size()) {
-    const std::span<float> here = values.subspan(begin, one.size());
-    std::ranges::copy(here, one.begin());
-    for (std::size_t i = 0; i < size; ++i) {
-      const std::size_t to = i < size / 2 ? 2 * i : 2 * (i - size / 2) + 1;
-      std::copy_n(one.begin() + static_cast<std::ptrdiff_t>(i * width),
-                  width,
-                  here.begin() + static_cast<std::ptrdiff_t>(to * width));
-    }
-  }
-}
 
 Keys keys_of(const ConfigJson& config, std::int64_t vocabulary) {
   const ModelConfig& m = config.model;

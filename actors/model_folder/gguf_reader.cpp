@@ -2,15 +2,16 @@
 
 #include "actors/model_folder/config_json.hpp"
 #include "actors/model_folder/gguf_names.hpp"
+#include "actors/model_folder/gguf_rows.hpp"
 #include "actors/model_folder/gguf_tokenizer.hpp"
 #include "actors/model_folder/model_folder.hpp"
 #include "core/files.hpp"
 #include "core/json_document.hpp"
+#include "core/read_at.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -39,19 +40,9 @@ class FileBytes {
 
   Result<std::vector<std::byte>> read(std::uint64_t begin, std::uint64_t count) const {
     std::vector<std::byte> bytes(static_cast<std::size_t>(count));
-    for (std::size_t filled = 0; filled < bytes.size();) {
-      const ssize_t n = ::pread(fd_.get(),
-                                bytes.data() + filled,
-                                bytes.size() - filled,
-                                static_cast<off_t>(begin + filled));
-      if (n < 0 && errno == EINTR)
-        continue;
-      if (n < 0)
-        return io_error("cannot read it", errno);
-      if (n == 0)
-        return corrupt("it was truncated while it was read");
-      filled += static_cast<std::size_t>(n);
-    }
+    TEMPER_TRY(const std::size_t filled, read_at(fd_, bytes, begin));
+    if (filled < bytes.size())
+      return corrupt("it was truncated while it was read");
     return bytes;
   }
 
@@ -59,22 +50,6 @@ class FileBytes {
   FileDescriptor fd_;
   std::uint64_t size_ = 0;
 };
-
-/// Reorders the rows of each head from [a0 b0 a1 b1 ..] to [a0 a1 .. b0 b1 ..].
-void part_pairs(std::span<float> values, std::int64_t rows, std::int64_t head) {
-  const std::size_t width = values.size() / static_cast<std::size_t>(rows);
-  const auto size = static_cast<std::size_t>(head);
-  std::vector<float> one(size * width);
-  for (std::size_t begin = 0; begin < values.size(); begin += one.size()) {
-    const std::span<float> here = values.subspan(begin, one.size());
-    std::ranges::copy(here, one.begin());
-    for (std::size_t i = 0; i < size; ++i) {
-      const std::size_t from = i < size / 2 ? 2 * i : 2 * (i - size / 2) + 1;
-      std::ranges::copy(std::span(one).subspan(from * width, width),
-                        here.begin() + static_cast<std::ptrdiff_t>(i * width));
-    }
-  }
-}
 
 /// The weights of a model in a GGUF file.
 class GgufWeights {

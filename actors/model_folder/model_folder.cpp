@@ -4,6 +4,7 @@
 #include "core/file_descriptor.hpp"
 #include "core/files.hpp"
 #include "core/json_document.hpp"
+#include "core/read_at.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -79,24 +80,20 @@ class WeightsInMemory {
 
   /// Reads the bytes up to `until` that have not been read yet.
   Status fill(const FileDescriptor& fd, const fs::path& path, std::size_t until) {
-    while (filled_ < until) {
-      const ssize_t n =
-          ::pread(fd.get(), bytes_.data() + filled_, until - filled_, static_cast<off_t>(filled_));
-      if (n < 0 && errno == EINTR)
-        continue;
-      if (n < 0)
-        return io_error("cannot read " + path.string(), errno);
-      if (n == 0) {
-        return corrupt(fmt::format(
-            "{}: expected {} bytes, but the file now ends at byte {}; it was truncated while "
-            "it was read",
-            path.string(),
-            bytes_.size(),
-            filled_));
-      }
-      filled_ += static_cast<std::size_t>(n);
-    }
-    return {};
+    if (filled_ >= until)
+      return {};
+    const auto read = read_at(fd, bytes_.subspan(filled_, until - filled_), filled_);
+    if (!read)
+      return Error(read.error()).within(path.string());
+    filled_ += *read;
+    if (filled_ == until)
+      return {};
+    return corrupt(
+        fmt::format("{}: expected {} bytes, but the file now ends at byte {}; it was truncated "
+                    "while it was read",
+                    path.string(),
+                    bytes_.size(),
+                    filled_));
   }
 
   std::span<std::byte> bytes_;
@@ -262,17 +259,11 @@ class StoredValues {
     const std::size_t width = type_ == StoredType::Float32 ? 4 : 2;
     const std::size_t wanted = std::min(left_, kPiece * width);
     bytes_.resize(wanted);
-    for (std::size_t filled = 0; filled < wanted;) {
-      const ssize_t n = ::pread(
-          fd_.get(), bytes_.data() + filled, wanted - filled, static_cast<off_t>(at_ + filled));
-      if (n < 0 && errno == EINTR)
-        continue;
-      if (n < 0)
-        return io_error("cannot read " + file_.string(), errno);
-      if (n == 0)
-        return corrupt(file_.string() + " was truncated while it was read");
-      filled += static_cast<std::size_t>(n);
-    }
+    const auto read = read_at(fd_, bytes_, at_);
+    if (!read)
+      return Error(read.error()).within(file_.string());
+    if (*read < wanted)
+      return corrupt(file_.string() + " was truncated while it was read");
     at_ += wanted;
     left_ -= wanted;
     values_.resize(wanted / width);
