@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes sums.jsonl: "What is A + B?" for A and B from 0 to 20.
 
-The prompts have the format of SmolLM2's chat template already; `messages` has the same conversation.
+The prompts are in the format of SmolLM2's chat template.
 """
 
 import json

@@ -3,6 +3,9 @@
 // is possible if trainer and reference divide it and every phase of a switch fits the memory of its
 // cards, including gradients that are kept (stragglers.prepare). Checking this before the run means
 // that no switch fails for memory during it.
+//
+// Every function requires simulated hardware; share_parts() and kv_slots() also that the trainer
+// has a share and that actors::check_lengths() succeeds for prompts and responses.
 #pragma once
 
 #include "orchestrator/pipeline/resolve.hpp"

@@ -24,10 +24,10 @@ struct CompletedModel {
 };
 
 /// Replaces model.path by the folder that it stands for (find_model_folder()), and reads that
-/// folder into the section; `context`, `end_tokens` and `ignore` keep the
-/// values that are given. Issues: the folder cannot be read; another key is given and differs from
-/// the folder; the context exceeds the folder's. A section that gives both path and vocabulary was
-/// completed before (a run's own config.yaml) and is used as it is, even if the folder has moved.
+/// folder into the section; `context`, `end_tokens` and `ignore` keep the values that are given.
+/// Issues: the folder cannot be read; another key is given and differs from the folder; the context
+/// exceeds the folder's. A section that gives both path and vocabulary was completed before (a
+/// run's own config.yaml) and is used as it is, even if the folder has moved.
 CompletedModel complete_model(actors::ModelConfig& model,
                               const std::function<bool(const std::string&)>& is_given);
 

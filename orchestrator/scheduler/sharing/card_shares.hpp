@@ -12,11 +12,12 @@
 //         faster, so that the work of k engines is done by the others at little cost.
 //         smallest_with_room(): the smallest share that may, by `slots`.
 //         pressing(): a batch waits for its update: the largest share that may, by `crowded`, else
-//         by `slots`, however few groups are left of it. If none may, the largest share: the
-//         responses exceed what any engines hold, so that decoding loses what training gains,
-//         whichever share trains, and fewer turns move fewer responses. emptiest(): those with the
-//         fewest responses leave, which costs the fewest moves; of equal ones the one with the
-//         oldest weights, then the first.
+//         by `slots`, however few groups are left of it. If none may, the largest share: no engine
+//         decodes faster with more responses than it holds, so what training gains, decoding loses,
+//         whichever share trains, and fewer turns move fewer responses.
+//
+//         emptiest(): those with the fewest responses leave, which costs the fewest moves; of equal
+//         ones the one with the oldest weights, then the first.
 // Range.  Engines that are alike. Source. Our own.
 #pragma once
 
