@@ -88,7 +88,8 @@ constexpr Meaning kExitCodes[] = {
 constexpr Meaning kVariables[] = {
     {"TEMPER_CONFIGS", "folder with the shipped configurations, hardware and models"},
     {"TEMPER_CACHE",
-     "folder of base checkpoints and converted models (default: XDG_CACHE_HOME/temper, or ~/.cache/temper)"},
+     "folder of base checkpoints and converted models (default: XDG_CACHE_HOME/temper, or "
+     "~/.cache/temper)"},
     {"TEMPER_PYTHON", "Python interpreter of roles, rewards and chat templates (default: python3)"},
     {"TEMPER_SERVER_KEY", "API key of the inference servers"},
     {"TMPDIR", "folder for temporary files (default: /tmp)"},
