@@ -116,8 +116,13 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
     if (!actor)
       return router->drop(peer, "not registered");
     heard = clock.now();
-    if (Status status = on_actor_message(*actor, message); !status)
-      lose(*actor, "protocol violation: " + status.error().context);
+    const Status status = on_actor_message(*actor, message);
+    if (status)
+      return;
+    // The memory that a message refers to ends with its sender.
+    if (status.error().code == ErrorCode::Unavailable)
+      return on_broken(peer, status.error().context);
+    lose(*actor, "protocol violation: " + status.error().context);
   }
 
   /// How its process ended says more, and is known in a moment.
