@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace temper::actors {
 
@@ -18,7 +19,30 @@ FloatBuffer::FloatBuffer(std::int64_t floats) : size_(floats) {
                         -1,
                         0);
   TEMPER_CHECK(memory != MAP_FAILED, "no address space left for a float buffer");
+  // In pages of 2 MB, where the system has them: mapping a gigabyte takes a tenth of the time. Only
+  // advice, so a refusal changes nothing else.
+  static_cast<void>(::madvise(memory, static_cast<std::size_t>(bytes().count()), MADV_HUGEPAGE));
   data_ = static_cast<float*>(memory);
+}
+
+Result<FloatBuffer> FloatBuffer::map(FileDescriptor file, std::int64_t floats) {
+  FloatBuffer buffer;
+  if (floats == 0)
+    return buffer;
+  buffer.size_ = floats;
+  void* memory = ::mmap(nullptr,
+                        static_cast<std::size_t>(buffer.bytes().count()),
+                        PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_POPULATE,
+                        file.get(),
+                        0);
+  if (memory == MAP_FAILED) {
+    buffer.size_ = 0;
+    return io_error("cannot map host memory", errno);
+  }
+  buffer.data_ = static_cast<float*>(memory);
+  buffer.file_ = std::move(file);
+  return buffer;
 }
 
 FloatBuffer& FloatBuffer::operator=(FloatBuffer&& other) noexcept {
@@ -26,6 +50,7 @@ FloatBuffer& FloatBuffer::operator=(FloatBuffer&& other) noexcept {
     release();
     data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
+    file_ = std::move(other.file_);
   }
   return *this;
 }
@@ -41,6 +66,7 @@ void FloatBuffer::release() {
     ::munmap(data_, static_cast<std::size_t>(bytes().count()));
   data_ = nullptr;
   size_ = 0;
+  file_.reset();
 }
 
 }  // namespace temper::actors

@@ -2,6 +2,8 @@
 // once, which stands for freeing device memory here.
 #pragma once
 
+#include "core/file_descriptor.hpp"
+#include "core/result.hpp"
 #include "core/units.hpp"
 
 #include <cstdint>
@@ -15,12 +17,16 @@ class FloatBuffer {
   FloatBuffer() = default;
   /// Aborts if no address space is left.
   explicit FloatBuffer(std::int64_t floats);
+  /// Maps the floats of a file in memory, which the buffer keeps open. Error Io: no address space.
+  static Result<FloatBuffer> map(FileDescriptor file, std::int64_t floats);
   FloatBuffer(FloatBuffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+      : data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        file_(std::move(other.file_)) {}
   FloatBuffer& operator=(FloatBuffer&& other) noexcept;
   ~FloatBuffer() { release(); }
 
-  /// An explicit copy.
+  /// A copy, in memory of its own.
   FloatBuffer clone() const;
   void release();
 
@@ -32,9 +38,13 @@ class FloatBuffer {
   std::span<const float> span() const { return {data_, static_cast<std::size_t>(size_)}; }
   Bytes bytes() const { return Bytes(size_ * static_cast<std::int64_t>(sizeof(float))); }
 
+  /// The file that holds the floats, if they were mapped.
+  const FileDescriptor& file() const { return file_; }
+
  private:
   float* data_ = nullptr;
   std::int64_t size_ = 0;
+  FileDescriptor file_;
 };
 
 }  // namespace temper::actors

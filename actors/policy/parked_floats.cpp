@@ -1,5 +1,6 @@
 #include "actors/policy/parked_floats.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,16 +10,15 @@
 namespace temper::actors {
 namespace {
 
-/// Transfers all bytes with calls of `move(pointer, bytes left, offset) -> ssize_t`.
-template <class Byte, class Move>
-Status move_all(Byte* data, Bytes bytes, std::string_view what, Move move) {
-  const auto size = static_cast<std::size_t>(bytes.count());
+Status write_all(const FileDescriptor& fd, const FloatBuffer& floats) {
+  const auto* data = reinterpret_cast<const char*>(floats.data());
+  const auto size = static_cast<std::size_t>(floats.bytes().count());
   for (std::size_t done = 0; done < size;) {
-    const ssize_t n = move(data + done, size - done, static_cast<off_t>(done));
+    const ssize_t n = ::pwrite(fd.get(), data + done, size - done, static_cast<off_t>(done));
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0)
-      return io_error(fmt::format("cannot {} {} bytes of host memory", what, size),
+      return io_error(fmt::format("cannot write {} bytes of host memory", size),
                       n == 0 ? EIO : errno);
     done += static_cast<std::size_t>(n);
   }
@@ -27,27 +27,26 @@ Status move_all(Byte* data, Bytes bytes, std::string_view what, Move move) {
 
 }  // namespace
 
-Result<ParkedFloats> ParkedFloats::copy_of(const FloatBuffer& floats) {
+Result<ParkedFloats> ParkedFloats::park(const FloatBuffer& floats) {
+  if (floats.file().is_open()) {
+    ParkedFloats same(FileDescriptor(::fcntl(floats.file().get(), F_DUPFD_CLOEXEC, 0)),
+                      floats.size());
+    if (!same.fd_.is_open())
+      return io_error("cannot keep host memory open", errno);
+    return same;
+  }
   ParkedFloats parked(FileDescriptor(::memfd_create("temper-parked", MFD_CLOEXEC)), floats.size());
   if (!parked.fd_.is_open())
     return io_error("cannot create host memory", errno);
-  TEMPER_TRY_STATUS(move_all(reinterpret_cast<const char*>(floats.data()),
-                             floats.bytes(),
-                             "write",
-                             [&](const char* from, std::size_t bytes, off_t at) {
-                               return ::pwrite(parked.fd_.get(), from, bytes, at);
-                             }));
+  TEMPER_TRY_STATUS(write_all(parked.fd_, floats));
   return parked;
 }
 
-Result<FloatBuffer> ParkedFloats::read() const {
-  FloatBuffer floats(size_);
-  TEMPER_TRY_STATUS(move_all(
-      reinterpret_cast<char*>(floats.data()),
-      bytes(),
-      "read",
-      [&](char* to, std::size_t bytes, off_t at) { return ::pread(fd_.get(), to, bytes, at); }));
-  return floats;
+Result<FloatBuffer> ParkedFloats::map() const {
+  FileDescriptor fd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.is_open())
+    return io_error("cannot keep host memory open", errno);
+  return FloatBuffer::map(std::move(fd), size_);
 }
 
 }  // namespace temper::actors

@@ -10,12 +10,12 @@ namespace temper::actors {
 
 class ParkedFloats {
  public:
-  /// Copies the floats; the caller then releases them. Error Io: no memory, or a system without
-  /// memfd.
-  static Result<ParkedFloats> copy_of(const FloatBuffer& floats);
+  /// Holds the floats, which the caller then releases: copied the first time, without a copy if
+  /// map() returned them. Error Io: no memory, or a system without memfd.
+  static Result<ParkedFloats> park(const FloatBuffer& floats);
 
-  /// Reads the floats back into a new buffer. Error: Io.
-  Result<FloatBuffer> read() const;
+  /// Maps the same floats into the process. Error: Io.
+  Result<FloatBuffer> map() const;
   Bytes bytes() const { return Bytes(size_ * static_cast<std::int64_t>(sizeof(float))); }
 
  private:

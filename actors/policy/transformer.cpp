@@ -5,7 +5,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/add.h>
-#include <ATen/ops/embedding.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/tensor.h>
@@ -38,7 +37,6 @@ struct Transformer::State {
   void bind();
   at::Tensor compute_logprobs(double temperature) const;
   at::Tensor queries_keys_values(const at::Tensor& x, std::size_t layer) const;
-  at::Tensor index(const std::vector<std::int32_t>& values) const;
 
   Weights* weights;
   const RotaryTable rotary;
@@ -89,10 +87,7 @@ at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::siz
 
 at::Tensor Transformer::State::compute_logprobs(double temperature) const {
   const Layout& layout = weights->layout();
-  const auto ids = at::from_blob(const_cast<std::int32_t*>(pack.tokens().data()),
-                                 {pack.rows()},
-                                 at::TensorOptions().dtype(at::kInt));
-  at::Tensor x = at::embedding(parameters[layout.embedding()], ids);
+  at::Tensor x = embed(parameters[layout.embedding()], pack);
   for (std::int32_t i = 0; i < layout.model().layers; ++i) {
     const auto p = [&](Layout::LayerTensor which) { return parameters[layout.layer(i) + which]; };
     const at::Tensor normed = normalize(x, p(Layout::AttentionNorm), attention.epsilon);

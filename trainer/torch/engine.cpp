@@ -384,7 +384,7 @@ actors::Canary TorchEngine::canary() const {
 Status TorchEngine::save(const std::filesystem::path& folder) const {
   if (!parked_)
     return save_checkpoint(folder, weights_, optimizer_, updates_);
-  TEMPER_TRY(const AdamWState optimizer, parked_->read());
+  TEMPER_TRY(const AdamWState optimizer, parked_->map());
   return save_checkpoint(folder, weights_, optimizer, updates_);
 }
 
@@ -408,7 +408,7 @@ Status TorchEngine::offload() {
   network_.free_gradients();
   if (parked_)
     return {};
-  TEMPER_TRY(parked_, ParkedOptimizer::copy_of(optimizer_));
+  TEMPER_TRY(parked_, ParkedOptimizer::park(optimizer_));
   optimizer_.first_moment.release();
   optimizer_.second_moment.release();
   return {};
@@ -417,7 +417,7 @@ Status TorchEngine::offload() {
 Status TorchEngine::onload() {
   if (!parked_)
     return {};
-  TEMPER_TRY(optimizer_, parked_->read());
+  TEMPER_TRY(optimizer_, parked_->map());
   parked_.reset();
   return {};
 }

@@ -8,15 +8,16 @@ namespace temper::trainer {
 
 class ParkedOptimizer {
  public:
-  /// Copies the optimizer; the caller then releases the original. Error: no host memory.
-  static Result<ParkedOptimizer> copy_of(const actors::AdamWState& state) {
-    TEMPER_TRY(auto first, actors::ParkedFloats::copy_of(state.first_moment));
-    TEMPER_TRY(auto second, actors::ParkedFloats::copy_of(state.second_moment));
+  /// Holds the optimizer, whose moments the caller then releases. Error: no host memory.
+  static Result<ParkedOptimizer> park(const actors::AdamWState& state) {
+    TEMPER_TRY(auto first, actors::ParkedFloats::park(state.first_moment));
+    TEMPER_TRY(auto second, actors::ParkedFloats::park(state.second_moment));
     return ParkedOptimizer(std::move(first), std::move(second), state.steps);
   }
-  Result<actors::AdamWState> read() const {
-    TEMPER_TRY(auto first, first_moment_.read());
-    TEMPER_TRY(auto second, second_moment_.read());
+  /// The same moments, mapped into the process again.
+  Result<actors::AdamWState> map() const {
+    TEMPER_TRY(auto first, first_moment_.map());
+    TEMPER_TRY(auto second, second_moment_.map());
     return actors::AdamWState(std::move(first), std::move(second), steps_);
   }
   Bytes bytes() const { return first_moment_.bytes() + second_moment_.bytes(); }

@@ -1,10 +1,14 @@
 #include "actors/policy/internal/functions.hpp"
 
 #include "actors/policy/internal/matmul.hpp"
+#include "core/check.hpp"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <vector>
 
 namespace temper::actors {
 
@@ -35,13 +39,44 @@ float* out(const Tensor& t) {
   return t.data_ptr<float>();
 }
 
-variable_list linear_gradients(const Tensor& x, const Tensor& w, const Tensor& dy) {
-  Tensor dx = at::empty_like(x);
-  Tensor dw = at::empty_like(w);
-  matmul_nn(in(dy), in(w), out(dx), x.size(0), w.size(0), w.size(1));
-  matmul_tn(in(dy), in(x), out(dw), x.size(0), w.size(0), w.size(1));
-  return {dx, dw};
+/// Where the gradient of a weight is accumulated.
+float* gradient_of(const Tensor& w) {
+  TEMPER_CHECK(w.grad().defined(), "gradients must be allocated before backward");
+  return out(w.grad());
 }
+
+/// Returns the gradient with respect to x; adds that of w to its own.
+Tensor linear_gradient(const Tensor& x, const Tensor& w, const Tensor& dy) {
+  Tensor dx = at::empty_like(x);
+  matmul_nn(in(dy), in(w), out(dx), x.size(0), w.size(0), w.size(1));
+  matmul_tn(in(dy), in(x), gradient_of(w), x.size(0), w.size(0), w.size(1), Accumulate::Yes);
+  return dx;
+}
+
+struct Embed : Function<Embed> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& w, const Pack* pack) {
+    ctx->save_for_backward({w});
+    save_pointer(ctx, "pack", pack);
+    const std::int64_t width = w.size(1);
+    Tensor y = at::empty({pack->rows(), width}, w.options());
+    float* to = out(y);
+    for (const std::int32_t token : pack->tokens())
+      to = std::copy_n(in(w) + token * width, width, to);
+    return y;
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
+    const Tensor w = ctx->get_saved_variables()[0];
+    const Tensor d = dy[0].contiguous();
+    const std::int64_t width = w.size(1);
+    const float* from = in(d);
+    for (const std::int32_t token : saved<Pack>(ctx, "pack").tokens()) {
+      float* to = gradient_of(w) + token * width;
+      for (std::int64_t i = 0; i < width; ++i)
+        to[i] += *from++;
+    }
+    return {Variable(), Variable()};
+  }
+};
 
 struct Linear : Function<Linear> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& w) {
@@ -52,7 +87,7 @@ struct Linear : Function<Linear> {
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
     const auto tensors = ctx->get_saved_variables();
-    return linear_gradients(tensors[0], tensors[1], dy[0].contiguous());
+    return {linear_gradient(tensors[0], tensors[1], dy[0].contiguous()), Variable()};
   }
 };
 
@@ -69,8 +104,7 @@ struct LinearOnto : Function<LinearOnto> {
   static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
     const auto tensors = ctx->get_saved_variables();
     const Tensor d = dy[0].contiguous();
-    const variable_list gradients = linear_gradients(tensors[0], tensors[1], d);
-    return {d, gradients[0], gradients[1]};
+    return {d, linear_gradient(tensors[0], tensors[1], d), Variable()};
   }
 };
 
@@ -246,47 +280,57 @@ struct TargetLogprobs : Function<TargetLogprobs> {
                         double temperature) {
     const std::int64_t width = logits.size(1);
     const auto t = static_cast<float>(temperature);
-    Tensor p = at::empty_like(logits);
-    std::vector<float> log_sums(static_cast<std::size_t>(logits.size(0)));
-    for (std::int64_t r = 0; r < logits.size(0); ++r)
-      log_sums[static_cast<std::size_t>(r)] =
-          softmax(in(logits) + r * width, out(p) + r * width, width, t);
     const auto& targets = pack->targets();
     Tensor y = at::empty({static_cast<std::int64_t>(targets.size())}, logits.options());
+    float* logprobs = out(y);
     for (std::size_t i = 0; i < targets.size(); ++i)
-      out(y)[i] = in(logits)[targets[i].output * width + targets[i].token] / t -
-                  log_sums[static_cast<std::size_t>(targets[i].output)];
-    ctx->save_for_backward({p});
+      logprobs[i] = in(logits)[targets[i].output * width + targets[i].token] / t;
+    std::vector<float> log_sums(static_cast<std::size_t>(logits.size(0)));
+    float* row = out(logits);
+    for (float& log_sum : log_sums) {
+      log_sum = softmax(row, row, width, t);
+      row += width;
+    }
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      logprobs[i] -= log_sums[static_cast<std::size_t>(targets[i].output)];
+    ctx->save_for_backward({logits});
     save_pointer(ctx, "pack", pack);
     ctx->saved_data["temperature"] = temperature;
     return y;
   }
 
-  // d logits = (sum of d over the row's targets, at each target, - that sum * p) / temperature.
+  // d logits = (sum of d over the row's targets, at each target, - that sum * p) / temperature, in
+  // the array of p.
   static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
     const auto& pack = saved<Pack>(ctx, "pack");
     const auto t = static_cast<float>(ctx->saved_data["temperature"].toDouble());
-    const Tensor p = ctx->get_saved_variables()[0];
+    Tensor p = ctx->get_saved_variables()[0].detach();
     const Tensor d = dy[0].contiguous();
+    const float* d_logprobs = in(d);
     const std::int64_t width = p.size(1);
-    Tensor d_logits = at::zeros_like(p);
     std::vector<float> sums(static_cast<std::size_t>(p.size(0)));
+    for (std::size_t i = 0; i < pack.targets().size(); ++i)
+      sums[static_cast<std::size_t>(pack.targets()[i].output)] += d_logprobs[i];
+    float* row = out(p);
+    for (const float sum : sums) {
+      const float scale = -sum / t;
+      for (std::int64_t i = 0; i < width; ++i)
+        row[i] *= scale;
+      row += width;
+    }
     for (std::size_t i = 0; i < pack.targets().size(); ++i) {
       const Pack::Target& target = pack.targets()[i];
-      sums[static_cast<std::size_t>(target.output)] += in(d)[i];
-      out(d_logits)[target.output * width + target.token] += in(d)[i] / t;
+      out(p)[target.output * width + target.token] += d_logprobs[i] / t;
     }
-    for (std::int64_t r = 0; r < p.size(0); ++r) {
-      const float scale = sums[static_cast<std::size_t>(r)] / t;
-      for (std::int64_t i = 0; i < width; ++i)
-        out(d_logits)[r * width + i] -= scale * in(p)[r * width + i];
-    }
-    return {d_logits, Variable(), Variable()};
+    return {p, Variable(), Variable()};
   }
 };
 
 }  // namespace
 
+Tensor embed(const Tensor& w, const Pack& pack) {
+  return Embed::apply(w, &pack);
+}
 Tensor linear(const Tensor& x, const Tensor& w) {
   return Linear::apply(x, w);
 }

@@ -1,6 +1,8 @@
 // The differentiable operations of the transformer, built on the kernels. Each is one node of the
 // autograd graph, instead of five to ten with libtorch's own operators. Includes libtorch: only
-// transformer.cpp may include this.
+// transformer.cpp may include this. Backward adds the gradients of matrices to those that they
+// have, so these must be allocated: a temporary for each takes as much memory as the gradients, and
+// longer to map and add than a small batch takes to compute.
 #pragma once
 
 #include "actors/policy/internal/kernels.hpp"
@@ -18,6 +20,8 @@ struct AttentionContext {
   float epsilon = 1e-6f;  ///< Epsilon of the head norms.
 };
 
+/// The rows of w[vocabulary, width] for the pack's tokens.
+at::Tensor embed(const at::Tensor& w, const Pack& pack);
 /// x[rows, in] * w[out, in]^T.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& w);
 /// residual + x w^T.
@@ -33,7 +37,8 @@ at::Tensor gated(const at::Tensor& gate_up);
 /// Rotary embedding and causal attention over the pack's sequences; takes qkv rows, returns
 /// attention outputs.
 at::Tensor attention(const at::Tensor& qkv, const AttentionContext& context);
-/// log softmax(logits / temperature) at the pack's targets.
+/// log softmax(logits / temperature) at the pack's targets. Overwrites the logits: an array of that
+/// size is the largest of a pass, and nothing else reads it.
 at::Tensor target_logprobs(const at::Tensor& logits, const Pack& pack, double temperature);
 
 }  // namespace temper::actors

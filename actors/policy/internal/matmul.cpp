@@ -20,6 +20,14 @@ extern "C" int dnnl_sgemm(char transa,
 
 namespace temper::actors {
 
+namespace {
+
+float beta(Accumulate accumulate) {
+  return accumulate == Accumulate::Yes ? 1.0f : 0.0f;
+}
+
+}  // namespace
+
 void matmul_nt(const float* x,
                const float* w,
                float* y,
@@ -27,8 +35,8 @@ void matmul_nt(const float* x,
                std::int64_t in,
                std::int64_t out,
                Accumulate accumulate) {
-  const float beta = accumulate == Accumulate::Yes ? 1.0f : 0.0f;
-  const int status = dnnl_sgemm('N', 'T', rows, out, in, 1.0f, x, in, w, in, beta, y, out);
+  const int status =
+      dnnl_sgemm('N', 'T', rows, out, in, 1.0f, x, in, w, in, beta(accumulate), y, out);
   TEMPER_CHECK(status == 0, "oneDNN refused a matrix product");
 }
 
@@ -47,8 +55,10 @@ void matmul_tn(const float* dy,
                float* dw,
                std::int64_t rows,
                std::int64_t out,
-               std::int64_t in) {
-  const int status = dnnl_sgemm('T', 'N', out, in, rows, 1.0f, dy, out, x, in, 0.0f, dw, in);
+               std::int64_t in,
+               Accumulate accumulate) {
+  const int status =
+      dnnl_sgemm('T', 'N', out, in, rows, 1.0f, dy, out, x, in, beta(accumulate), dw, in);
   TEMPER_CHECK(status == 0, "oneDNN refused a matrix product");
 }
 

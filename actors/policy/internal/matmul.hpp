@@ -25,12 +25,13 @@ void matmul_nn(const float* dy,
                std::int64_t rows,
                std::int64_t out,
                std::int64_t in);
-/// dw[out, in] = dy[rows, out]^T * x[rows, in]: gradient with respect to the weight.
+/// dw[out, in] (+)= dy[rows, out]^T * x[rows, in]: gradient with respect to the weight.
 void matmul_tn(const float* dy,
                const float* x,
                float* dw,
                std::int64_t rows,
                std::int64_t out,
-               std::int64_t in);
+               std::int64_t in,
+               Accumulate accumulate = Accumulate::No);
 
 }  // namespace temper::actors
