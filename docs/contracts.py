@@ -28,31 +28,61 @@ UNITS = re.compile(r"seconds?|_s\b|per_s|/s\b|bytes?|tokens?|share|ratio|fractio
 OWNERSHIP = re.compile(r"\bnull|\bown|outlive|\blives?\b|valid (until|as long)|nullopt|borrow|Requires", re.I)
 
 
+def scope_of(opening, outer):
+    """Whether the braces behind `opening` hold public declarations: not those of a body or a value."""
+    if re.match(r"(inline )?namespace\b|extern \"C\"", opening):
+        return outer
+    if re.match(r"(template ?<.*> ?)?(class|struct|union)\b(?!.*\)$)", opening) and "=" not in re.sub(r"<.*>", "", opening):
+        return outer and not re.match(r"(template ?<.*> ?)?class\b", opening)
+    return False
+
+
+def code_of(line):
+    """The line without literals and comments, whose braces and semicolons end nothing."""
+    return re.sub(r"//.*", "", re.sub(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)+\'', '""', line))
+
+
 def declarations(text):
-    """(line, declaration, comment) of each function of a header."""
-    comment, block, begin, public = [], "", 0, True
+    """(line, declaration, comment) of each public function of a header; what a body holds is none."""
+    comment, block, begin, seen = [], "", 0, ""
+    scopes, opening = [(True, True)], ""  # (this scope is public, the scope around it is)
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.strip()
-        if re.match(r"(private|protected):|(public:|(class|struct) .*\{|\};)$", bare):
-            public = not bare.startswith(("private", "protected"))
-            block = "" if bare.endswith(":") else block
-            if bare.endswith(":"):
-                continue
+        if re.match(r"(private|protected|public):$", bare):
+            scopes[-1] = (scopes[-1][1] and bare == "public:", scopes[-1][1])
+            block, opening = "", ""
+            continue
         if bare.startswith("//"):
             if block == "" and comment and not comment[-1][0]:
                 comment = []
             comment.append((True, bare.lstrip("/ ")))
             continue
-        if not bare:
-            comment, block = [], ""
+        if not bare or bare.startswith("#"):
+            comment, block = [] if not bare else comment, ""
             continue
         code, _, behind = line.partition("///<")
+        public = scopes[-1][0]
         if not block:
-            begin = number
+            begin, seen = number, public
         block += " " + code.split("// ")[0].strip()
         said = " ".join(words for _, words in comment) + " " + behind
+        for character in code_of(line):
+            if character == "{":
+                holds = scope_of(" ".join(opening.split()), scopes[-1][0])
+                around = scopes[-1][0] if re.match(r"\s*(template|class|struct|union|namespace|inline namespace|extern)", opening) else False
+                scopes.append((holds, around))
+                opening = ""
+            elif character == "}":
+                if len(scopes) > 1:
+                    scopes.pop()
+                opening = ""
+            elif character == ";":
+                opening = ""
+            else:
+                opening += character
+        opening += " "
         if re.search(r"[;{}]\s*$", code):
-            if public and "(" in block and not re.match(r"\s*(#|return|if|for|while|switch|namespace|using|static_assert|case|TEMPER_)", block):
+            if seen and "(" in block and not re.match(r"\s*(namespace|using|static_assert|extern template|TEMPER_)", block):
                 yield begin, block.strip(), said
             if comment:
                 comment[-1] = (False, comment[-1][1])
