@@ -10,15 +10,18 @@ namespace temper {
 class GzipFile {
  public:
   /// Creates an empty file and truncates an existing one. Without close() the stream is incomplete.
+  /// Errors: as AppendFile::open(); OutOfMemory if zlib cannot allocate its state.
   static Result<GzipFile> create(const std::filesystem::path& path);
   GzipFile(GzipFile&&) noexcept;
   GzipFile& operator=(GzipFile&&) noexcept;
   ~GzipFile();
 
+  /// Compresses `data`. zlib may keep some of it until the next call. Error: Io; what was not
+  /// written is lost, so the stream is incomplete.
   Status append(std::string_view data);
-  /// See temper::put_in_place() in core/replace.hpp.
+  /// See temper::put_in_place() in core/replace.hpp. After an error the file is closed.
   Status put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
-  /// Ends the stream. Nothing can be appended afterwards.
+  /// Ends the stream, without syncing the file. Nothing can be appended afterwards. Error: Io.
   Status close();
 
  private:

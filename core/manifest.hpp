@@ -41,8 +41,9 @@ struct Manifest {
 };
 
 /// Size and hash of every file below `folder`, sorted by name. Syncs each file and folder to disk.
+/// Errors: Io if the folder cannot be listed or a file cannot be synced; those of open_to_read().
 Result<std::vector<FileSum>> sum_folder(const std::filesystem::path& folder);
-/// The same for the given files, which must exist.
+/// The same for the given files, relative to `folder`. Error NotFound if one does not exist.
 Result<std::vector<FileSum>> sum_files(const std::filesystem::path& folder,
                                        const std::vector<std::string>& names);
 
@@ -50,6 +51,7 @@ Result<std::vector<FileSum>> sum_files(const std::filesystem::path& folder,
 std::string to_text(const Manifest& manifest);
 /// Error Corrupt unless the text is byte for byte what to_text() writes.
 Result<Manifest> parse_manifest(std::string_view text);
+/// Replaces the file atomically. Errors: see write_file_atomically().
 Status write_manifest(const std::filesystem::path& path, const Manifest& manifest);
 /// Errors name the file: NotFound if it is missing, Corrupt if it is damaged.
 Result<Manifest> read_manifest(const std::filesystem::path& path);
@@ -60,6 +62,7 @@ Status check_file(const std::filesystem::path& folder, const FileSum& file);
 Status check_files(const std::filesystem::path& folder, const Manifest& manifest);
 
 /// Reads the manifest of this folder and checks every file that it lists. Returns the manifest.
+/// Errors: those of read_manifest() and check_files().
 Result<Manifest> check_folder(const std::filesystem::path& folder);
 
 }  // namespace temper

@@ -23,6 +23,7 @@ template <class T>
 concept Bounded = (std::is_arithmetic_v<T> && !std::same_as<T, bool>) ||
                   QuantityLike<T> || std::same_as<T, Duration>;
 
+// The parser of core/units.hpp for each type with a unit. Error: InvalidInput.
 inline Result<Duration> parse_with_unit(std::string_view text, std::type_identity<Duration>) {
   return parse_duration(text);
 }

@@ -19,7 +19,8 @@ Result<T> read_yaml_file(const std::filesystem::path& path) {
   return std::move(read.value);
 }
 
-/// For files that a program wrote: reports only the first issue, without its line.
+/// For files that a program wrote. Errors: those of read_file(); InvalidInput with the first issue
+/// only, without its line.
 template <class T>
 Result<T> read_own_yaml_file(const std::filesystem::path& path) {
   TEMPER_TRY(const std::string text, read_file(path));
