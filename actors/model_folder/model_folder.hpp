@@ -45,9 +45,10 @@ class ModelFolder {
   /// shrink meanwhile.
   Status read(std::span<const TensorToRead> expected) const;
   /// Makes the same checks without keeping values, so it accepts exactly what read() accepts. Reads
-  /// all files piece by piece.
+  /// all files piece by piece. Errors: as read().
   Status check(const Layout& layout) const;
-  /// Checks only that each tensor exists and has its shape. Reads only the headers.
+  /// Checks only that each tensor exists and has its shape. Reads only the headers. Errors: as
+  /// read(), except for values that are not finite.
   Status check_tensors(const Layout& layout) const;
 
   /// Other files of the model: generation_config.json, tokenizer, code and text files. Weights in

@@ -11,11 +11,12 @@
 
 namespace temper::actors {
 
-/// Named as in layout.stored(), with `prefix`. Requires: `flat` has layout.size() floats.
+/// Named as in layout.stored(), with `prefix`. The values are views of `flat`, the weights, which
+/// must outlive them. Requires: `flat` has layout.size() floats.
 std::vector<TensorToWrite> tensors_to_write(const Layout& layout,
                                             std::span<const float> flat,
                                             std::string_view prefix = "");
-/// The same for reading. A head that is tied to the embedding is optional.
+/// The same for reading weights into `flat`. A head that is tied to the embedding is optional.
 std::vector<TensorToRead> tensors_to_read(const Layout& layout,
                                           std::span<float> flat,
                                           std::string_view prefix = "");

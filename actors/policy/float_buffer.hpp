@@ -32,6 +32,8 @@ class FloatBuffer {
 
   bool empty() const { return size_ == 0; }
   std::int64_t size() const { return size_; }
+  /// Null if empty. Owned by this buffer, and valid until release(), assignment or the end of its
+  /// life. A buffer that it is moved into takes over the same memory.
   float* data() { return data_; }
   const float* data() const { return data_; }
   std::span<float> span() { return {data_, static_cast<std::size_t>(size_)}; }

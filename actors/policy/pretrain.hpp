@@ -49,6 +49,8 @@ struct AccuracyQuery {
   std::int32_t problems = 256;
   double temperature = 0;
 };
+/// `image`: the weights as safetensors. Errors: a task or model that is invalid or cannot be read;
+/// Corrupt for a damaged image; InvalidInput if the task has no held-out problems.
 Result<double> measure_accuracy(const PretrainOptions& options,
                                 std::string_view image,
                                 const AccuracyQuery& query);

@@ -28,6 +28,7 @@ class Weights {
   Weights clone() const { return Weights(layout_, values_.clone()); }
 
   const Layout& layout() const { return layout_; }
+  /// The values of one tensor, owned by this object. Requires: index < layout().tensors().size().
   const float* tensor(std::size_t index) const {
     return values_.data() + layout_.tensors()[index].offset;
   }

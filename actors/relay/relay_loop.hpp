@@ -28,7 +28,8 @@ class RelayLoop {
 
   /// Reads and sends without blocking. Returns true if it should be called again at once.
   bool turn();
-  /// Blocks until there is work or `wake_fd` is readable.
+  /// Blocks until there is work, `wake_fd` is readable, or the deadline of a fetch has passed.
+  /// Error: Io if the socket fails.
   Status wait(int wake_fd);
   std::optional<int> upstream_fd() const { return upstream_.fd(); }
   const std::string& endpoint() const { return exchange_.endpoint(); }

@@ -19,7 +19,8 @@ class ReferenceEngine {
  public:
   virtual ~ReferenceEngine() = default;
   /// Returns, per request, one log-prob per response token (natural logarithm, at the run's
-  /// temperature).
+  /// temperature). Errors: InvalidInput for a request that the model cannot score; otherwise the
+  /// failure of the engine. An error ends the actor.
   virtual Result<std::vector<std::vector<float>>> score(std::span<const ScoringRequest> batch) = 0;
   /// Bytes of weights on the cards.
   virtual Bytes memory() const = 0;

@@ -13,8 +13,11 @@
 
 namespace temper::actors {
 
-/// Returns the exit code: 0 after actor.stop or if the run has ended, 143 after SIGTERM. Fills in
-/// the identity in `options`.
+/// Returns the exit code: 0 after actor.stop or if the run has ended, 143 after SIGTERM or SIGINT.
+/// Fills in the identity in `options`. Errors: those of read_credentials(), place_of() and
+/// read_address(); InvalidInput if the key belongs to another run; Timeout if the endpoint file did
+/// not appear within `arguments.patience` seconds, or within the grace after a loss; otherwise
+/// those of run_worker().
 Result<int> run_attached(const ActorArguments& arguments,
                          WorkerOptions options,
                          const RoleFactory& make_role,

@@ -36,7 +36,7 @@ class Role {
   enum class Work { Pending, None };
 
   virtual ~Role() = default;
-  /// Called once, right after actor.ready is sent.
+  /// Called once, right after actor.ready is sent. An error ends the actor.
   virtual Status start(Outbox&) { return {}; }
   /// Called for each message, in the order in which they were sent. An error ends the actor with
   /// actor.failed.
@@ -44,7 +44,8 @@ class Role {
   /// Does one bounded piece of work (a decode step, a micro-batch). Also called from time to time
   /// while there is none, so that reports can be flushed. An error ends the actor.
   virtual Result<Work> work(Outbox&) { return Work::None; }
-  /// Called once at actor.stop, after all earlier messages: sends what is still unsent.
+  /// Called once at actor.stop, after all earlier messages: sends what is still unsent. An error
+  /// ends the actor as failed.
   virtual Status stop(Outbox&) { return {}; }
   /// Called when another orchestrator has welcomed this worker to the same role: drops all work but
   /// keeps loaded state. Returns false if that is not possible; then the role is built again.

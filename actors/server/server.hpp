@@ -50,7 +50,8 @@ class Server {
                                                 const Clock& clock,
                                                 const Log& log);
 
-  /// Writes an image into a folder named after its label.
+  /// Writes an image into a folder named after its label. Errors: see write_version_folder() and
+  /// canary_of().
   Result<ServerVersion> write(PolicyVersion version, std::span<const std::byte> image);
   /// Removes obsolete versions now that `current` is in use. In a private folder: all except
   /// `current` and `first`; in a shared folder: those that were current long ago.
@@ -67,7 +68,7 @@ class Server {
   /// Sends a request to the control address and returns the body. Errors: Unavailable if there is
   /// no response; Internal for a status other than 2xx, with the server's message.
   Result<std::string> ask(const ServerCall& call, std::optional<Duration> deadline = {});
-  /// The same for the data address.
+  /// The same, errors included, for the data address.
   Result<std::string> ask_data(const ServerCall& call, std::optional<Duration> deadline = {});
   /// The label of the server's current weights: as it reports; or, for a server that does not
   /// report them, the label of trust() as long as it is certainly unchanged. Error: it may have
@@ -82,7 +83,8 @@ class Server {
   Status start_with(const ServerVersion& version);
   /// For a server that does not report its weights: records that `version` has just been loaded.
   /// Later label() recognizes it by its process, if it is ours and loads weights only at its start;
-  /// otherwise by the canary of the version; without a canary, by its current log-probs.
+  /// otherwise by the canary of the version; without a canary, by its current log-probs. Errors:
+  /// those of score(), if it is needed; then label() recognizes no weights.
   Status trust(const ServerVersion& version);
 
   /// Releases, or re-allocates, device memory. Requires: no request is running. Error: the server's

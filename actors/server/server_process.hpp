@@ -16,7 +16,8 @@ class ServerProcess {
   ServerProcess(std::string command, std::filesystem::path log)
       : command_(std::move(command)), log_(std::move(log)) {}
 
-  /// Stops the current process, if any, and starts a new one.
+  /// Stops the current process, if any, and starts a new one. Errors: see GuardedProcess::start();
+  /// then no process is running.
   Status start(const std::filesystem::path& model, const Url& place);
   void stop() { process_.reset(); }
   bool is_started() const { return process_.has_value(); }

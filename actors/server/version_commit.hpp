@@ -37,7 +37,8 @@ Status commit_version(Server& server,
                       CommitReport& report);
 
 /// The same in two steps for a server that has released its memory (no requests are running or
-/// sent). First: load and label the weights; the check needs a KV cache.
+/// sent). First: load and label the weights; the check needs a KV cache. Errors: Unavailable if the
+/// server is gone; otherwise the failure of the last attempt.
 Status load_released(Server& server, const ServerVersion& next, CommitReport& report);
 /// Second: allocate the cache and check. On error the server's weights must not be used.
 Status wake_released(Server& server,
@@ -45,16 +46,18 @@ Status wake_released(Server& server,
                      const std::optional<Canary>& before,
                      CommitReport& report);
 
-/// Clears the state that others left on a server: running requests, a pause, a sleep.
+/// Clears the state that others left on a server: running requests, a pause, a sleep. Errors: those
+/// of Server::ask() if the server cannot be woken or resumed; a failed abort is only logged.
 Status take_over(Server& server);
 
 /// Samples and scores once and ignores the result, because the first call of either kind may take a
 /// minute while the server compiles. Error: the server is gone.
 Status warm_up(Server& server);
 
-/// Mean distance between the log-probs that the server returned for `tokens[from...]` while
-/// sampling and those that it scores. Empty if the two are not comparable, because sampling is not
-/// at temperature 1 and top_p 1.
+/// Mean distance between the log-probs that the server returned for the last of `tokens`
+/// while sampling and those that it scores. Empty if the two are not comparable, because sampling
+/// is not at temperature 1 and top_p 1. Errors: those of Server::score(); Corrupt if scores are
+/// missing. Requires: `tokens` ends with the sampled tokens and has at least one before them.
 Result<std::optional<double>> sampled_distance(Server& server,
                                                std::span<const std::int32_t> tokens,
                                                std::span<const float> sampled);

@@ -29,8 +29,7 @@ sim_hw::TrainShape packed_shape(const SimulatedRun& run,
                                 std::int64_t micro_batches,
                                 Tokens tokens);
 
-// The checks say whether the layout divides the model and the cards, and name the nearest that
-// does, with no regard to memory.
+// The checks say whether the layout divides the model and the cards, with no regard to memory.
 
 // For the trainer:
 /// Layout over the trainer's cards. dp is the remaining factor after tp, pp and cp; 0 if they need
@@ -41,16 +40,19 @@ sim_hw::TrainShape training_shape(const SimulatedRun& run,
                                   const sim_hw::Layout& layout,
                                   std::int64_t micro_batches,
                                   Tokens tokens);
+/// Error InvalidInput: names the violated constraint and the nearest layout that meets it.
 Status check_trainer(const SimulatedRun& run);
 
 // For a reference:
 /// Layout over its cards: the trainer's, reduced to what divides them.
 sim_hw::Layout reference_layout(const SimulationSettings& reference);
+/// Errors: see check_trainer().
 Status check_reference(const SimulationSettings& reference);
 
 // For a rollout engine:
 /// Layout over its cards.
 sim_hw::RolloutLayout rollout_layout(const SimulationSettings& engine);
+/// Errors: see check_trainer().
 Status check_rollout(const SimulationSettings& engine);
 
 }  // namespace temper::actors

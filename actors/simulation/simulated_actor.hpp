@@ -17,7 +17,9 @@ namespace temper::actors {
 class SimulatedActor {
  public:
   virtual ~SimulatedActor() = default;
-  /// Called once, at launch.
+  /// Called once, at launch. Errors: a configuration that the role cannot run with, such as a
+  /// layout that does not divide the cards. After an error of any function the actor is not called
+  /// again.
   virtual Status start(Time now, Outbox& out) = 0;
   /// Requires: `now` is not before any earlier call, nor after next_event().
   virtual Status on_message(const IncomingMessage& message, Time now, Outbox& out) = 0;

@@ -64,6 +64,7 @@ Status write_credentials(const std::filesystem::path& path, const Credentials& c
 /// not written by write_credentials().
 Result<Credentials> read_credentials(const std::filesystem::path& path);
 
+/// Replaces the file atomically. Errors: see write_file_atomically().
 Status write_address(const std::filesystem::path& path, const RunAddress& address);
 /// Error NotFound if the file does not exist (yet).
 Result<RunAddress> read_address(const std::filesystem::path& path);

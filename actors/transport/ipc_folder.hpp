@@ -14,7 +14,7 @@ inline constexpr std::string_view kIpcSocket = "orchestrator";
 
 /// Error InvalidInput if TMPDIR is too long for a socket in a new TemporaryFolder.
 Status check_ipc_folder();
-/// The same check for the path of a socket.
+/// The same check and error for the path of a socket.
 Status check_ipc_path(const std::filesystem::path& socket);
 
 }  // namespace temper::actors

@@ -14,6 +14,7 @@ namespace temper::actors {
 /// Readable from notify() until clear(). notify() is thread-safe.
 class WakeUp {
  public:
+  /// Error: Io if no descriptor is left.
   static Result<WakeUp> create() {
     FileDescriptor fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!fd.is_open())

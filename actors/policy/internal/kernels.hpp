@@ -1,7 +1,7 @@
 // The operations of a transformer other than matrix products, as loops over rows of plain arrays,
 // each with its backward. Shared by the decoder (no gradients) and the trainable network, so both
 // compute the same function. Compiled for several instruction sets and selected at run time. No
-// allocation, no threads.
+// allocation, no threads. Arrays are borrowed for the call; none may be null unless noted.
 #pragma once
 
 #include "actors/model/model_config.hpp"
@@ -40,6 +40,7 @@ void swiglu_backward(
 class RotaryTable {
  public:
   explicit RotaryTable(const ModelConfig& model);
+  /// half() values, owned by the table. Requires: 0 <= position < model.context.
   const float* cosines(std::int64_t position) const { return &cos_[index(position)]; }
   const float* sines(std::int64_t position) const { return &sin_[index(position)]; }
   std::int64_t half() const { return half_; }
@@ -106,7 +107,8 @@ void attend_backward(const AttentionQuery& query,
                      const AttentionShape& shape,
                      const KeyLayout& layout);
 
-/// p = softmax(logits / temperature). Returns the log of the softmax denominator.
+/// p = softmax(logits / temperature). Returns the natural log of the
+/// softmax denominator. Requires: temperature > 0.
 float softmax(const float* logits, float* p, std::int64_t width, float temperature);
 
 /// *Decoupled* weight decay, bias-corrected moments (Loshchilov and Hutter, 2019).

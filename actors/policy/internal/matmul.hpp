@@ -2,6 +2,9 @@
 // Called directly because for a small policy libtorch's dispatch costs as much as the product, and
 // because the BLAS that Debian installs with libtorch by default is the unoptimized reference, 30
 // times slower. Uses OpenMP threads.
+//
+// x: inputs, w: weights, y: outputs, dx, dw, dy: gradients with respect to them. Arrays are
+// borrowed for the call, must not be null, and the result must not overlap an operand.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ class Connection {
       : socket_(&socket), clock_(&clock), log_(&log), heard_(clock.now()) {}
 
   void queue(OutgoingMessage message) { outgoing_.push(std::move(message)); }
-  /// Sends as much as the socket accepts.
+  /// Sends as much as the socket accepts. Errors: InvalidInput for a frame above the limit; Io.
   Status flush() {
     while (const OutgoingStream::Frames* wire = outgoing_.front()) {
       TEMPER_TRY(const bool sent, socket_->try_send(wire->head, wire->body));
@@ -74,6 +74,8 @@ class Connection {
   /// Restarts the measurement of the orchestrator's silence.
   void count_silence_from(Time now) { heard_ = now; }
 
+  /// Blocks until a message can be received or sent, `wake_fd` is readable, or `timeout` has
+  /// passed. Error: Io if the socket fails.
   Status wait(int wake_fd, Duration timeout) {
     using Wait = DealerSocket::Wait;
     return socket_->wait(

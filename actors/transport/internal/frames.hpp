@@ -57,6 +57,7 @@ Received to_received(PeerId peer, zmq::message_t head, zmq::message_t body);
 Status check_frame(const Slice& body, Bytes max_frame);
 
 bool is_tcp(std::string_view endpoint);
+/// Error InvalidInput unless the endpoint begins with ipc:// or tcp://.
 Status check_endpoint(std::string_view endpoint);
 void set_common_options(zmq::socket_t& socket, const TransportConfig& config, bool tcp);
 
