@@ -22,13 +22,16 @@ namespace temper::orchestrator {
 
 class CertificateFile {
  public:
-  /// Creates an empty file: a resumed run feeds its whole log again.
+  /// Creates an empty file: a resumed run feeds its whole log again. Errors: see
+  /// AppendFile::open().
   static Result<CertificateFile> create(const std::filesystem::path& path);
 
-  /// Call for every record, after `metrics` has received it.
+  /// Call for every record, after `metrics` has received it. Errors: Io; those of
+  /// AppendFile::open() after a resume. A line that was not written is not written later.
   Status feed(const Record& record, const RunMetrics& metrics);
+  /// Syncs the file. Error: Io.
   Status close() { return file_.sync(); }
-  /// As put_in_place() in core/replace.hpp.
+  /// As put_in_place() in core/replace.hpp, errors included. After an error the file is closed.
   Status put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
 
  private:

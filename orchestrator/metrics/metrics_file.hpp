@@ -14,14 +14,15 @@ class MetricsFile {
  public:
   static constexpr Duration kSettle = std::chrono::seconds(2);
 
-  /// Creates an empty file: a resumed run feeds its whole log again.
+  /// Creates an empty file: a resumed run feeds its whole log again. Errors: see
+  /// AppendFile::open().
   static Result<MetricsFile> create(const std::filesystem::path& path);
 
-  /// Call for every record, after `metrics` has received it.
+  /// Call for every record, after `metrics` has received it. Error: Io if a line cannot be written.
   Status feed(const Record& record, const RunMetrics& metrics);
-  /// Writes the pending lines.
+  /// Writes the pending lines and syncs the file. Error: Io.
   Status close(const RunMetrics& metrics);
-  /// As put_in_place() in core/replace.hpp.
+  /// As put_in_place() in core/replace.hpp, errors included. After an error the file is closed.
   Status put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
   /// Receives every line that is written.
   void set_on_line(std::function<void(const MetricsLine&)> on_line) {

@@ -15,7 +15,8 @@ namespace temper::orchestrator {
 
 class RunRecorder {
  public:
-  /// `kinds`: kinds of cards, for the trace; empty if all cards are alike.
+  /// Creates the files, or X.partial beside existing ones. `kinds`: kinds of cards, for the trace;
+  /// empty if all cards are alike. Errors: see AppendFile::open() and GzipFile::create().
   static Result<std::unique_ptr<RunRecorder>> create(const std::filesystem::path& run_dir,
                                                      TraceForm trace = TraceForm::Json,
                                                      std::vector<CardKind> kinds = {});
@@ -26,7 +27,8 @@ class RunRecorder {
   /// All records of the log were fed: at the next record, which records the resume, the new files
   /// replace the old ones.
   void begin() { begun_ = true; }
-  /// Replaces the old files now.
+  /// Replaces the old files now, and removes outputs.manifest. Errors: see put_in_place() in
+  /// core/replace.hpp; then some files may be replaced already.
   Status put_in_place();
   /// Completes the files, writes summary.json and certifies them by outputs.manifest. If the run
   /// could not be resumed, keeps the old files. Requires: the run is over. Error: the first file

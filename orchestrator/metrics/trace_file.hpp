@@ -30,7 +30,8 @@ class TraceFile {
   static constexpr std::int64_t kSlices = 20000;
 
   /// Creates an empty file. Becomes the sink of `timeline`, which must outlive this object.
-  /// `kinds`: kinds of cards, if there are several.
+  /// `kinds`: kinds of cards, if there are several. Errors: see AppendFile::open() and
+  /// GzipFile::create().
   static Result<std::unique_ptr<TraceFile>> create(const std::filesystem::path& path,
                                                    TraceForm form,
                                                    Timeline& timeline,
@@ -39,11 +40,12 @@ class TraceFile {
   TraceFile& operator=(const TraceFile&) = delete;
   ~TraceFile() { timeline_.set_sink(nullptr); }
 
-  /// Call for every record, after `metrics` has received it.
+  /// Call for every record, after `metrics` has received it. Error: Io; the events that were not
+  /// written are lost.
   Status feed(const Record& record, const RunMetrics& metrics);
-  /// Writes what is pending, and the end of the document.
+  /// Writes what is pending, and the end of the document. Error: Io.
   Status close(const RunMetrics& metrics);
-  /// As put_in_place() in core/replace.hpp.
+  /// As put_in_place() in core/replace.hpp, errors included. After an error the file is closed.
   Status put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
 
  private:

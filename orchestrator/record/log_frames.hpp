@@ -63,7 +63,7 @@ struct LogEnd {
 };
 
 /// The first frame at or after this place of its file that has a valid header and room for its
-/// payload.
+/// payload. Empty if there is none. Errors: Io; those of open_to_read().
 Result<std::optional<LogPlace>> find_frame(const LogPlace& from);
 
 /// Reads the frames of one file in order. Memory: the largest frame.
@@ -74,7 +74,8 @@ class FrameReader {
     bool begins = false;
     bool names_program = false;
   };
-  /// `begin`: position of the file in its log.
+  /// `begin`: position of the file in its log. Errors: see open_to_read(). Contents are not read
+  /// yet.
   static Result<FrameReader> open(const std::filesystem::path& file, const LogPosition& begin);
 
   /// The next frame. None: see end(). Error: the file cannot be read, or has another format.
@@ -88,6 +89,7 @@ class FrameReader {
   /// Requires: next() returned none. Its `file` is not set.
   const LogEnd& end() const { return end_; }
   /// Ends reading here, because the contents of the frame that next() returned are impossible.
+  /// end() is then Damaged and contains `what`. Error: the file cannot be read.
   Status stop(const std::string& what);
 
  private:

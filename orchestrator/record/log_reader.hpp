@@ -27,7 +27,8 @@ class LogReader {
   const LogOrigin& origin() const { return origin_; }
   /// Requires: next() returned none.
   const LogEnd& end() const { return end_; }
-  /// Ends reading here, because the record that next() returned is impossible.
+  /// Ends reading here, because the record that next() returned is impossible. end() is then
+  /// Damaged and contains `what`. Error: a file cannot be read.
   Status stop(const std::string& what);
 
  private:

@@ -19,11 +19,12 @@ inline constexpr std::string_view kCertificateFile = "certificates.jsonl";
 inline constexpr std::string_view kSummaryFile = "summary.json";
 inline constexpr std::string_view kOutputsManifest = "outputs.manifest";
 
-/// Requires: no process writes these files of the folder.
+/// Requires: no process writes these files of the folder. Errors: see sum_files() and
+/// write_manifest().
 Status seal_outputs(const std::filesystem::path& run_dir,
                     const std::vector<std::string>& names,
                     std::uint64_t log_hash);
-/// Call before one of them changes.
+/// Removes the manifest, if there is one. Call before one of the files changes. Error: Io.
 Status unseal_outputs(const std::filesystem::path& run_dir);
 
 /// The manifest of a finished run. None: the run has not finished, or was resumed since. Error: it

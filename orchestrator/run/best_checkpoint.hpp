@@ -24,8 +24,11 @@ class BestCheckpoint {
  public:
   explicit BestCheckpoint(std::filesystem::path run_dir) : run_dir_(std::move(run_dir)) {}
 
-  /// A checkpoint is complete. `evaluates`: its version is under evaluation.
+  /// A checkpoint is complete. `evaluates`: its version is under evaluation. Errors: Io; NotFound
+  /// or Corrupt if a file of the checkpoint is missing or damaged.
   Status saved(PolicyVersion version, const std::filesystem::path& checkpoint, bool evaluates);
+  /// An evaluation has ended. Promotes the checkpoint of the best result, or waits until it is
+  /// saved. Errors: as saved().
   Status found(const command::Evaluated& result);
   /// The run rolls back to this record: later checkpoints and results are void.
   void roll_back(std::uint64_t sequence);

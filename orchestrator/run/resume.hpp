@@ -26,11 +26,11 @@ struct ResumePoint {
 Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConfig& config);
 
 /// Whether the run in this log has succeeded, so that there is nothing to resume. False for a
-/// damaged log.
+/// damaged log. Errors: see scan_event_log().
 Result<bool> has_finished(const std::filesystem::path& log);
 
 /// The number of replacements of config.yaml that the log does not record: the process ended before
-/// the change took effect.
+/// the change took effect. Errors: see scan_event_log().
 Result<std::size_t> unrecorded_changes(const RunDir& run_dir);
 /// The file with the settings that the run had: config.yaml, or the one that an unrecorded change
 /// replaced. If the log cannot be read: config.yaml.

@@ -48,7 +48,8 @@ void describe(V& v, ScaleAnswer& a) {
   v.field(4, "outcome", a.outcome);
 }
 
-/// Leaves a request for the orchestrator and replaces one that it has not read.
+/// Leaves a request for the orchestrator and replaces one that it has not read. Errors: see
+/// write_file_atomically().
 Status write_request(const std::filesystem::path& run_dir, const ScaleRequest& request);
 /// The answer to this request; nullopt: there is none yet.
 std::optional<ScaleAnswer> read_answer(const std::filesystem::path& run_dir, const std::string& id);
@@ -62,7 +63,8 @@ Result<ScaleRequest> parse_request(std::string_view text);
 /// For the orchestrator: the request that waits, if any. Never blocks. Error: it is
 /// not a request: no regular file, too large, unreadable, or refused by parse_request().
 std::optional<Result<ScaleRequest>> read_request(const std::filesystem::path& run_dir);
-/// Removes the request, then answers it.
+/// Removes the request, then answers it. Errors: those of withdraw_request() and
+/// write_file_atomically().
 Status answer_request(const std::filesystem::path& run_dir, const ScaleAnswer& answer);
 
 /// Requires: the lock of the run folder, just taken. A request that waits is older than this

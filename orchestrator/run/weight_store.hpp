@@ -16,9 +16,10 @@ namespace temper::orchestrator {
 class WeightStore {
  public:
   /// A version was announced. `then` is the event to post once its weights are here. For shared
-  /// memory that is at once, and it is returned.
+  /// memory that is at once, and it is returned. Errors: see ChunkAssembler::start() and take().
   Result<std::optional<Event>> announce(const actors::WeightsHandle& handle, Event then);
-  /// Adds a chunk; returns the announcement's event when the image is whole and correct.
+  /// Adds a chunk; returns the announcement's event when the image is whole and correct. Errors:
+  /// InvalidInput if no image was announced; those of ChunkAssembler::add() and take().
   Result<std::optional<Event>> add(const actors::WeightsChunk& chunk);
 
   /// Null: the version is not here, or no longer.

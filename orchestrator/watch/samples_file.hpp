@@ -98,8 +98,10 @@ class SamplesFile {
   /// Whether the share alone keeps the responses of this group.
   bool keeps(GroupId group) const;
   /// Call for every finished group, after `metrics` has received the record that finished it.
+  /// Errors: Io; those of AppendFile::open().
   Status add(const ReleasedGroup& group, const RunMetrics& metrics);
-  /// Removes the lines in these intervals, because their responses are generated again.
+  /// Removes the lines in these intervals, because their responses are generated again. Errors: Io;
+  /// those of open_to_read(). After an error the void lines may still be there.
   Status drop(const std::vector<VoidTime>& times);
 
  private:

@@ -26,12 +26,12 @@ class TensorboardFile {
  public:
   /// Creates a file in tensorboard.partial/: a resumed run writes all its lines again. `unix_time`:
   /// start time of the file, in seconds; part of its name, so that a TensorBoard that reads the
-  /// previous file continues with this one.
+  /// previous file continues with this one. Errors: Io; those of AppendFile::open().
   static Result<TensorboardFile> create(const std::filesystem::path& run_dir, double unix_time);
 
-  /// Replaces tensorboard/ by it.
+  /// Replaces tensorboard/ by it. Errors: see put_folder_in_place().
   Status put_in_place();
-  /// `unix_time`: seconds.
+  /// `unix_time`: seconds. Values that are not finite are left out. Error: Io.
   Status add(double unix_time, std::uint64_t step, const FlatMetrics& metrics);
 
  private:

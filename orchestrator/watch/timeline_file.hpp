@@ -37,16 +37,18 @@ class TimelineFile {
   static constexpr std::int64_t kFactor = 8;
   static constexpr Duration kFinest = std::chrono::milliseconds(1);
 
-  /// Creates empty files in timeline.partial/: a resumed run feeds its whole log again.
+  /// Creates empty files in timeline.partial/: a resumed run feeds its whole log again. Errors: Io;
+  /// those of AppendFile::open().
   static Result<TimelineFile> create(const std::filesystem::path& run_dir, Bytes budget);
 
-  /// Replaces the files in timeline/ by them.
+  /// Replaces the files in timeline/ by them. Errors: see put_folder_in_place().
   Status put_in_place();
-  /// Call for every record, in order.
+  /// Call for every record, in order. Errors: as flush().
   Status feed(const Record& record);
-  /// Writes what is known, so that readers see it.
+  /// Writes what is known, so that readers see it. Errors: Io; those of AppendFile::open(). The
+  /// line that was not written is lost.
   Status flush();
-  /// The same, for a run that ended at `end`.
+  /// The same, for a run that ended at `end`. Errors: as flush().
   Status close(Time end);
 
  private:

@@ -29,18 +29,23 @@ class CheckpointKeeper {
   bool keeps_folder() const { return place_ == Place::Folder; }
   const Checkpoints& folder() const { return folder_; }
 
-  /// The folder that the trainer saves into; empty unless checkpoints are kept in a folder.
+  /// The folder that the trainer saves into; empty unless checkpoints are kept in a folder. Error:
+  /// Io if it cannot be created.
   Result<std::filesystem::path> begin(PolicyVersion version) const;
   /// Makes a checkpoint one to roll back to. Its record, the newest of `log`, is on the disk first.
-  /// `evaluating`: the version under evaluation, if any.
+  /// `evaluating`: the version under evaluation, if any. Errors: NotFound if the log was removed;
+  /// InvalidInput if the trainer saved a file with a reserved name; those of sum_folder() and
+  /// BestCheckpoint::saved().
   Status complete(CheckpointState state, EventLog& log, std::optional<PolicyVersion> evaluating);
-  /// Records an evaluation result, which may promote a checkpoint to the best one.
+  /// Records an evaluation result, which may promote a checkpoint to the best one. Errors: see
+  /// BestCheckpoint::found().
   Status note(const command::Evaluated& result);
 
   /// On resume: the checkpoints that the log tells of.
   void set_history(History history) { history_ = std::move(history); }
   /// The newest usable checkpoint of this run, or its start; newer ones are void from here on.
-  /// Damaged checkpoints are set aside, and `log` says so.
+  /// Damaged checkpoints are set aside, and `log` says so. Errors: there are checkpoints, but none
+  /// is usable; Io if one cannot be set aside.
   Result<Checkpoint> roll_back(const Log& log);
 
  private:

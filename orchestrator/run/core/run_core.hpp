@@ -74,6 +74,8 @@ class RunCore {
   RunCore(RunCoreOptions options, Driver& driver, RunObserver observer, const Log& log);
 
   /// Creates the log, or on resume reads it for the observers and restores the last checkpoint.
+  /// Errors: those of EventLog::create(), or on resume of scan_event_log(), EventLog::reopen(),
+  /// CheckpointKeeper::roll_back() and Scheduler::restored().
   Status open();
   /// Posts the first event. Requires: open().
   void begin();
@@ -96,7 +98,8 @@ class RunCore {
   /// Whether an actor's claims, as an event, hold now. Error: a protocol violation.
   Status validate(const Event& said) const;
 
-  /// The folder that the trainer saves into; empty unless checkpoints are kept in a folder.
+  /// The folder that the trainer saves into; empty unless checkpoints are kept in a folder. Error:
+  /// Io if it cannot be created.
   Result<std::filesystem::path> begin_checkpoint(PolicyVersion version) const {
     return options_.checkpoints.begin(version);
   }

@@ -30,7 +30,8 @@ class ActorLinks {
   /// The references outlive this.
   ActorLinks(RunCore& core, FaultInjection& faults, LaunchCredentials credentials);
 
-  /// Binds the socket; messages come from here on. `io` outlives this.
+  /// Binds the socket; messages come from here on. `io` outlives this. Errors: InvalidInput for an
+  /// invalid address; Io if it cannot be bound or no descriptor is left.
   Status bind(boost::asio::io_context& io,
               const TransportSection& transport,
               Events events,

@@ -24,7 +24,8 @@ class LiveWorkers {
               FaultInjection& faults,
               WeightSync& weights,
               const Log& log);
-  /// Workers come from here on. `ring`: the keys of workers that attach; nullopt: none may.
+  /// Workers come from here on. `ring`: the keys of workers that attach; nullopt: none may. Errors:
+  /// see AttachedWorkers::open().
   Status open(std::optional<KeyRing> ring, WorkerAdmission& admission);
 
   void execute(const command::Launch& c);

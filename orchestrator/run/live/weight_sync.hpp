@@ -28,7 +28,8 @@ class WeightSync {
   /// violation.
   Status announce(const actors::WeightsHandle& handle, Event announcement);
   Status add(const actors::WeightsChunk& chunk);
-  /// An engine asks for the rest of what it stages, because no other engine sends it.
+  /// An engine asks for the rest of what it stages, because no other engine sends it. Error: a
+  /// protocol violation.
   Status fetch(ActorId actor, const actors::FetchWeights& request);
 
   /// A worker that can pass weights on, if it has an address, is this actor now.

@@ -16,6 +16,7 @@ class WorkExchange {
   /// The references outlive this.
   WorkExchange(RunCore& core, ActorLinks& links, const PipelineConfig& config, const Log& log);
   /// Loads the prompts and the tokenizer. `base`: model folder; empty for `policy: synthetic`.
+  /// Errors: a data file or the tokenizer is missing, cannot be read or is invalid.
   Status open(const std::filesystem::path& base);
 
   void execute(const command::Dispatch& c);

@@ -50,11 +50,15 @@ class KeyRing {
   Result<std::filesystem::path> make(std::string name, const std::string& place);
   /// Error: there is no such key, or it is revoked already.
   Status revoke(const std::string& name);
-  /// Reads changes by other processes. True: there were some.
+  /// Reads changes by other processes. True: there were some. Errors: those of read_file();
+  /// InvalidInput if the ring is damaged.
   Result<bool> refresh();
 
-  /// Takes the next orchestrator number, from 1.
+  /// Takes the next orchestrator number, from 1. Errors: those of incarnation(); Io if locking the
+  /// ring or writing the number fails.
   Result<std::uint64_t> begin_incarnation();
+  /// The newest orchestrator number of the run; 0 before the first. Errors: Corrupt if the file
+  /// holds no number; those of read_file().
   Result<std::uint64_t> incarnation() const;
 
  private:

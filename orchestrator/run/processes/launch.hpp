@@ -30,7 +30,7 @@ struct ActorPlace {
 Result<std::vector<std::string>> actor_command(const std::filesystem::path& worker,
                                                const actors::EngineConfig& engine);
 
-/// The same, as a child process of this run.
+/// The same, as a child process of this run. Errors: see actor_command().
 Result<ChildSpec> actor_child(const ActorPlace& place,
                               const std::filesystem::path& worker,
                               const actors::EngineConfig& engine);
@@ -40,6 +40,7 @@ Result<ChildSpec> actor_child(const ActorPlace& place,
 class LaunchCredentials {
  public:
   /// `head`: the identity of the run's orchestrators, if workers attach; otherwise one is made.
+  /// Error: Io if the temporary folder cannot be created.
   static Result<LaunchCredentials> create(const TransportSection& transport,
                                           const std::optional<HeadIdentity>& head = std::nullopt);
 
@@ -49,7 +50,7 @@ class LaunchCredentials {
   const std::optional<actors::KeyPair>& key() const { return key_; }
 
   /// Writes the file for a process that is about to start as `name`, and lets `router` accept its
-  /// key. Earlier credentials of that name are void.
+  /// key. Earlier credentials of that name are void. Error: Io if the file cannot be written.
   Result<std::filesystem::path> issue(const std::string& name, actors::AsioRouter& router);
 
  private:

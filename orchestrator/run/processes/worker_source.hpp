@@ -97,7 +97,8 @@ class AttachedWorkers final : public WorkerSource {
     std::string advertise;  ///< transport.advertise.
   };
   /// Becomes the run's orchestrator with the next number, accepts the run's keys, and publishes the
-  /// endpoint. Makes a key for any slot if the run has none. The references outlive this.
+  /// endpoint. Makes a key for any slot if the run has none. The references outlive this. Errors:
+  /// those of KeyRing::begin_incarnation(), KeyRing::make() and actors::write_address().
   static Result<std::unique_ptr<AttachedWorkers>> open(Place place,
                                                        KeyRing ring,
                                                        actors::AsioRouter& router,
@@ -107,7 +108,9 @@ class AttachedWorkers final : public WorkerSource {
   const std::string& run() const { return ring_.head().run; }
   std::uint64_t incarnation() const { return incarnation_; }
 
-  /// As Connections::admit_attached(), for a peer whose key was accepted as `user`.
+  /// As Connections::admit_attached(), for a peer whose key was accepted as `user`. Errors:
+  /// InvalidInput if the key is not of `temper keys make` or was revoked; those of
+  /// admit_attached(), of which Unavailable lets the worker wait.
   Result<ActorId> admit(const actors::PeerId& peer,
                         const std::string& user,
                         const actors::Hello& hello,

@@ -18,7 +18,7 @@ using SimulatedActorFactory =
 
 class HostedActor {
  public:
-  /// Replaces an earlier actor.
+  /// Replaces an earlier actor. Errors: those of `factory`.
   Status make(const SimulatedActorFactory& factory, const actors::RoleConfig& role);
   /// Removes the actor. Its cards may still be slow for the next one.
   void drop(Time now);

@@ -110,6 +110,7 @@ class DistQueue {
   /// Mean version of the group's tokens, rounded down; none before all are there.
   std::optional<PolicyVersion> mean_version(GroupId group) const;
   bool has_credit() const;
+  /// Null if the group is not in the table. Valid until it is removed.
   const Group* group(GroupId id) const;
   const std::map<GroupId, Group>& groups() const { return groups_; }
   ResponseIds ids() const { return ResponseIds(per_group_); }

@@ -1,5 +1,6 @@
 // Shared parts of `temper-worker measure`: the pipeline, its prompts, repeats and their medians,
-// and roles that receive messages as in a run.
+// and roles that receive messages as in a run. Every failure ends the measurement: errors are those
+// of the engine, the role, the verifier or the files, passed on unchanged.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
@@ -133,9 +134,11 @@ Result<std::unique_ptr<actors::ReferenceEngine>> make_reference(const Bench& ben
                                                                 const actors::RoleConfig& role);
 /// A batch like that of a step of the run.
 std::vector<trainer::TrainSample> train_batch(const Bench& bench);
+/// Steps the engine until it has no responses. Errors: see Engine::step().
 Status run_until_idle(rollout::Engine& engine);
 
-/// The parts; each runs in its own process, because earlier allocations affect later times.
+/// The parts; each runs in its own process, because earlier allocations affect later times. Times
+/// are noted in microseconds.
 Status measure_rollout(Bench& bench);
 Status measure_trainer(Bench& bench);
 Status measure_reference(Bench& bench);
