@@ -115,7 +115,8 @@ class Engine {
   virtual void cancel(std::span<const ResponseId> ids) = 0;
 
   /// Loads and verifies new weights (a safetensors image) beside those in use. May run on another
-  /// thread than step().
+  /// thread than step(). `weights` is not kept. Errors: Corrupt for a damaged image; Io. An error
+  /// leaves the weights in use as they are.
   virtual Status stage(PolicyVersion version, std::span<const std::byte> weights) = 0;
   /// Makes the staged weights current; running responses continue with them.
   /// Error: `version` was not staged, or is older than version().
@@ -125,10 +126,12 @@ class Engine {
   /// staged, keeps the rest; the next commit may be an older version. False: not supported.
   virtual bool reset_for_resume() { return false; }
 
-  /// Release and allocate memory for a role switch. Both require: load() == 0.
+  /// Release and allocate memory for a role switch. Errors: InvalidInput unless load() == 0;
+  /// otherwise those of the inference server, if there is one.
   virtual Status free_kv() = 0;
   virtual Status allocate_kv() = 0;
-  /// Drops the weights; the next stage() and commit() load them again.
+  /// Drops the weights; the next stage() and commit() load them again. Requires: load() == 0.
+  /// Errors: as free_kv().
   virtual Status free_weights() = 0;
   virtual EngineMemory memory() const = 0;
 };

@@ -12,7 +12,7 @@ namespace temper::rollout {
 
 class InFlightWindow {
  public:
-  /// Starts with `start`, and stays within [1, most].
+  /// Starts with `start` requests, and stays within the bounds [1, most].
   InFlightWindow(std::size_t start, std::size_t most)
       : most_(static_cast<double>(std::max<std::size_t>(1, most))),
         size_(std::clamp(static_cast<double>(start), 1.0, most_)) {}

@@ -43,6 +43,7 @@ class ServerResponses {
   /// Queues all responses whose requests were in flight.
   void requeue_all();
 
+  /// Null if there is no such response. Valid until the response is removed.
   ServerResponse* find(ResponseId id);
   /// Removes a response, queued or in flight.
   std::optional<ServerResponse> take(ResponseId id);

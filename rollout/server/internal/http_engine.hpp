@@ -18,7 +18,9 @@ class HttpEngine final : public ServerEngine {
   HttpEngine(std::unique_ptr<actors::Server> server,
              const ServerEngineOptions& options,
              actors::ServerVersion first);
-  /// Waits for the server, and creates its engine.
+  /// Waits for the server, takes it over and warms it up: at first, and after it was restarted.
+  /// Errors: Timeout after `engine.patience`; Unavailable if the server went away; InvalidInput if
+  /// it cannot generate.
   Status meet();
 
   void add(GenerationRequest request) override;
