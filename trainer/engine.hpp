@@ -56,9 +56,11 @@ class Engine {
   virtual Status prepare(std::span<const TrainSample> groups) = 0;
   /// One step. On error the weights are unchanged; kept gradients are dropped in either case.
   virtual Result<UpdateMetrics> update(std::span<const TrainSample> batch) = 0;
-  /// The current weights as a safetensors image.
+  /// The current weights as a safetensors image. An error ends the actor.
   virtual Result<std::string> weights() const = 0;
-  /// Writes weights, optimizer and counters into an existing folder / reads them back.
+  /// Writes weights, optimizer and counters into an existing folder / reads them back. Errors name
+  /// the file: Io; load() also returns NotFound or Corrupt for a missing or damaged file, and
+  /// Unavailable while the optimizer is offloaded. After an error load() has changed nothing.
   virtual Status save(const std::filesystem::path& folder) const = 0;
   virtual Status load(const std::filesystem::path& folder) = 0;
 

@@ -51,7 +51,8 @@ class TrainerRole final : public actors::Role {
 
 /// Checks a batch before its step: the certificate is for `version`; every group in it is there
 /// once, within the bound, and in the batch; every response belongs to one of them and began no
-/// earlier than the certificate says and no later than `version`.
+/// earlier than the certificate says and no later than `version`. Error InvalidInput: names the
+/// first violation.
 Status check_certificate(const actors::Train& work, PolicyVersion version);
 
 }  // namespace temper::trainer
