@@ -14,7 +14,7 @@ class ParkedOptimizer {
     TEMPER_TRY(auto second, actors::ParkedFloats::park(state.second_moment));
     return ParkedOptimizer(std::move(first), std::move(second), state.steps);
   }
-  /// The same moments, mapped into the process again.
+  /// The same moments, mapped into the process again. Error Io: no address space.
   Result<actors::AdamWState> map() const {
     TEMPER_TRY(auto first, first_moment_.map());
     TEMPER_TRY(auto second, second_moment_.map());
