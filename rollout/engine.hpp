@@ -96,6 +96,9 @@ struct EngineMemory {
   Bytes host;  ///< Offloaded to host memory.
 };
 
+/// Error InvalidInput, which names the action `what`, unless `load` (responses) is 0.
+Status require_idle(std::size_t load, std::string_view what);
+
 class Engine {
  public:
   virtual ~Engine() = default;

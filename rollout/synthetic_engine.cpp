@@ -106,31 +106,24 @@ bool SyntheticEngine::reset_for_resume() {
   return true;
 }
 
-Status SyntheticEngine::require_idle(std::string_view what) const {
-  if (load() == 0)
-    return {};
-  return invalid_input(
-      fmt::format("{}: the engine must be idle, but has {} responses", what, load()));
-}
-
 void SyntheticEngine::allocate() {
   memory_.kv = Bytes(options_.concurrency * options_.tokens.count());
 }
 
 Status SyntheticEngine::free_kv() {
-  TEMPER_TRY_STATUS(require_idle("free_kv"));
+  TEMPER_TRY_STATUS(require_idle(load(), "free_kv"));
   memory_.kv = Bytes(0);
   return {};
 }
 
 Status SyntheticEngine::allocate_kv() {
-  TEMPER_TRY_STATUS(require_idle("allocate_kv"));
+  TEMPER_TRY_STATUS(require_idle(load(), "allocate_kv"));
   allocate();
   return {};
 }
 
 Status SyntheticEngine::free_weights() {
-  TEMPER_TRY_STATUS(require_idle("free_weights"));
+  TEMPER_TRY_STATUS(require_idle(load(), "free_weights"));
   memory_.weights = Bytes(0);
   has_weights_ = false;
   return {};

@@ -46,7 +46,6 @@ class SyntheticEngine final : public Engine {
  private:
   void allocate();
   Generation generate(const GenerationRequest& request) const;
-  Status require_idle(std::string_view what) const;
 
   const SyntheticEngineOptions options_;
   const RealClock clock_;

@@ -221,22 +221,15 @@ Status HttpEngine::recover() {
 
 // --- Memory
 
-Status HttpEngine::require_idle(std::string_view what) const {
-  if (load() == 0)
-    return {};
-  return invalid_input(
-      fmt::format("{}: the engine must be idle, but has {} responses", what, load()));
-}
-
 Status HttpEngine::free_kv() {
-  TEMPER_TRY_STATUS(require_idle("free_kv"));
+  TEMPER_TRY_STATUS(require_idle(load(), "free_kv"));
   TEMPER_TRY_STATUS(server_->release(actors::ServerMemory::KvCache));
   cache_here_ = false;
   return {};
 }
 
 Status HttpEngine::free_weights() {
-  TEMPER_TRY_STATUS(require_idle("free_weights"));
+  TEMPER_TRY_STATUS(require_idle(load(), "free_weights"));
   TEMPER_TRY(released_label_, server_->label());
   TEMPER_TRY_STATUS(server_->release(actors::ServerMemory::Weights));
   weights_here_ = false;
@@ -246,7 +239,7 @@ Status HttpEngine::free_weights() {
 /// With the cache the server can generate again, so weights that were loaded without it are
 /// verified now, before any request.
 Status HttpEngine::allocate_kv() {
-  TEMPER_TRY_STATUS(require_idle("allocate_kv"));
+  TEMPER_TRY_STATUS(require_idle(load(), "allocate_kv"));
   if (cache_here_)
     return {};
   if (!current_ || !weights_here_)

@@ -83,7 +83,6 @@ class TorchEngine final : public Engine {
   Result<Tokens> decode(std::vector<Generation>& finished);
   void append(Sequence& running, const actors::SampledToken& sampled);
   bool is_done(Sequence& running) const;
-  Status require_idle(std::string_view what) const;
 
   const TorchEngineOptions options_;
   const actors::Layout layout_;
@@ -396,26 +395,20 @@ bool TorchEngine::reset_for_resume() {
   return true;
 }
 
-Status TorchEngine::require_idle(std::string_view what) const {
-  if (load() == 0)
-    return {};
-  return invalid_input(
-      fmt::format("{}: the engine must be idle, but has {} responses", what, load()));
-}
-
 Status TorchEngine::free_kv() {
-  TEMPER_TRY_STATUS(require_idle("free_kv"));
+  TEMPER_TRY_STATUS(require_idle(load(), "free_kv"));
   decoder_.free_cache();
   return {};
 }
 
 Status TorchEngine::allocate_kv() {
-  TEMPER_TRY_STATUS(require_idle("allocate_kv"));
+  TEMPER_TRY_STATUS(require_idle(load(), "allocate_kv"));
   decoder_.allocate_cache();
   return {};
 }
 
 Status TorchEngine::free_weights() {
+  TEMPER_TRY_STATUS(require_idle(load(), "free_weights"));
   weights_.reset();
   return {};
 }

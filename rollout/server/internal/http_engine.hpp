@@ -71,7 +71,6 @@ class HttpEngine final : public ServerEngine {
   void read_load();
   std::vector<Generation> remove_responses(const std::vector<ResponseId>& ids);
   void abort(const std::vector<ResponseId>& ids);
-  Status require_idle(std::string_view what) const;
   const std::filesystem::path& folder() const {
     return current_ ? current_->folder : first_.folder;
   }

@@ -266,6 +266,7 @@ TEST(TorchRollout, FreedMemoryIsReportedAndComesBack) {
   EXPECT_EQ(e->memory().kv, Bytes(2 * 8 * 24 * 2 * 8 * 4));
   e->add(request(1, 1));
   EXPECT_FALSE(e->free_kv()) << "the engine is not idle";
+  EXPECT_FALSE(e->free_weights()) << "the engine is not idle";
   const Generation before = run(*e).at(1);
   ASSERT_TRUE(e->free_kv());
   ASSERT_TRUE(e->free_weights());
