@@ -19,8 +19,8 @@ FloatBuffer::FloatBuffer(std::int64_t floats) : size_(floats) {
                         -1,
                         0);
   TEMPER_CHECK(memory != MAP_FAILED, "no address space left for a float buffer");
-  // In pages of 2 MB, where the system has them: mapping a gigabyte takes a tenth of the time. Only
-  // advice, so a refusal changes nothing else.
+  // In pages of 2 MB, where the system has them: fewer page faults. Advice only, so a refusal
+  // changes nothing else.
   static_cast<void>(::madvise(memory, static_cast<std::size_t>(bytes().count()), MADV_HUGEPAGE));
   data_ = static_cast<float*>(memory);
 }

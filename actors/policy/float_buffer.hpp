@@ -17,7 +17,7 @@ class FloatBuffer {
   FloatBuffer() = default;
   /// Aborts if no address space is left.
   explicit FloatBuffer(std::int64_t floats);
-  /// Maps the floats of a file in memory, which the buffer keeps open. Error Io: no address space.
+  /// Maps the floats of a file in memory and keeps the file open. Error Io: no address space.
   static Result<FloatBuffer> map(FileDescriptor file, std::int64_t floats);
   FloatBuffer(FloatBuffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
@@ -28,6 +28,7 @@ class FloatBuffer {
 
   /// A copy, in memory of its own.
   FloatBuffer clone() const;
+  /// Empties the buffer. The floats of a mapped file stay in it.
   void release();
 
   bool empty() const { return size_ == 0; }

@@ -25,15 +25,19 @@ Status write_all(const FileDescriptor& fd, const FloatBuffer& floats) {
   return {};
 }
 
+Result<FileDescriptor> duplicate(const FileDescriptor& fd) {
+  FileDescriptor other(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!other.is_open())
+    return io_error("cannot open host memory again", errno);
+  return other;
+}
+
 }  // namespace
 
 Result<ParkedFloats> ParkedFloats::park(const FloatBuffer& floats) {
   if (floats.file().is_open()) {
-    ParkedFloats same(FileDescriptor(::fcntl(floats.file().get(), F_DUPFD_CLOEXEC, 0)),
-                      floats.size());
-    if (!same.fd_.is_open())
-      return io_error("cannot keep host memory open", errno);
-    return same;
+    TEMPER_TRY(FileDescriptor same, duplicate(floats.file()));
+    return ParkedFloats(std::move(same), floats.size());
   }
   ParkedFloats parked(FileDescriptor(::memfd_create("temper-parked", MFD_CLOEXEC)), floats.size());
   if (!parked.fd_.is_open())
@@ -43,9 +47,7 @@ Result<ParkedFloats> ParkedFloats::park(const FloatBuffer& floats) {
 }
 
 Result<FloatBuffer> ParkedFloats::map() const {
-  FileDescriptor fd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
-  if (!fd.is_open())
-    return io_error("cannot keep host memory open", errno);
+  TEMPER_TRY(FileDescriptor fd, duplicate(fd_));
   return FloatBuffer::map(std::move(fd), size_);
 }
 

@@ -10,8 +10,8 @@ namespace temper::actors {
 
 class ParkedFloats {
  public:
-  /// Holds the floats, which the caller then releases: copied the first time, without a copy if
-  /// map() returned them. Error Io: no memory, or a system without memfd.
+  /// Holds the floats, which the caller then releases. Copies them, unless map() returned them.
+  /// Error Io: no memory, or a system without memfd.
   static Result<ParkedFloats> park(const FloatBuffer& floats);
 
   /// Maps the same floats into the process. Error: Io.

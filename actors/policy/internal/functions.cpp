@@ -69,8 +69,9 @@ struct Embed : Function<Embed> {
     const Tensor d = dy[0].contiguous();
     const std::int64_t width = w.size(1);
     const float* from = in(d);
+    float* gradient = gradient_of(w);
     for (const std::int32_t token : saved<Pack>(ctx, "pack").tokens()) {
-      float* to = gradient_of(w) + token * width;
+      float* to = gradient + token * width;
       for (std::int64_t i = 0; i < width; ++i)
         to[i] += *from++;
     }

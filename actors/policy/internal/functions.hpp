@@ -1,8 +1,7 @@
 // The differentiable operations of the transformer, built on the kernels. Each is one node of the
 // autograd graph, instead of five to ten with libtorch's own operators. Includes libtorch: only
-// transformer.cpp may include this. Backward adds the gradients of matrices to those that they
-// have, so these must be allocated: a temporary for each takes as much memory as the gradients, and
-// longer to map and add than a small batch takes to compute.
+// transformer.cpp may include this. Backward passes add gradients of matrices to the weights' own,
+// which must be allocated: temporary arrays would need as much memory as all weights.
 #pragma once
 
 #include "actors/policy/internal/kernels.hpp"

@@ -107,8 +107,8 @@ void attend_backward(const AttentionQuery& query,
                      const AttentionShape& shape,
                      const KeyLayout& layout);
 
-/// p = softmax(logits / temperature). Returns the natural log of the
-/// softmax denominator. Requires: temperature > 0.
+/// p = softmax(logits / temperature); p may be logits. Returns the natural log of the softmax
+/// denominator. Requires: temperature > 0.
 float softmax(const float* logits, float* p, std::int64_t width, float temperature);
 
 /// *Decoupled* weight decay, bias-corrected moments (Loshchilov and Hutter, 2019).
