@@ -5,6 +5,7 @@
 #include "core/files.hpp"
 #include "core/json_document.hpp"
 #include "core/temporary_folder.hpp"
+#include "orchestrator/run/processes/exit_reason.hpp"
 #include "orchestrator/run/processes/run_program.hpp"
 #include "orchestrator/run/role_configs.hpp"
 
@@ -60,13 +61,6 @@ std::string interpreter_key(const std::vector<Import>& imports) {
   return key.ends_with(".use") ? key.substr(0, key.rfind('.')) + ".python" : "reward.engine.python";
 }
 
-std::string last_words(const std::filesystem::path& log) {
-  std::string text = read_file(log).value_or("");
-  while (text.ends_with('\n'))
-    text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
-}
-
 /// Reports the result of each import, in order, and the import that ended the interpreter.
 std::vector<BrokenRule> problems_in(const std::string& report,
                                     const std::vector<Import>& imports,
@@ -116,7 +110,7 @@ Result<std::vector<BrokenRule>> import_with(const std::string& python,
                    "TEMPER_PYTHON or {}, or install the package with `pip install ./python` "
                    "(docs/how-to/install.md)",
                    program,
-                   last_words(log),
+                   last_line(read_file(log).value_or("")),
                    interpreter_key(imports))}};
 }
 

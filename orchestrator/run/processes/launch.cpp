@@ -109,11 +109,4 @@ std::string socket_address(const TransportSection& t) {
   return t.kind == TransportKind::Ipc ? "ipc" : fmt::format("tcp://{}:{}", t.bind, t.port);
 }
 
-std::string_view last_line(std::string_view text) {
-  while (text.ends_with('\n'))
-    text.remove_suffix(1);
-  const auto begin = text.rfind('\n');
-  return begin == std::string_view::npos ? text : text.substr(begin + 1);
-}
-
 }  // namespace temper::orchestrator

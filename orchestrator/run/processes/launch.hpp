@@ -65,7 +65,4 @@ class LaunchCredentials {
 /// The orchestrator's address, as RouterSocket::bind() takes it.
 std::string socket_address(const TransportSection& transport);
 
-/// The last line of a worker's output.
-std::string_view last_line(std::string_view text);
-
 }  // namespace temper::orchestrator

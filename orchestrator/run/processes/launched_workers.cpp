@@ -1,6 +1,5 @@
+#include "orchestrator/run/processes/exit_reason.hpp"
 #include "orchestrator/run/processes/worker_source.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -80,10 +79,7 @@ void LaunchedWorkers::on_exit(const ChildExit& exit) {
   if (again_[actor.value()])
     return start(actor);
   forget(actor, {});
-  std::string reason = exit.status;
-  if (!exit.log_tail.empty() && !exit.success)
-    reason += fmt::format("; {}", last_line(exit.log_tail));
-  on_end_(actor, {std::move(reason), exit.permanent});
+  on_end_(actor, {exit_reason(exit), exit.permanent});
 }
 
 }  // namespace temper::orchestrator

@@ -1,27 +1,16 @@
 #include "orchestrator/run/processes/run_program.hpp"
 
 #include "actors/asio/asio.hpp"
-#include "core/files.hpp"
+#include "orchestrator/run/processes/exit_reason.hpp"
+#include "orchestrator/run/processes/spawn.hpp"
 
 #include <fmt/format.h>
 
 #include <csignal>
 
 namespace temper::orchestrator {
-namespace {
 
 using namespace std::chrono_literals;
-
-std::string last_line_of(const std::filesystem::path& path) {
-  auto text = read_file(path);
-  if (!text)
-    return "";
-  while (text->ends_with('\n'))
-    text->pop_back();
-  return text->substr(text->rfind('\n') + 1);
-}
-
-}  // namespace
 
 Status run_program(const ChildSpec& spec,
                    std::string_view what,
@@ -45,14 +34,12 @@ Status run_program(const ChildSpec& spec,
   while (!end && !io.stopped() && !(stopped && stopped())) {
     io.run_for(200ms);
     if (on_progress)
-      on_progress(last_line_of(spec.log));
+      on_progress(last_line(log_tail(spec.log, 0)));
   }
   if (!end)
     return Error{ErrorCode::Unavailable, fmt::format("{} was stopped on request", what)};
-  if (!end->success) {
-    return Error{ErrorCode::Internal,
-                 fmt::format("{} ended with {}: {}", what, end->status, last_line_of(spec.log))};
-  }
+  if (!end->success)
+    return Error{ErrorCode::Internal, fmt::format("{} ended with {}", what, exit_reason(*end))};
   return {};
 }
 

@@ -12,7 +12,7 @@ namespace temper::orchestrator {
 /// Supervisor::start.
 Result<pid_t> spawn(const ChildSpec& spec);
 
-/// The last lines, about 4 KB at most, of what `log` holds after `begin`; empty if unreadable.
+/// The last lines, at most 64 KiB, of what `log` holds after `begin`; empty if unreadable.
 std::string log_tail(const std::filesystem::path& log, std::int64_t begin);
 
 }  // namespace temper::orchestrator

@@ -6,6 +6,7 @@
 #include "actors/protocol/lifecycle.hpp"
 #include "core/clock.hpp"
 #include "orchestrator/run/processes/connections.hpp"
+#include "orchestrator/run/processes/exit_reason.hpp"
 #include "orchestrator/run/processes/launch.hpp"
 #include "orchestrator/run/processes/supervisor.hpp"
 
@@ -91,11 +92,8 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
   void on_exit(const ChildExit& exit) {
     if (leaving)
       return;
-    std::string reason = fmt::format("{}: {}", exit.name, exit.status);
-    if (!exit.log_tail.empty())
-      reason += fmt::format("; {}", last_line(exit.log_tail));
     // Its last message says more than its end, and may still be on its way.
-    lose_after(kLastWords, std::move(reason));
+    lose_after(kLastWords, fmt::format("{}: {}", exit.name, exit_reason(exit)));
   }
 
   void lose_after(Duration pause, std::string reason) {
