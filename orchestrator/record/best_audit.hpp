@@ -53,7 +53,7 @@ struct BestVerdict {
 };
 
 /// What a log tells of best/. Follows the log while it is read; reads the manifests before that, so
-/// that a run may go on meanwhile.
+/// that a run may continue meanwhile.
 class BestInLog {
  public:
   explicit BestInLog(std::filesystem::path run_dir);
@@ -75,7 +75,7 @@ class BestInLog {
   /// The record that called this version the best one last; nullopt: no record did.
   std::optional<std::uint64_t> called_best_at(PolicyVersion version) const;
   /// The checkpoint that was to become best/ as soon as it was saved, as its version had been
-  /// called the best before, unless the log tells that it did. The run goes on behind it, so that
+  /// called the best before, unless the log tells that it did. The run continues after it, so that
   /// nobody evaluates that version again.
   const std::optional<CheckpointMark>& owed() const { return owed_; }
 

@@ -140,8 +140,8 @@ Status finish_promotion(const fs::path& run_dir, const BestInLog& log, const Sou
 }
 
 std::string made_of(const Source& source) {
-  return source.complete ? fmt::format("{}, which was complete, is best/ now", source.name)
-                         : fmt::format("best/ is made anew from {}", source.name);
+  return source.complete ? fmt::format("best/ was restored from {}, which is complete", source.name)
+                         : fmt::format("best/ was rebuilt from {}", source.name);
 }
 
 /// Where the wrong best/ is kept.
@@ -219,8 +219,8 @@ Result<std::vector<std::string>> restore_best(const fs::path& run_dir, const Bes
   if (is_there)
     done.push_back(fmt::format("best/ is kept as {}: {}", aside.filename().string(), verdict.what));
   done.push_back(source ? made_of(*source)
-                        : "nothing is left to make best/ of; the next version that is evaluated "
-                          "better than all before becomes best/");
+                        : "best/ cannot be rebuilt: no copy of the best version is left; the next "
+                          "version with a better evaluation becomes best/");
   return done;
 }
 

@@ -109,7 +109,7 @@ std::string rollback_text(const std::optional<Checkpoint>& checkpoint, PolicyVer
   const std::uint64_t to = checkpoint ? checkpoint->state.version.value() : 0;
   const std::uint64_t again = version.value() > to ? version.value() - to : 0;
   return fmt::format(
-      "the run goes on from {}; {} updates behind it are made again",
+      "the run resumes from {} and repeats {} steps",
       checkpoint ? "checkpoint " + checkpoint->folder.filename().string() : "its start",
       again);
 }
@@ -128,20 +128,20 @@ Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConf
     return damage_error(path, point.log);
   if (!reader.config()) {
     return invalid_input(fmt::format(
-        "{} holds no record of a start; begin the run anew in another run_dir", path.string()));
+        "{} holds no record of a start; start the run again in another run_dir", path.string()));
   }
   SchedulerConfig config = wanted;
   config.actors = point.actors = actors_from_now(reader.config()->actors, wanted.actors);
   if (!goes_on(*reader.config(), config)) {
-    return invalid_input(
-        fmt::format("{}: the configuration is not the one this run began with", path.string()));
+    return invalid_input(fmt::format(
+        "{}: the configuration differs from the one that the run started with", path.string()));
   }
   point.version = reader.version();
   TEMPER_TRY(point.rollback, find_rollback_point(run_dir.checkpoints(), reader.history()));
   if (point.rollback.checkpoint &&
       point.rollback.checkpoint->state.version.value() > config.steps) {
     return invalid_input(fmt::format(
-        "steps: {} is less than the {} updates of the checkpoint that the run goes on from",
+        "steps: expected at least {1}, the step of the checkpoint to resume from, found {0}",
         config.steps,
         point.rollback.checkpoint->state.version));
   }

@@ -54,7 +54,7 @@ Status move_tail(const fs::path& log) {
   if (::ftruncate(fd.get(), 0) != 0)
     return io_error("cannot cut " + log.string(), errno);
   const std::string note = fmt::format(
-      "(temper: output goes on here; the last {} bytes before are in {}.1, {} older bytes were "
+      "(temper: output continues here; the {} bytes before it are in {}.1, {} older bytes were "
       "dropped)\n",
       tail.size(),
       log.filename().string(),
@@ -78,9 +78,8 @@ void RunDir::bound_logs() const {
 
 Status RunDir::create() const {
   if (fs::exists(file("events.log"))) {
-    return invalid_input(
-        fmt::format("{} holds a run already; use --resume to go on with it, or another run_dir",
-                    root_.string()));
+    return invalid_input(fmt::format(
+        "{} holds a run already; use --resume to continue it, or another run_dir", root_.string()));
   }
   if (const std::string name = foreign_file(root_); !name.empty()) {
     return invalid_input(
@@ -107,7 +106,7 @@ Result<RunLock> RunDir::lock() const {
   if (errno != EACCES && errno != EAGAIN)
     return io_error("cannot lock " + path.string(), errno);
   return Error{ErrorCode::Unavailable,
-               fmt::format("the run in {} is going on; it can be resumed when it has ended",
+               fmt::format("the run in {} is in progress; it can be resumed when it has ended",
                            root_.string())};
 }
 
@@ -189,7 +188,7 @@ Status RunDir::check_inputs() const {
   if (whole)
     return {};
   return corrupt(
-      fmt::format("{}; a run goes on from what it began with: bring the file back "
+      fmt::format("{}; a run resumes with the inputs that it started with: restore the file "
                   "(settings are changed with --set)",
                   whole.error().context));
 }

@@ -45,8 +45,8 @@ class RunDir {
   std::filesystem::path weights() const { return root_ / "weights"; }
   std::filesystem::path log_of(std::string_view actor) const;
   /// Cuts each log of a worker that has grown beyond kLogBytes: its last kLogKept bytes move to
-  /// NAME.log.1, replacing the one before, and the log begins anew. Output that arrives meanwhile
-  /// may be lost. Requires: the writers append (O_APPEND). What cannot be cut stays as it is.
+  /// NAME.log.1, replacing the one before, and the log starts empty. Output that arrives meanwhile
+  /// may be lost. Requires: the writers append (O_APPEND). A log that cannot be cut stays as it is.
   void bound_logs() const;
 
   /// Creates the folders. Error: the folder holds a run already, or other files. A start that

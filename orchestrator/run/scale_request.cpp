@@ -121,7 +121,7 @@ Status decline_older_request(const fs::path& run_dir) {
   answer.outcome = ScaleOutcome::Restarted;
   answer.id = *request ? (*request)->id : "";
   answer.refused =
-      "the run was restarted after this request, which was not carried out; ask again with "
+      "the run was restarted after this request, which was not carried out; retry with "
       "`temper scale`";
   return answer_request(run_dir, answer);
 }

@@ -45,7 +45,7 @@ std::string impossible_field(const SavedState& saved, const SchedulerConfig& con
 }  // namespace
 
 Commands Scheduler::on(const Event& event, Time now) {
-  TEMPER_CHECK(now >= run_.now, "time went back");
+  TEMPER_CHECK(now >= run_.now, "time decreased");
   run_.now = now;
   run_.out.clear();
   if (run_.finished) {

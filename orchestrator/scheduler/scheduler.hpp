@@ -21,7 +21,7 @@ namespace temper::orchestrator {
 
 class Scheduler {
  public:
-  /// Requires: the first event is Started or Resumed; then time never goes back.
+  /// Requires: the first event is Started or Resumed; then time never decreases.
   Commands on(const Event& event, Time now);
   /// When on(DeadlineReached) is due if nothing else happens.
   std::optional<Time> next_deadline() const;

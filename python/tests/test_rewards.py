@@ -92,7 +92,7 @@ def test_bad_calls_count_across_batches_until_a_reward(functions: Any) -> None:
         assert "an eight" in str(f.judge(samples("8"))[0])
     with pytest.raises(BrokenReward, match="an eight"):
         f.judge(samples("8"))
-    assert f.judge(samples("7")) == [1.0], "it may be asked again"
+    assert f.judge(samples("7")) == [1.0], "another call is allowed"
     for _ in range(5):
         assert "an eight" in str(f.judge(samples("8"))[0])
 

@@ -166,8 +166,8 @@ Result<std::vector<std::string>> candidates(const FitOptions& options) {
   return all;
 }
 
-/// Drops rows that exceed the memory and reports them in `fit`. Error: any other row that cannot be
-/// predicted.
+/// Drops rows that exceed the memory and reports them in `fit`. Error: another row has no
+/// prediction.
 Result<std::vector<Row>> rows_that_fit(Catalog& catalog, std::vector<Row> rows, Fit& fit) {
   std::vector<Row> kept;
   for (Comparison& row : compare(catalog, rows)) {

@@ -239,7 +239,7 @@ TEST_F(Run, ThatGoesOnIsNotResumedBesideItself) {
   await_version(2);
   const Ended beside = temper({"run", "--resume", run_dir().string()});
   EXPECT_EQ(beside.status, 1);
-  EXPECT_NE(beside.output.find("is going on"), std::string::npos) << beside.output;
+  EXPECT_NE(beside.output.find("is in progress"), std::string::npos) << beside.output;
   EXPECT_EQ(current().wait().status, 0);
   expect_whole_run(24);
 }

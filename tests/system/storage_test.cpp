@@ -82,7 +82,7 @@ TEST_F(StoredRun, ADamagedNewestCheckpointIsPassedOver) {
   const Ended resumed = resume().wait();
   EXPECT_EQ(resumed.status, 0) << resumed.output;
   EXPECT_NE(resumed.output.find("step-000010 is skipped"), std::string::npos) << resumed.output;
-  EXPECT_NE(resumed.output.find("goes on from checkpoint step-000005"), std::string::npos);
+  EXPECT_NE(resumed.output.find("resumes from checkpoint step-000005"), std::string::npos);
   expect_whole_run(24);
 }
 

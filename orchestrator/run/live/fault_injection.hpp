@@ -44,7 +44,7 @@ class FaultInjection {
   void drop_start(ActorId actor);
 
   bool is_cut(ActorId actor) const { return player_ != nullptr && player_->is_cut(actor); }
-  /// Keeps a message until the link is mended. Requires: is_cut().
+  /// Keeps a message until the link is repaired. Requires: is_cut().
   void hold(ActorId actor, const actors::PeerId& worker, const actors::IncomingMessage& message);
   void hold(ActorId actor, const actors::PeerId& worker, actors::OutgoingMessage message);
 

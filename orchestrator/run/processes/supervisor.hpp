@@ -55,8 +55,8 @@ class Supervisor {
   /// Kills every child and waits until none is left.
   ~Supervisor();
 
-  /// The process id. Errors: the name is in use, the program cannot be executed, the log cannot be
-  /// opened.
+  /// The process id. Errors: the name is in use, the program cannot be executed, or the log cannot
+  /// be opened.
   Result<std::int64_t> start(const ChildSpec& spec);
 
   /// SIGTERM now to the child, SIGKILL after `grace` to all it started. No effect on a child that

@@ -96,7 +96,8 @@ void SimulatedHardware::fail(const Fault& fault, Time now) {
   lose_launched(on_cards(core_.config().actors, stopped), describe_fault(fault), now);
 }
 
-/// A process whose link is cut stands still here: its work is of no use before the link is mended.
+/// A process whose link is cut stands still here: its work is of no use before the link is
+/// repaired.
 void SimulatedHardware::slow_down(const Fault& fault, Time now) {
   const Duration length =
       fault.kind == FaultKind::Link ? pipeline_.config.simulation.faults.link_repair : fault.length;

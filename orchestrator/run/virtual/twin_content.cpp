@@ -107,7 +107,7 @@ Result<ActorId> TwinContent::sampler_at(PolicyVersion version) {
   }
   if (best == nullptr) {
     const ActorId actor(static_cast<std::uint32_t>(kFirstSampler.value() + samplers_.size()));
-    TEMPER_CHECK(actor.value() < lines_.size(), "an engine does not go back to older weights");
+    TEMPER_CHECK(actor.value() < lines_.size(), "an engine does not return to older weights");
     TEMPER_TRY_STATUS(
         start(actor, RoleKind::Rollout, options_.pipeline.config.algorithm.responses_per_group));
     best = &samplers_.emplace_back(Sampler{actor, std::nullopt});

@@ -146,7 +146,7 @@ bool Dispatcher::dispatch_one(RunState& run, const CardSharing& sharing) {
   return true;
 }
 
-/// Whether the trainer does not need one more group yet; asks again when it does.
+/// Whether the trainer does not need another group yet; sets the time of the next check if so.
 bool Dispatcher::may_wait(const RunState& run) {
   if (run.config.admission != Admission::JustInTime ||
       (run.fleet.takes_turns() && !run.fleet.lends()))

@@ -16,7 +16,7 @@ class Lifecycle {
   void launch_all(RunState& run, std::int32_t rollbacks);
   void on_ready(RunState& run, const event::ActorReady& e);
   void on_down(RunState& run, const event::ActorDown& e);
-  /// The deadline of its start begins anew, within a limit.
+  /// Extends the deadline of its start, within a limit.
   void on_loading(RunState& run, const event::ActorLoading& e) const;
   /// A checkpoint was reached: earlier restarts no longer count against actors that are ready. One
   /// that never starts is not forgiven.

@@ -145,7 +145,7 @@ class DistQueue {
                      Tokens prompt,
                      Tokens tokens,
                      const std::vector<actors::Segment>& segments);
-  /// The response takes no further part; its group goes on without it.
+  /// The response takes no further part; its group continues without it.
   void fail(ResponseId r);
 
   // --- Leases

@@ -9,7 +9,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Every actor has its own cards.
+/// Every actor has exclusive cards.
 class Separate final : public SharingMode {
  public:
   void choose_turn(const RunState&, RoleSwitch&) override {}

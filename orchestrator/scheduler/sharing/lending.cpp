@@ -14,7 +14,7 @@ bool lent_cards_idle(const RunState& run) {
     return run.fleet.state(a).ready() && run.saved.queue.load(a).responses == 0;
   });
 }
-/// Engines with cards of their own hand over what makes all engines equally loaded.
+/// Engines with exclusive cards hand over requests until all engines are equally loaded.
 void spread_load(RunState& run) {
   std::int64_t engines = 0;
   auto load = static_cast<std::int64_t>(run.saved.queue.ready(Task::Generate).size());

@@ -26,7 +26,7 @@ namespace temper::orchestrator {
 class LoanEstimate {
  public:
   LoanEstimate() = default;
-  /// Engines on cards of their own and on cards that are lent; responses of an update.
+  /// Number of engines on exclusive cards and on lent cards; responses per step.
   LoanEstimate(std::size_t fixed, std::size_t lent, std::int64_t window)
       : scaling_(static_cast<double>(fixed + lent) / static_cast<double>(fixed)), window_(window) {}
 

@@ -40,7 +40,7 @@ std::int64_t may_promise(const RunState& run, const GroupsByVersion& groups) {
 }
 
 /// The same, once these cards have scored what only they can score. A reference on other cards
-/// scores whoever has these.
+/// scores in any case.
 std::int64_t may_promise_once_scored(const RunState& run) {
   return may_promise(run,
                      run.fleet.turning_references().empty() ? run.saved.queue.trainable_by_version()

@@ -160,7 +160,7 @@ TEST_F(RunDirTest, IsHeldByOneProcessAndLetGoHoweverItEnds) {
     const auto lock = dir.lock();
     ASSERT_FALSE(lock);
     EXPECT_EQ(lock.error().code, ErrorCode::Unavailable);
-    EXPECT_NE(lock.error().context.find("is going on"), std::string::npos);
+    EXPECT_NE(lock.error().context.find("is in progress"), std::string::npos);
   }
   const auto lock = dir.lock();
   EXPECT_TRUE(lock) << "it was killed";

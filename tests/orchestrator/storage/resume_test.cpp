@@ -122,7 +122,7 @@ TEST(Resume, ADamagedNewestCheckpointIsPassedOverForTheOneBeforeIt) {
       ASSERT_TRUE(said) << said.error().context;
       EXPECT_NE(joined(*said).find(newest.filename().string() + " is skipped"), std::string::npos)
           << joined(*said);
-      EXPECT_NE(joined(*said).find("goes on from checkpoint " + older.filename().string()),
+      EXPECT_NE(joined(*said).find("resumes from checkpoint " + older.filename().string()),
                 std::string::npos)
           << joined(*said);
       EXPECT_EQ(find_resume_point(run.dir(), run.config())->rollback.checkpoint->folder, older);
