@@ -22,6 +22,8 @@ std::string_view sentence(ErrorCode code) {
       return "A byte budget would be exceeded.";
     case ErrorCode::Unsupported:
       return "This build or mode cannot do it.";
+    case ErrorCode::NotFinite:
+      return "A computed value is infinite or NaN.";
     case ErrorCode::Internal:
       return "A library failed unexpectedly.";
   }

@@ -22,6 +22,7 @@ enum class ErrorCode {
   Unavailable,   ///< A peer or resource is gone or not ready yet.
   OutOfMemory,   ///< A byte budget would be exceeded.
   Unsupported,   ///< Valid, but this build or mode cannot do it.
+  NotFinite,     ///< A loss, gradient, weight or logit is infinite or NaN.
   Internal,      ///< An unexpected failure of a library.
 };
 

@@ -239,6 +239,7 @@ struct Failed {
   static constexpr std::uint32_t kTag = 7, kVersion = 1, kOldestVersion = 1;
   std::string reason;
   bool permanent = false;
+  bool not_finite = false;
 };
 template <class V>
 void describe(V& v, Failed& m) {
@@ -248,6 +249,11 @@ void describe(V& v, Failed& m) {
           m.permanent,
           {.doc = "A restart would fail in the same way: a missing class, a rejected model "
                   "folder. At the first start of an actor this ends the run."});
+  v.field(3,
+          "not_finite",
+          m.not_finite,
+          {.doc = "A loss, gradient, weight or logit was infinite or NaN. This raises the alarm "
+                  "`not_finite`."});
 }
 
 /// An attached worker leaves in an orderly way: after actor.stop, or because it was terminated.

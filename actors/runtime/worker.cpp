@@ -195,6 +195,13 @@ bool is_permanent(const Error& error) {
   }
 }
 
+/// `built`: the role was built, so another start may help.
+Failed failure_of(const Error& error, bool built) {
+  return {.reason = error.context,
+          .permanent = !built && is_permanent(error),
+          .not_finite = error.code == ErrorCode::NotFinite};
+}
+
 /// Progress of the work thread.
 struct Progress {
   bool built = false;               ///< The role has been built.
@@ -284,7 +291,7 @@ Status run_inline(const WorkerOptions& options,
   }
   if (!status) {
     log.error("actor failed", {{"actor", options.name}, {"why", status.error().context}});
-    connection.queue(outgoing(Failed{.reason = status.error().context}));
+    connection.queue(outgoing(failure_of(status.error(), true)));
   }
   TEMPER_TRY(const WakeUp never, WakeUp::create());
   const Time deadline = clock.now() + options.flush;
@@ -338,8 +345,7 @@ Status run_worker(const WorkerOptions& options,
   Status status = run_role(options, make_role, welcome, inbox, out, progress);
   if (!status) {
     log.error("actor failed", {{"actor", options.name}, {"why", status.error().context}});
-    out.send(Failed{.reason = status.error().context,
-                    .permanent = !progress.built && is_permanent(status.error())});
+    out.send(failure_of(status.error(), progress.built));
   }
   if (options.relay != nullptr)
     options.relay->end();

@@ -49,14 +49,6 @@ std::string not_finite(const MetricsLine& l) {
   return {};
 }
 
-/// A role that computes such a number fails with one of these texts, or is reported with it.
-bool tells_of_no_number(std::string_view reason) {
-  constexpr std::string_view kWords[] = {
-      "not finite", "both finite", "finite number", " is nan", " is -nan", " is inf", " is -inf"};
-  return std::ranges::any_of(kWords,
-                             [&](auto word) { return reason.find(word) != std::string::npos; });
-}
-
 }  // namespace
 
 void Alarms::judge(AlarmKind kind, bool holds, const std::string& key, std::string text) {
@@ -160,7 +152,7 @@ std::vector<Alarm> Alarms::feed(const Record& record) {
   if (const auto* down = std::get_if<event::ActorDown>(&record.event)) {
     time_ = record.time;
     const std::size_t actor = down->actor.value();
-    if (config_.enabled && actor < engines_.size() && tells_of_no_number(down->reason)) {
+    if (config_.enabled && actor < engines_.size() && down->not_finite) {
       judge(AlarmKind::NotFinite,
             true,
             "",

@@ -9,7 +9,7 @@
 //   kl_blow_up         mean KL of the last kRecent steps is over 0.1 and ten times that of the
 //                      kBefore steps before them
 //   not_finite         a metric of a step is infinite or not a number, or an actor was lost because
-//                      of such a number: a step with one is rejected
+//                      of such a value (ActorDown::not_finite): a step with one is rejected
 //   growing_wait       the share of time in which cards waited for data, weights or the staleness
 //                      bound is, over the last kRecent steps, 0.3 above that of the kBefore steps
 //                      before them

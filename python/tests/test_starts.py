@@ -11,8 +11,9 @@ import time
 import pytest
 from test_run import TEMPER, Run, python
 
-from temper.errors import RoleError, is_permanent
+from temper.errors import NotFinite, RoleError, is_permanent
 from temper.process import ProgressMeter
+from temper.runtime import failure_of
 
 PERMANENT = [
     ImportError("libcuda.so.1"),
@@ -47,6 +48,21 @@ def test_a_mistake_in_a_role_would_be_met_again(error: Exception) -> None:
 @pytest.mark.parametrize("error", PASSING, ids=lambda e: type(e).__name__)
 def test_an_error_of_the_surroundings_may_pass(error: Exception) -> None:
     assert not is_permanent(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "not_finite"),
+    [
+        (NotFinite("step 3: the new weights are not finite"), True),
+        (RoleError("the loss is nan"), False),
+        (ValueError("loss is not finite"), False),
+        (FloatingPointError("inf"), False),
+    ],
+)
+def test_a_failure_reports_not_finite_by_its_type_only(error: Exception, not_finite: bool) -> None:
+    assert failure_of(error, built=True).not_finite == not_finite
+    assert not failure_of(error, built=True).permanent
+    assert failure_of(error, built=False).permanent == isinstance(error, RoleError)
 
 
 def test_work_of_another_thread_is_progress_and_that_of_its_own_is_not() -> None:

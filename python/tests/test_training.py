@@ -106,8 +106,9 @@ def test_metrics_that_cannot_be_are_named(
     actor: TrainerActor, trainer: Trainer, sent: list[Any], gives: Any, why: str
 ) -> None:
     trainer.gives = gives
-    with pytest.raises(temper.RoleError, match=why):
+    with pytest.raises(temper.RoleError, match=why) as error:
         actor.on_message(work())
+    assert isinstance(error.value, temper.NotFinite) == ("finite" in why)
     assert not [s for s in sent if isinstance(s, m.Trained)]
 
 

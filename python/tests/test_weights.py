@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from temper import messages as m
-from temper.errors import RoleError
+from temper.errors import NotFinite
 from temper.weights import CHUNK, Assembler, Publisher, Weights, make_image, open_shared
 from temper.xxh3 import hash64_by_numpy
 
@@ -44,7 +44,7 @@ def test_an_image_is_read_back() -> None:
 
 
 def test_values_that_are_not_finite_are_named() -> None:
-    with pytest.raises(RoleError, match=r"tensor w: the values are not finite"):
+    with pytest.raises(NotFinite, match=r"tensor w: the values are not finite"):
         make_image({"w": np.array([1.0, np.nan], np.float32)})
 
 

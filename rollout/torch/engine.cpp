@@ -264,7 +264,7 @@ Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
     const actors::SampledToken sampled =
         r.request.greedy ? sampler_.likeliest(row) : sampler_.draw(row, u);
     if (sampled.token < 0)
-      return Error{ErrorCode::Internal,
+      return Error{ErrorCode::NotFinite,
                    fmt::format("rollout engine: logits of version {} are not finite", version_)};
     append(r, sampled);
   }

@@ -303,7 +303,7 @@ Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
   }
   const auto finite = [](float x) { return std::isfinite(x); };
   if (!std::all_of(weights_.values().span().begin(), weights_.values().span().end(), finite))
-    return Error{ErrorCode::Internal, "the new weights are not finite"};
+    return Error{ErrorCode::NotFinite, "the new weights are not finite"};
   metrics.kl = sums.kl / sums.tokens;
   metrics.clip_fraction = sums.clipped / sums.tokens;
   metrics.behaviour_weight = sums.weight / sums.tokens;
@@ -324,7 +324,7 @@ Result<double> TorchEngine::step(const Minibatch& minibatch,
     gradient *= each;
   const double norm = actors::gradient_norm(gradients);
   if (!std::isfinite(norm) || !std::isfinite(loss)) {
-    return Error{ErrorCode::Internal,
+    return Error{ErrorCode::NotFinite,
                  fmt::format("gradient norm {} and loss {} are not both finite; the largest "
                              "importance ratio is exp({:.4g}), in response {} of group {}",
                              norm,

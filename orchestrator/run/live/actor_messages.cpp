@@ -25,9 +25,7 @@ ActorMessages::ActorMessages(RunCore& core,
 void ActorMessages::receive(ActorId actor, const actors::IncomingMessage& message) {
   if (Status status = handle(actor, message); !status) {
     workers_.lose_violator(
-        actor,
-        fmt::format(
-            "{}: {}", actors::message_name(message.envelope().tag), status.error().context));
+        actor, std::move(status).error().within(actors::message_name(message.envelope().tag)));
   }
 }
 
@@ -81,7 +79,7 @@ Status ActorMessages::handle_work(ActorId actor, const actors::IncomingMessage& 
   auto answer = actors::dispatch(
       m,
       [&](const actors::Failed& failed) {
-        workers_.lose(actor, {failed.reason, failed.permanent});
+        workers_.lose(actor, {failed.reason, failed.permanent, failed.not_finite});
       },
       [&](actors::Generated generated) { return work_.receive(actor, std::move(generated)); },
       [&](actors::ReferenceScored scored) { return work_.receive(actor, std::move(scored)); },

@@ -1,6 +1,7 @@
 #include "orchestrator/run/live/live_workers.hpp"
 
 #include "actors/asio/asio.hpp"
+#include "actors/border/values.hpp"
 #include "actors/protocol/catalog.hpp"
 #include "orchestrator/run/run_dir.hpp"
 
@@ -131,13 +132,15 @@ void LiveWorkers::lose(ActorId actor, const WorkerEnd& end) {
   std::string reason = actors::bounded_text(end.reason);
   source_of(actor).forget(actor, reason);
   if (!core_.finished())
-    core_.post(event::ActorDown{actor, std::move(reason), false, end.permanent});
+    core_.post(event::ActorDown{actor, std::move(reason), false, end.permanent, end.not_finite});
 }
 
-void LiveWorkers::lose_violator(ActorId actor, const std::string& violation) {
-  source_of(actor).forget(actor, "protocol violation: " + violation);
-  if (!core_.finished())
-    core_.post(event::ActorDown{actor, violation, true});
+void LiveWorkers::lose_violator(ActorId actor, const Error& violation) {
+  source_of(actor).forget(actor, "protocol violation: " + violation.context);
+  if (core_.finished())
+    return;
+  const bool not_finite = violation.code == ErrorCode::NotFinite;
+  core_.post(event::ActorDown{actor, violation.context, true, false, not_finite});
 }
 
 /// How a launched worker's process ends says more than the end of its connection, and is known in a
@@ -186,7 +189,7 @@ void LiveWorkers::on_end(ActorId actor, WorkerEnd end) {
   if (core_.finished())
     return stop_loop_if_none_left();
   ending_.erase(actor);
-  core_.post(event::ActorDown{actor, std::move(end.reason), false, end.permanent});
+  core_.post(event::ActorDown{actor, std::move(end.reason), false, end.permanent, end.not_finite});
 }
 
 void LiveWorkers::dismiss(ActorId actor) {

@@ -35,7 +35,7 @@ class LiveWorkers {
   /// The worker is of no use any more: no message of it counts, and its process ends.
   void lose(ActorId actor, const WorkerEnd& end);
   /// The same, after a protocol violation.
-  void lose_violator(ActorId actor, const std::string& violation);
+  void lose_violator(ActorId actor, const Error& violation);
   /// The connection of a worker broke.
   void on_broken(ActorId actor, const actors::PeerId& peer, const std::string& why);
   /// A worker that attached says that it leaves.

@@ -241,7 +241,7 @@ Status check(actors::UpdateMetrics metrics) {
   FiniteCheck finite;
   describe(finite, metrics);
   if (!finite.found.empty())
-    return invalid_input("metrics of an update: " + finite.found);
+    return Error{ErrorCode::NotFinite, "metrics of an update: " + finite.found};
   return {};
 }
 

@@ -71,7 +71,7 @@ void keep(const std::vector<FailedResponse>& failed,
           const DistQueue& queue,
           PayloadStore& payloads);
 
-/// Error: a metric of the step is not finite.
+/// Error NotFinite: a metric of the step is infinite or NaN.
 Status check(actors::UpdateMetrics metrics);
 
 }  // namespace temper::orchestrator

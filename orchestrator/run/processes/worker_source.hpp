@@ -20,7 +20,8 @@ namespace temper::orchestrator {
 /// The end of a worker.
 struct WorkerEnd {
   std::string reason;
-  bool permanent = false;  ///< Another start would fail in the same way.
+  bool permanent = false;   ///< Another start would fail in the same way.
+  bool not_finite = false;  ///< See actors::Failed.
 };
 
 class WorkerSource {

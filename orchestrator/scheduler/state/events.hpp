@@ -63,6 +63,9 @@ struct ActorDown {
   std::string reason;  ///< Text of the driver or the worker.
   bool lied = false;
   bool permanent = false;  ///< Another attempt would fail in the same way.
+  /// A loss, gradient, weight or logit was infinite or NaN. False in logs of earlier builds, which
+  /// told it in `reason` only.
+  bool not_finite = false;
 };
 template <class V>
 void describe(V& v, ActorDown& e) {
@@ -70,6 +73,7 @@ void describe(V& v, ActorDown& e) {
   v.field(2, "reason", e.reason);
   v.field(3, "lied", e.lied);
   v.field(4, "permanent", e.permanent);
+  v.field(5, "not_finite", e.not_finite);
 }
 
 /// An actor that is still starting makes progress. The driver posts it only if the scheduler wants

@@ -1,6 +1,6 @@
 """Roles of a Temper run in Python. docs/how-to/write-a-role.md starts with the smallest ones."""
 
-from .errors import RoleError
+from .errors import NotFinite, RoleError
 from .messages import FinishReason, Segment
 from .roles import (
     Arrays,
@@ -28,6 +28,7 @@ __all__ = [
     "Engine",
     "FinishReason",
     "Memory",
+    "NotFinite",
     "Reference",
     "Request",
     "Reward",

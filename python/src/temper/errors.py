@@ -14,6 +14,10 @@ class RoleError(Exception):
     """An error in a role's code or configuration, described for its author. Ends the worker."""
 
 
+class NotFinite(RoleError):
+    """A loss, gradient, weight or logit is infinite or NaN. Raises the alarm `not_finite`."""
+
+
 class BrokenReward(RoleError):
     """A reward function failed several times and has never returned a reward. Ends the run."""
 

@@ -1394,11 +1394,15 @@ class Failed:
     #: A restart would fail in the same way: a missing class, a rejected model folder. At the
     #: first start of an actor this ends the run.
     permanent: bool = False
+    #: A loss, gradient, weight or logit was infinite or NaN. This raises the alarm
+    #: `not_finite`.
+    not_finite: bool = False
 
     def pack(self) -> Fields:
         return {
             1: self.reason,
             2: self.permanent,
+            3: self.not_finite,
         }
 
     @classmethod
@@ -1407,6 +1411,7 @@ class Failed:
         return cls(
             get(1, ""),
             get(2, False),
+            get(3, False),
         )
 
 

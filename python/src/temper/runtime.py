@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from . import messages as m
-from .errors import OrchestratorGone, is_permanent, one_line
+from .errors import NotFinite, OrchestratorGone, is_permanent, one_line
 from .process import ProgressMeter, host_name, resident_memory
 from .transport import Connection, wake_pair
 from .wire import pack
@@ -254,6 +254,11 @@ class _IoThread(threading.Thread):
             time.sleep(min(left, 0.05))
 
 
+def failure_of(error: BaseException, built: bool) -> m.Failed:
+    """The report of an error that ends a role. `built`: the role was built, so another start may help."""
+    return m.Failed(one_line(error), not built and is_permanent(error), isinstance(error, NotFinite))
+
+
 class Session:
     """The connection of a registered worker: `with Session(...) as session`. An exception in the block
     is reported to the orchestrator as actor.failed; the end of the block sends all queued messages."""
@@ -288,7 +293,7 @@ class Session:
         if error is not None and not isinstance(error, GeneratorExit):
             if not isinstance(error, OrchestratorGone):
                 traceback.print_exception(error)
-            self.send(m.Failed(one_line(error), not self._built and is_permanent(error)))
+            self.send(failure_of(error, self._built))
         sys.stdout.flush()
         sys.stderr.flush()
         self._outbox.finish()

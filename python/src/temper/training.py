@@ -12,7 +12,7 @@ import numpy as np
 
 from . import messages as m
 from .activity import ActivityLog
-from .errors import RoleError, one_line
+from .errors import NotFinite, RoleError, one_line
 from .messages import CardState, SwitchAction
 from .role_types import Batch, Row, TrainerMethods
 from .switching import perform_switch
@@ -96,7 +96,7 @@ def metrics_of(name: str, given: Any, batch: Batch) -> m.UpdateMetrics:
             )
         number = float(value)
         if not math.isfinite(number):
-            raise RoleError(f"{name}.update(): {key}: expected a finite number, found {number}")
+            raise NotFinite(f"{name}.update(): {key}: expected a finite number, found {number}")
         setattr(metrics, key, int(number) if _METRICS[key] == "int" else number)
     return metrics
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import RoleError
+from .errors import NotFinite, RoleError
 from .messages import WeightsChunk, WeightsHandle
 from .xxh3 import hash64
 
@@ -132,7 +132,7 @@ def make_image(tensors: Mapping[str, Any] | bytes) -> bytes:
     for name, tensor in tensors.items():
         array, dtype = _as_array(name, tensor)
         if array.dtype.kind == "f" and not np.isfinite(array.sum(dtype=np.float64)):
-            raise RoleError(f"publish(): tensor {name}: the values are not finite (NaN or infinity)")
+            raise NotFinite(f"publish(): tensor {name}: the values are not finite (NaN or infinity)")
         header[name] = {
             "dtype": dtype,
             "shape": list(array.shape),

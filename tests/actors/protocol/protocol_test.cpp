@@ -127,7 +127,17 @@ TEST(Protocol, DefaultsLoadingAndPermanentForOlderWorkers) {
   const auto failed = decode<Failed>(bytes_of("81 01 a6 74 65 78 74 20 31"));
   ASSERT_TRUE(failed) << failed.error().context;
   EXPECT_FALSE(failed->permanent);
+  EXPECT_FALSE(failed->not_finite);
   EXPECT_EQ(failed->reason, "text 1");
+}
+
+/// Bytes of a build whose failures had no `not_finite`: the fact that its text tells is not read.
+TEST(Protocol, DefaultsNotFiniteForOlderWorkers) {
+  const auto failed = decode<Failed>(bytes_of("82 01 ab 6c 6f 73 73 20 69 73 20 6e 61 6e 02 c3"));
+  ASSERT_TRUE(failed) << failed.error().context;
+  EXPECT_EQ(failed->reason, "loss is nan");
+  EXPECT_TRUE(failed->permanent);
+  EXPECT_FALSE(failed->not_finite);
 }
 
 TEST(Protocol, RejectsEveryProperPrefixOfAMessage) {

@@ -313,6 +313,15 @@ TEST_F(WorkerTest, ReportsAnErrorOfWork) {
   EXPECT_EQ(end().error().code, ErrorCode::Corrupt);
 }
 
+TEST_F(WorkerTest, ReportsAValueThatIsNotFiniteByItsCodeOnly) {
+  for (const ErrorCode code : {ErrorCode::NotFinite, ErrorCode::Internal}) {
+    role_.piece = [code](Outbox&) -> Result<Role::Work> { return Error{code, "loss is nan"}; };
+    start_and_register();
+    EXPECT_EQ(expect<Failed>().not_finite, code == ErrorCode::NotFinite);
+    EXPECT_EQ(end().error().code, code);
+  }
+}
+
 TEST_F(WorkerTest, ReportsABuildError) {
   start([](const Welcome&) -> Result<std::unique_ptr<Role>> {
     return Error{ErrorCode::NotFound, "base.safetensors does not exist"};
@@ -336,6 +345,7 @@ INSTANTIATE_TEST_SUITE_P(EachCode,
                                          std::pair{ErrorCode::Timeout, false},
                                          std::pair{ErrorCode::Unavailable, false},
                                          std::pair{ErrorCode::OutOfMemory, false},
+                                         std::pair{ErrorCode::NotFinite, false},
                                          std::pair{ErrorCode::Internal, false}));
 
 TEST_P(BuildErrorTest, ReportsWhetherTheErrorIsPermanent) {

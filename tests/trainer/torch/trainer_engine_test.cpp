@@ -108,6 +108,7 @@ TEST(TorchTrainer, ALossThatIsNotFiniteNamesTheResponseWithTheLargestRatio) {
   EXPECT_NE(updated.error().context.find(fmt::format("in response 105 of group {}", sample.group)),
             std::string::npos)
       << updated.error().context;
+  EXPECT_EQ(updated.error().code, ErrorCode::NotFinite);
 }
 
 TEST(TorchTrainer, AnImpossibleValueOfASampleIsRefusedByItsNumber) {

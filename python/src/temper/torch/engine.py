@@ -15,7 +15,7 @@ import torch
 from transformers import DynamicCache
 
 from .. import roles
-from ..errors import RoleError
+from ..errors import NotFinite, RoleError
 from ..randomness import sampling_uniforms
 from ..roles import Completion, Memory, Request
 from ..weights import Weights
@@ -233,7 +233,7 @@ class Engine(roles.Engine):
         )
         with torch.inference_mode():
             if not bool(torch.isfinite(logits).all()):
-                raise RoleError("the logits are not finite (NaN or infinity); check the weights and dtype")
+                raise NotFinite("the logits are not finite (NaN or infinity); check the weights and dtype")
             tokens, logprobs = draw(
                 logits,
                 torch.from_numpy(uniforms).to(logits.device),

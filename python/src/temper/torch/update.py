@@ -13,7 +13,7 @@ import safetensors.torch
 import torch
 import torch.distributed as dist
 
-from ..errors import RoleError
+from ..errors import NotFinite, RoleError
 from ..messages import AlgorithmConfig
 from ..randomness import Random
 from ..roles import Memory, Row
@@ -313,7 +313,7 @@ class Update:
             dist.all_reduce(squares)
         norm = math.sqrt(float(squares))
         if not math.isfinite(norm) or not math.isfinite(loss):
-            raise RoleError(
+            raise NotFinite(
                 f"step {self._updates}: gradient norm {norm} and loss {loss} are not both finite; "
                 f"the largest importance ratio is exp({self._largest[0]:.4g}), in {self._largest[1]}"
             )
@@ -333,7 +333,7 @@ class Update:
     def _check_weights(self) -> None:
         for name, p in self._parameters.items():
             if not bool(torch.isfinite(self._local(p.data)).all()):
-                raise RoleError(f"step {self._updates}: the new weights are not finite (tensor {name})")
+                raise NotFinite(f"step {self._updates}: the new weights are not finite (tensor {name})")
 
     # --- State
 

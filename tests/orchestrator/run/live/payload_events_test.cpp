@@ -246,6 +246,7 @@ TEST(Metrics, OfAnUpdateAreFinite) {
   EXPECT_TRUE(check(metrics));
   metrics.kl = std::numeric_limits<double>::infinity();
   EXPECT_EQ(check(metrics).error().context, "metrics of an update: kl is inf");
+  EXPECT_EQ(check(metrics).error().code, ErrorCode::NotFinite);
 }
 
 }  // namespace
