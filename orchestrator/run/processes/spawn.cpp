@@ -148,7 +148,7 @@ Result<pid_t> spawn(const ChildSpec& spec) {
 }
 
 std::string log_tail(const std::filesystem::path& log, std::int64_t begin) {
-  constexpr std::int64_t kTail = 64 * 1024;
+  constexpr std::int64_t kTail = 65536;
   const auto fd = open_to_read(log);
   if (!fd)
     return {};
