@@ -208,7 +208,9 @@ TEST(Resume, MoreStepsAndAWiderBoundAreGoneOnWithOtherActorsAreNot) {
   fewer.steps = 1;
   const auto refused = find_resume_point(run.dir(), fewer);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().context.find("steps: 1 is less than the 3 updates"), std::string::npos)
+  EXPECT_NE(refused.error().context.find(
+                "steps: expected at least 3, the step of the checkpoint to resume from, found 1"),
+            std::string::npos)
       << refused.error().context;
 }
 
