@@ -1,11 +1,13 @@
-// The operator constants by name, for fitting, comparison and provenance reports.
+// The constants by name, for fitting, comparison and provenance reports.
 #pragma once
 
+#include "sim_hw/hardware/collective_constants.hpp"
 #include "sim_hw/hardware/constants.hpp"
 
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace temper::sim_hw {
@@ -41,6 +43,28 @@ inline std::vector<NamedConstant> constants_of(OperatorConstants& constants) {
   detail::ConstantVisitor visitor;
   describe(visitor, constants);
   return std::move(visitor.constants);
+}
+
+/// The groups of constants, as FitRecord::constants names them.
+inline constexpr std::string_view kOperatorGroup = "operators";
+inline constexpr std::string_view kCollectiveGroup = "collectives";
+
+/// "operators.matmul_boost"
+inline std::string in_group(std::string_view group, std::string_view name) {
+  return std::string(group) + "." + std::string(name);
+}
+
+using NamedOperation = std::pair<std::string_view, CollectiveOperation*>;
+
+/// Operations by name; borrows from `constants`.
+inline std::array<NamedOperation, 7> operations_of(CollectiveConstants& constants) {
+  return {{{"all_gather", &constants.all_gather},
+           {"reduce_scatter", &constants.reduce_scatter},
+           {"all_reduce", &constants.all_reduce},
+           {"all_to_all", &constants.all_to_all},
+           {"dispatch", &constants.dispatch},
+           {"combine", &constants.combine},
+           {"p2p", &constants.p2p}}};
 }
 
 }  // namespace temper::sim_hw

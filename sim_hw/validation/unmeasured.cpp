@@ -11,62 +11,6 @@
 namespace temper::sim_hw {
 namespace {
 
-constexpr std::string_view kOperators = "operators";
-constexpr std::string_view kCollectives = "collectives";
-
-using NamedOperation = std::pair<std::string_view, CollectiveOperation*>;
-
-/// Operations by name; borrows.
-std::array<NamedOperation, 7> operations_of(CollectiveConstants& c) {
-  return {{{"all_gather", &c.all_gather},
-           {"reduce_scatter", &c.reduce_scatter},
-           {"all_reduce", &c.all_reduce},
-           {"all_to_all", &c.all_to_all},
-           {"dispatch", &c.dispatch},
-           {"combine", &c.combine},
-           {"p2p", &c.p2p}}};
-}
-
-bool is_ideal(const CollectiveOperation& c) {
-  const CollectiveOperation ideal;
-  return c.start_up == ideal.start_up && c.per_peer == ideal.per_peer &&
-         c.efficiency == ideal.efficiency && c.segment == ideal.segment;
-}
-
-/// Whether a comma-separated list of constants contains this name or its whole group.
-bool list_contains(std::string_view list, std::string_view group, const std::string& name) {
-  while (!list.empty()) {
-    const std::size_t end = list.find(", ");
-    const std::string_view each = list.substr(0, end);
-    if (each == name || each == group)
-      return true;
-    list.remove_prefix(end == std::string_view::npos ? list.size() : end + 2);
-  }
-  return false;
-}
-
-/// None: measured on this hardware.
-std::optional<ConstantOrigin> origin_of(const HardwareSpec& hardware,
-                                        std::string_view group,
-                                        const std::string& name,
-                                        bool is_default) {
-  bool recorded = false;
-  for (const FitRecord& fit : hardware.fits) {
-    if (!list_contains(fit.constants, group, name))
-      continue;
-    if (fit.rows > 0 && !fit.source.starts_with("taken over"))
-      return std::nullopt;
-    recorded = true;
-  }
-  if (recorded)
-    return ConstantOrigin::TakenOver;
-  return is_default ? ConstantOrigin::Default : ConstantOrigin::Given;
-}
-
-std::string in_group(std::string_view group, std::string_view name) {
-  return fmt::format("{}.{}", group, name);
-}
-
 bool has(const std::vector<UnmeasuredConstant>& list, std::string_view name) {
   return std::ranges::any_of(list,
                              [&](const UnmeasuredConstant& each) { return each.name == name; });
@@ -74,7 +18,7 @@ bool has(const std::vector<UnmeasuredConstant>& list, std::string_view name) {
 
 double* operator_of(OperatorConstants& constants, std::string_view name) {
   for (const NamedConstant& each : constants_of(constants)) {
-    if (in_group(kOperators, each.name) == name)
+    if (in_group(kOperatorGroup, each.name) == name)
       return each.value;
   }
   return nullptr;
@@ -82,7 +26,7 @@ double* operator_of(OperatorConstants& constants, std::string_view name) {
 
 CollectiveOperation* operation_of(CollectiveConstants& constants, std::string_view name) {
   for (const auto& [each, operation] : operations_of(constants)) {
-    if (in_group(kCollectives, each) == name)
+    if (in_group(kCollectiveGroup, each) == name)
       return operation;
   }
   return nullptr;
@@ -91,7 +35,7 @@ CollectiveOperation* operation_of(CollectiveConstants& constants, std::string_vi
 /// Names of constants with this origin; whole groups as "operators.*".
 std::string constant_names(std::span<const UnmeasuredConstant> all, ConstantOrigin origin) {
   std::string out;
-  for (const std::string_view group : {kOperators, kCollectives}) {
+  for (const std::string_view group : {kOperatorGroup, kCollectiveGroup}) {
     const auto of_group = [&](const UnmeasuredConstant& each) {
       return each.name.starts_with(group);
     };
@@ -102,7 +46,7 @@ std::string constant_names(std::span<const UnmeasuredConstant> all, ConstantOrig
     }
     OperatorConstants operators;
     CollectiveConstants collectives;
-    const std::size_t whole = group == kOperators
+    const std::size_t whole = group == kOperatorGroup
                                   ? constants_of(operators).size() - kCountedConstants.size()
                                   : operations_of(collectives).size();
     if (names.size() == whole)
@@ -199,28 +143,6 @@ std::optional<ConstantEffect> effect_of(RequestRepeater& repeater,
 }
 
 }  // namespace
-
-std::vector<UnmeasuredConstant> unmeasured_constants(const HardwareSpec& hardware) {
-  std::vector<UnmeasuredConstant> out;
-  OperatorConstants operators = hardware.constants.operators;
-  OperatorConstants defaults;
-  const std::vector<NamedConstant> before = constants_of(defaults);
-  const std::vector<NamedConstant> now = constants_of(operators);
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    if (std::ranges::find(kCountedConstants, now[i].name) != kCountedConstants.end())
-      continue;
-    const std::string name = in_group(kOperators, now[i].name);
-    if (const auto what = origin_of(hardware, kOperators, name, *now[i].value == *before[i].value))
-      out.push_back({name, *what});
-  }
-  CollectiveConstants collectives = hardware.constants.collectives;
-  for (const auto& [operation, value] : operations_of(collectives)) {
-    const std::string name = in_group(kCollectives, operation);
-    if (const auto what = origin_of(hardware, kCollectives, name, is_ideal(*value)))
-      out.push_back({name, *what});
-  }
-  return out;
-}
 
 void copy_constant(HardwareSpec& to, const HardwareSpec& from, std::string_view name) {
   HardwareSpec source = from;

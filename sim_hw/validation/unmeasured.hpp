@@ -1,10 +1,8 @@
-// Origin of a hardware's constants, and the possible error of an answer that depends on unmeasured
-// ones. A constant is measured if a FitRecord of its hardware names it and has rows of its own
-// ("taken over from ..." has none). Counts of an engine's reads and writes (kCountedConstants) are
-// excluded; of collectives only the operations count, not the small protocol. Pure functions.
+// The possible error of an answer that depends on constants that were not measured on the hardware
+// (sim_hw/hardware/unmeasured_constants.hpp). Pure functions.
 #pragma once
 
-#include "sim_hw/hardware/hardware_spec.hpp"
+#include "sim_hw/hardware/unmeasured_constants.hpp"
 #include "sim_hw/queries/queries.hpp"
 #include "sim_hw/validation/error_spread.hpp"
 
@@ -15,20 +13,6 @@
 #include <vector>
 
 namespace temper::sim_hw {
-
-enum class ConstantOrigin {
-  Default,    ///< No record; the value is the default.
-  Given,      ///< The description sets a value, but no record names its source.
-  TakenOver,  ///< A record names its source, which is not a measurement on this hardware.
-};
-
-struct UnmeasuredConstant {
-  std::string name;  ///< "operators.matmul_boost", "collectives.all_gather"
-  ConstantOrigin origin = ConstantOrigin::Default;
-};
-
-/// In declaration order.
-std::vector<UnmeasuredConstant> unmeasured_constants(const HardwareSpec& hardware);
 
 /// Copies the constant `name` from `from` to `to`.
 void copy_constant(HardwareSpec& to, const HardwareSpec& from, std::string_view name);
