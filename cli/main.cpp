@@ -1,6 +1,6 @@
-// temper: the commands that a run needs. Prediction and search are in temper-study
-// (study/main.cpp).
+// temper: the commands that a run needs, and those that the laboratory adds.
 #include "cli/command/command_line.hpp"
+#include "cli/laboratory/laboratory.hpp"
 #include "cli/launch/keys_command.hpp"
 #include "cli/launch/launch_command.hpp"
 #include "cli/launch/worker_command.hpp"
@@ -80,6 +80,6 @@ constexpr Command kRunCommands[] = {
 
 int main(int argc, char** argv) {
   std::vector<Command> commands(std::begin(kRunCommands), std::end(kRunCommands));
-  std::ranges::copy(temper::cli::study_commands(), std::back_inserter(commands));
+  std::ranges::copy(temper::cli::laboratory_commands(), std::back_inserter(commands));
   return temper::cli::run_command_line(argc, argv, commands);
 }

@@ -1,6 +1,10 @@
 # cmake --install BUILD --prefix PREFIX, and packages: cpack --config BUILD/CPackConfig.cmake.
 # A program finds the others beside itself, and PREFIX/share/temper/configs (sim_hw/catalog).
-install(TARGETS temper temper-study temper-worker temper-server-worker
+set(programs temper temper-worker temper-server-worker)
+if(TEMPER_LAB)
+  list(APPEND programs temper-study)
+endif()
+install(TARGETS ${programs}
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/temper/configs)
 # Beside them what printed commands name: they work in PREFIX/share/temper as in the source tree.

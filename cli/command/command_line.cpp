@@ -13,12 +13,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,25 +22,6 @@
 
 namespace temper::cli {
 namespace {
-
-constexpr std::array<Command, 13> kStudyCommands{{
-    {"cost", "Estimate the cost of one operation, training step or phase", nullptr, "estimate"},
-    {"plan", "Find the best parallel layouts for a pipeline or a model"},
-    {"tune", "Find the best placement, layouts, engines and staleness bound"},
-    {"sweep", "Simulate a grid of configurations: table, CSV, plot"},
-    {"ladder", "Compare deployments on the same simulated cards, each one tuned"},
-    {"compare", "Compare staleness rules on one pipeline"},
-    {"faults", "Estimate the loss to hardware failures by checkpoint interval and spare hosts"},
-    {"measure", "Measure this machine with a pipeline's engines, for `forecast` and `tune`"},
-    {"forecast",
-     "Predict runs on this machine from its measurements; --check also runs them",
-     nullptr,
-     "predict"},
-    {"whatif", "Predict a recorded run under other settings"},
-    {"validate", "Compare predictions with measured CSV files: error per row and per kind"},
-    {"calibrate", "Fit the constants of a hardware description to measurements"},
-    {"ablation", "Predict the gain of each MoE training mechanism beside its published gain"},
-}};
 
 /// Opens /dev/null on closed standard descriptors. Otherwise the next file that is opened would
 /// take the number of stdout and receive the text for the terminal.
@@ -141,8 +118,10 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
   app.set_version_flag("--version", fmt::format("temper {}", program_version()));
   std::vector<std::pair<CLI::App*, Handler>> handlers;
   for (const Command& command : commands) {
-    if (command.declare == nullptr && argc > 1 && is_named(command, argv[1]))
-      return exec_study(argv);
+    if (command.elsewhere != nullptr && argc > 1 && is_named(command, argv[1]))
+      return command.elsewhere(argv);
+    if (!command.listed)
+      continue;
     auto* added = app.add_subcommand(command.name, command.help);
     if (command.alias != nullptr)
       added->alias(command.alias);
@@ -164,24 +143,6 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
 }
 
 }  // namespace
-
-std::span<const Command> study_commands() {
-  return kStudyCommands;
-}
-
-int exec_study(char** argv) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string program = (self.parent_path() / "temper-study").string();
-  ::execv(program.c_str(), argv);
-  fmt::print(stderr,
-             "temper: `{}` needs the program {}, which cannot be started: {}; build it with `./x "
-             "build`\n",
-             argv[1],
-             program,
-             std::strerror(errno));
-  return kFailed;
-}
 
 int run_command_line(int argc, char** argv, std::span<const Command> commands) {
   open_standard_descriptors();

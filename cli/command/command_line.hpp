@@ -1,6 +1,6 @@
 // A program as a list of commands. There are two programs: `temper` has the commands that a run
 // needs, `temper-study` those that predict and search, and links all of study/. Users call only
-// `temper`, which starts the other one for its commands.
+// `temper`, which starts the other one for its commands (cli/laboratory).
 #pragma once
 
 #include "cli/command/flags.hpp"
@@ -17,19 +17,16 @@ using Handler = std::function<int()>;
 struct Command {
   const char* name;
   const char* help;
-  Handler (*declare)(Flags& flags) = nullptr;  ///< Null: `temper-study` has the command.
+  Handler (*declare)(Flags& flags) = nullptr;  ///< Null: `elsewhere` runs the command.
   const char* alias = nullptr;                 ///< An earlier name.
+  /// Runs the command line without parsing it, for example in another program. Returns the exit
+  /// code.
+  int (*elsewhere)(char** argv) = nullptr;
+  bool listed = true;  ///< In --help, completion and the manual page.
 };
-
-/// The commands of `temper-study`, in the order of --help; without their handlers.
-std::span<const Command> study_commands();
 
 /// Parses the command line, runs the command and returns the exit code. An exception of a library
 /// is printed as an error message.
 int run_command_line(int argc, char** argv, std::span<const Command> commands);
-
-/// Replaces this process by `temper-study`, which lies in the same folder, with the same arguments.
-/// Returns only if that fails: the exit code, after an error message.
-int exec_study(char** argv);
 
 }  // namespace temper::cli

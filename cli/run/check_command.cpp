@@ -6,6 +6,7 @@
 #include "actors/simulation/weight_moves.hpp"
 #include "actors/task/prompts.hpp"
 #include "cli/command/exit_code.hpp"
+#include "cli/laboratory/laboratory.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/changed_yaml.hpp"
@@ -19,7 +20,6 @@
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
 #include "orchestrator/start/start_run.hpp"
-#include "sim_hw/validation/unmeasured.hpp"
 #include "trainer/algorithm_table.hpp"
 
 #include <fmt/format.h>
@@ -163,7 +163,7 @@ std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
 /// How far the figures above rest on unmeasured constants, as YAML comments.
 std::string constants_map(const orchestrator::ResolvedPipeline& pipeline) {
   std::string out;
-  for (const char c : sim_hw::simulated_run_note(actors::all_hardware(*pipeline.simulation)))
+  for (const char c : cli::simulated_run_note(actors::all_hardware(*pipeline.simulation)))
     out += out.empty() || out.back() == '\n' ? std::string("# ") + c : std::string(1, c);
   return out.empty() ? out : "\n" + out;
 }

@@ -2,6 +2,7 @@
 
 #include "actors/simulation/role_clusters.hpp"
 #include "cli/command/exit_code.hpp"
+#include "cli/laboratory/laboratory.hpp"
 #include "cli/run/html_report.hpp"
 #include "cli/run/machines.hpp"
 #include "cli/serve/run_files.hpp"
@@ -15,7 +16,6 @@
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
-#include "sim_hw/validation/unmeasured.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -60,7 +60,7 @@ std::string report_text(const orchestrator::RecordedRun& run, const ReportOption
   const CardMap map = make_card_map(run.summary, run.config.actors, machines_of(*pipeline));
   return orchestrator::summary_text(run.summary, predicted_states(*pipeline)) + "\n" +
          render_card_map(map, options.width, options.colours) + "\n" +
-         sim_hw::simulated_run_note(actors::all_hardware(*pipeline->simulation));
+         simulated_run_note(actors::all_hardware(*pipeline->simulation));
 }
 
 /// The state of a run whose log has no end.

@@ -2,6 +2,7 @@
 
 #include "actors/simulation/role_clusters.hpp"
 #include "cli/command/exit_code.hpp"
+#include "cli/laboratory/laboratory.hpp"
 #include "cli/run/machines.hpp"
 #include "cli/run/serve_command.hpp"
 #include "cli/view/terminal_view.hpp"
@@ -14,7 +15,6 @@
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/resume.hpp"
-#include "sim_hw/validation/unmeasured.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -201,10 +201,9 @@ void show_end(const orchestrator::RunPlan& plan,
               const orchestrator::RunOutcome& outcome,
               Duration took) {
   const orchestrator::PipelineConfig& config = plan.pipeline.config;
-  const std::string note =
-      plan.pipeline.simulation
-          ? sim_hw::simulated_run_note(actors::all_hardware(*plan.pipeline.simulation))
-          : "";
+  const std::string note = plan.pipeline.simulation
+                               ? simulated_run_note(actors::all_hardware(*plan.pipeline.simulation))
+                               : "";
   if (json) {
     std::puts(to_json(summary, JsonStyle::Pretty).c_str());
     std::fflush(stdout);

@@ -1,5 +1,6 @@
 // temper-study: the commands that predict, search and validate. `temper` starts it for them.
 #include "cli/command/command_line.hpp"
+#include "cli/laboratory/laboratory.hpp"
 #include "cli/study/ablation_command.hpp"
 #include "cli/study/calibrate_command.hpp"
 #include "cli/study/compare_command.hpp"

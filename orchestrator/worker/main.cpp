@@ -1,9 +1,10 @@
-// temper-worker: runs one actor, or several simulated ones (started by the orchestrator), pretrains
-// a base checkpoint, or times the engines. The only program that links the torch engines.
+// temper-worker: runs one actor, or several simulated ones (started by the orchestrator), or
+// pretrains a base checkpoint. With the laboratory, it also times the engines. The only program
+// that links the torch engines.
 #include "actors/runtime/actor_program.hpp"
 #include "core/exception_error.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
-#include "orchestrator/worker/measure/measure_command.hpp"
+#include "orchestrator/worker/laboratory.hpp"
 #include "orchestrator/worker/pretrain_command.hpp"
 #include "orchestrator/worker/roles/role_factory.hpp"
 #include "orchestrator/worker/roles/simulated_worker.hpp"
@@ -15,6 +16,7 @@
 #include <exception>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace temper::orchestrator {
 namespace {
@@ -56,23 +58,15 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 t
       ->required();
   pretrain_command->add_option("--parent", pretrain.parent, "Exit when this process exits (pid)");
 
-  MeasureArguments measure;
-  auto* measure_command = app.add_subcommand("measure", "Time the engines of a pipeline");
-  measure_command
-      ->add_option(
-          "--part", measure.part, "What to measure: rollout, trainer, reference, beside or rest")
-      ->required();
-  measure_command->add_option("--threads", measure.threads, "Compute threads");
-  measure_command->add_option("--config", measure.config, "Resolved pipeline YAML")->required();
-  measure_command->add_option("--weights", measure.weights, "Base checkpoint")->required();
-  measure_command->add_option("--out", measure.out, "File to write")->required();
-  measure_command->add_option("--parent", measure.parent, "Exit when this process exits (pid)");
+  const std::vector<WorkerCommand> laboratory = declare_laboratory(app);
 
   CLI11_PARSE(app, argc, argv);
   temper::report_uncaught_exceptions();
   try {
-    if (*measure_command)
-      return run_measure(measure);
+    for (const WorkerCommand& command : laboratory) {
+      if (command.declared->parsed())
+        return command.run();
+    }
     return *actor_command ? run_actor(actor, simulated) : run_pretrain(pretrain);
   } catch (const std::exception& exception) {
     fmt::print(stderr, "temper-worker: {}\n", temper::error_of(exception).context);

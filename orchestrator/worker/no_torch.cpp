@@ -1,4 +1,3 @@
-#include "orchestrator/worker/measure/measure_command.hpp"
 #include "orchestrator/worker/pretrain_command.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
 
@@ -35,11 +34,6 @@ Result<std::unique_ptr<actors::ReferenceEngine>> make_torch_reference(
 }
 
 int run_pretrain(const PretrainArguments&) {
-  fmt::print(stderr, "temper-worker: {}\n", unsupported().context);
-  return 1;
-}
-
-int run_measure(const MeasureArguments&) {
   fmt::print(stderr, "temper-worker: {}\n", unsupported().context);
   return 1;
 }

@@ -18,6 +18,20 @@ namespace temper::test {
 inline const std::vector<std::set<std::string>> kFloors = {
     {"core"}, {"sim_hw"}, {"actors"}, {"rollout", "trainer"}, {"orchestrator"}, {"study"}, {"cli"}};
 
+/// The laboratory: what `-DTEMPER_LAB=OFF` leaves out. With the folders below each.
+inline const std::set<std::string> kLaboratory = {"study",
+                                                  "cli/study",
+                                                  "orchestrator/worker/measure",
+                                                  "orchestrator/worker/timing",
+                                                  "sim_hw/ablation",
+                                                  "sim_hw/calibration",
+                                                  "sim_hw/cores",
+                                                  "sim_hw/measurements",
+                                                  "sim_hw/plan",
+                                                  "sim_hw/published",
+                                                  "sim_hw/queries",
+                                                  "sim_hw/validation"};
+
 /// One `#include "target"`.
 struct Include {
   int line = 0;

@@ -43,6 +43,28 @@ int floor_of(const std::string& folder) {
   return -1;
 }
 
+bool in_laboratory(std::string folder) {
+  while (!folder.empty() && !kLaboratory.contains(folder)) {
+    const std::size_t slash = folder.rfind('/');
+    folder.resize(slash == std::string::npos ? 0 : slash);
+  }
+  return !folder.empty();
+}
+
+/// A job runs without the laboratory; only a `laboratory.cpp`, which that build leaves out,
+/// includes it.
+void check_laboratory(const std::string& folder,
+                      const SourceFile& file,
+                      const Include& include,
+                      Sentences& broken) {
+  if (in_laboratory(folder) || !in_laboratory(folder_of(include.target)) ||
+      file.path == folder + "/laboratory.cpp")
+    return;
+  broken.push_back(fmt::format("{}: includes {}, which a build with -DTEMPER_LAB=OFF does not have",
+                               place(file, include),
+                               include.target));
+}
+
 void check_include(const std::string& folder,
                    const SourceFile& file,
                    const Include& include,
@@ -178,6 +200,8 @@ std::vector<std::string> broken_rules(const SourceTree& tree, const Limits& limi
     for (const SourceFile& file : content.files) {
       for (const Include& include : file.includes)
         check_include(folder, file, include, tree, broken);
+      for (const Include& include : file.includes)
+        check_laboratory(folder, file, include, broken);
     }
   }
   check_circles(graph, broken);

@@ -1,7 +1,7 @@
 // The rules of the house for its folders, checked against the includes
 // (docs/explanation/architecture.md, "Floors and rooms"): no circle, no include that CMake does not
-// name and no name without an include, only lower floors, small files and folders, a README in
-// each, every file built.
+// name and no name without an include, only lower floors, nothing of the laboratory in what runs a
+// job, small files and folders, a README in each, every file built.
 #pragma once
 
 #include "tests/structure/source_tree.hpp"

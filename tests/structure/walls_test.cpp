@@ -123,6 +123,21 @@ TEST_F(MadeUpTree, BreaksOneByIncludingTheInternalsOfAnother) {
             (Sentences{"sim_hw/cards/b.hpp:1: includes core/internal/g.hpp, which only core may"}));
 }
 
+TEST_F(MadeUpTree, BreaksOneByTheLaboratoryInWhatRunsAJob) {
+  folder("sim_hw/queries", "HEADERS q.hpp");
+  write("sim_hw/queries/q.hpp", "#pragma once\n");
+  folder("sim_hw/plan", "HEADERS p.hpp DEPS sim_hw/queries");
+  write("sim_hw/plan/p.hpp", "#include \"sim_hw/queries/q.hpp\"\n");  // The laboratory may.
+  folder("cli", "SOURCES laboratory.cpp no_laboratory.cpp DEPS sim_hw/queries");
+  write("cli/laboratory.cpp", "#include \"sim_hw/queries/q.hpp\"\n");
+  write("cli/no_laboratory.cpp", "\n");
+  EXPECT_EQ(broken(), Sentences{});
+  write("cli/no_laboratory.cpp", "#include \"sim_hw/queries/q.hpp\"\n");
+  EXPECT_EQ(broken(),
+            (Sentences{"cli/no_laboratory.cpp:1: includes sim_hw/queries/q.hpp, which a build with "
+                       "-DTEMPER_LAB=OFF does not have"}));
+}
+
 TEST_F(MadeUpTree, BreaksOneByAPathThatDoesNotBeginAtTheRoot) {
   write("sim_hw/cards/b.cpp", "#include \"b.hpp\"\n");
   EXPECT_EQ(broken(),
