@@ -28,6 +28,11 @@ std::string_view model_type_of(Architecture architecture) {
   return std::ranges::find(kKnown, architecture, &Known::architecture)->model_type;
 }
 
+/// Appended to every refusal of a computation.
+constexpr std::string_view kPythonRoles =
+    "; the Python roles temper.torch:Engine and temper.torch:Trainer run models that "
+    "AutoModelForCausalLM of transformers loads, if every layer has a KV cache";
+
 /// Reads keys and collects all problems.
 class Reader {
  public:
@@ -37,6 +42,13 @@ class Reader {
   template <class... Args>
   void wrong(fmt::format_string<Args...> what, Args&&... args) {
     issues_.push_back(fmt::format(what, std::forward<Args>(args)...));
+  }
+
+  /// Reports a computation that only other roles have.
+  template <class... Args>
+  void unsupported(fmt::format_string<Args...> what, Args&&... args) {
+    wrong(what, std::forward<Args>(args)...);
+    python_roles_ = kPythonRoles;
   }
 
   const nlohmann::json* find(const char* key) const {
@@ -85,12 +97,17 @@ class Reader {
 
   const nlohmann::json& object() const { return object_; }
   const std::vector<std::string>& issues() const { return issues_; }
+  /// One line with all problems.
+  Error error() const {
+    return invalid_input(fmt::format("{}{}", fmt::join(issues_, "; "), python_roles_));
+  }
   const std::vector<std::string>& ignored() const { return ignored_; }
 
  private:
   const nlohmann::json& object_;
   const std::span<const std::string> ignore_;
   std::vector<std::string> issues_;
+  std::string_view python_roles_;  ///< Empty unless a computation is not supported.
   std::vector<std::string> ignored_;
 };
 
@@ -108,17 +125,17 @@ std::optional<Architecture> read_architecture(Reader& reader) {
   }
   const auto architecture = from_name<Architecture>(list->front().get<std::string>());
   if (!architecture) {
-    reader.wrong("architecture {} is not supported; expected one of {}",
-                 list->front().get<std::string>(),
-                 fmt::join(known, ", "));
+    reader.unsupported("architecture {} is not supported; expected one of {}",
+                       list->front().get<std::string>(),
+                       fmt::join(known, ", "));
     return std::nullopt;
   }
   const nlohmann::json* const type = reader.find("model_type");
   if (type != nullptr && *type != model_type_of(*architecture)) {
-    reader.wrong("`model_type` is {}, but {} has `{}`",
-                 type->dump(),
-                 name_of(*architecture),
-                 model_type_of(*architecture));
+    reader.unsupported("`model_type` is {}, but {} has `{}`",
+                       type->dump(),
+                       name_of(*architecture),
+                       model_type_of(*architecture));
   }
   return architecture;
 }
@@ -127,7 +144,7 @@ void check_settings(Reader& reader) {
   for (const auto& [key, value] : reader.object().items()) {
     const JudgedKey judged = judge_key(key, value);
     if (judged.effect == JudgedKey::Effect::Refused)
-      reader.wrong("{}", judged.why);
+      reader.unsupported("{}", judged.why);
     else if (judged.effect == JudgedKey::Effect::Unknown)
       reader.unknown(key, value);
   }
@@ -157,6 +174,22 @@ RopeScaling read_scaling(Reader& reader, const char* key, const nlohmann::json& 
   return scaling;
 }
 
+/// `rope_type`, or `type` in older files; both if they differ.
+std::string rope_type(const nlohmann::json& rope) {
+  std::string found;
+  for (const char* const name : {"rope_type", "type"}) {
+    const auto at = rope.find(name);
+    if (at == rope.end() || at->is_null())
+      continue;
+    const std::string type = at->is_string() ? at->get<std::string>() : at->dump();
+    if (found.empty())
+      found = type;
+    else if (type != found)
+      found += " and " + type;
+  }
+  return found.empty() ? "default" : found;
+}
+
 /// Reads base and scaling of the angles from either of the two places where they can be.
 void read_rope(Reader& reader, ModelConfig& model) {
   model.rope_base = reader.positive(reader.object(), "rope_theta", 10000);
@@ -168,20 +201,23 @@ void read_rope(Reader& reader, ModelConfig& model) {
       reader.wrong("`{}`: expected an object, found {}", key, rope->dump());
       continue;
     }
-    const auto is_llama3 = [&](const char* name) {
-      return rope->contains(name) && (*rope)[name] == "llama3";
-    };
-    const bool llama3 = is_llama3("rope_type") || is_llama3("type");
+    const std::string type = rope_type(*rope);
+    const bool llama3 = type == "llama3";
+    if (!llama3 && type != "default") {
+      reader.unsupported(
+          "`{}.rope_type` is {}, which is not supported; expected default or llama3", key, type);
+      continue;
+    }
     for (const auto& [name, value] : rope->items()) {
-      const bool known =
-          ((name == "rope_type" || name == "type") && (value == "default" || value == "llama3")) ||
-          (name == "partial_rotary_factor" && value == 1) || name == "rope_theta" ||
-          (llama3 && std::ranges::find(kScalingKeys, name) != kScalingKeys.end());
+      const bool known = name == "rope_type" || name == "type" || name == "rope_theta" ||
+                         (name == "partial_rotary_factor" && value == 1) ||
+                         (llama3 && std::ranges::find(kScalingKeys, name) != kScalingKeys.end());
       if (!known && !value.is_null()) {
-        reader.wrong("`{}.{}` is {}, which is not supported; expected rope_type default or llama3",
-                     key,
-                     name,
-                     value.dump());
+        reader.unsupported("`{}.{}` is {}, which is not supported with rope_type {}",
+                           key,
+                           name,
+                           value.dump(),
+                           type);
       }
     }
     model.rope_base = reader.positive(*rope, "rope_theta", model.rope_base);
@@ -238,7 +274,7 @@ Result<ConfigJson> parse_config_json(std::string_view text, std::span<const std:
   Reader reader(object, ignore);
   const auto architecture = read_architecture(reader);
   if (!architecture)  // The meaning of the other keys is unknown.
-    return invalid_input(reader.issues().front());
+    return reader.error();
   check_settings(reader);
   ConfigJson config;
   ModelConfig& m = config.model;
@@ -275,7 +311,7 @@ Result<ConfigJson> parse_config_json(std::string_view text, std::span<const std:
     describe(bounds, m);
   }
   if (!reader.issues().empty())
-    return invalid_input(fmt::format("{}", fmt::join(reader.issues(), "; ")));
+    return reader.error();
   m.ignore.assign(ignore.begin(), ignore.end());
   config.ignored = reader.ignored();
   return config;

@@ -33,7 +33,7 @@ constexpr std::array kIgnoredKeys{
                 "model_name name prefix tokenizer_class unsloth_fixed "},
     IgnoredKeys{"how a library computes the same numbers",
                 " attn_implementation cache_implementation chunk_size_feed_forward "
-                "gradient_checkpointing tensor_parallel_plan torchscript use_cache "
+                "gradient_checkpointing pretraining_tp tensor_parallel_plan torchscript use_cache "
                 "use_flash_attention use_flash_attn use_flash_attention_2 use_return_dict "},
     IgnoredKeys{"how the weights were first drawn, or once trained",
                 " init_std initializer_factor initializer_range neftune_noise_alpha "
@@ -101,7 +101,6 @@ const std::vector<Fixed>& fixed_settings() {
       {"qk_norm", {false}, "only Qwen3 normalizes queries and keys, and always"},
       {"use_qk_norm", {false}, "only Qwen3 normalizes queries and keys, and always"},
       {"qk_layernorm", {false}, "only Qwen3 normalizes queries and keys, and always"},
-      {"pretraining_tp", {1}, "products are not computed in slices"},
       {"partial_rotary_factor", {1}, "all of a head is rotated"},
       {"rotary_pct", {1}, "all of a head is rotated"},
       {"rope_interleaved", {false}, "the halves of a head are rotated, not neighbors"},
@@ -160,6 +159,10 @@ std::string_view rounded_at_run_time(const nlohmann::json& value) {
   if (!value.is_structured())
     return {};
   if (value.is_object()) {
+    // These layers round activations, although their weights may be stored unrounded.
+    const auto method = value.find("quant_method");
+    if (method != value.end() && (*method == "bitnet" || *method == "fp_quant"))
+      return "quant_method";
     for (const std::string_view key : kKeys) {
       if (const auto at = value.find(key); at != value.end() && !at->is_null())
         return key;
@@ -189,10 +192,15 @@ std::string refusal_of(const Fixed& fixed, const nlohmann::json& value) {
       fixed.values.empty() ? "" : fmt::format("; expected {}", fixed.values.front().dump()));
 }
 
-bool is_full_attention(const nlohmann::json& layer_types) {
-  return layer_types.is_array() && std::ranges::all_of(layer_types, [](const nlohmann::json& type) {
-           return type == "full_attention";
-         });
+/// The reason for rejecting `layer_types`; empty if attention is full in every layer.
+std::string refusal_of_layers(const nlohmann::json& types) {
+  const auto other = [](const nlohmann::json& type) { return type != "full_attention"; };
+  const auto found = std::ranges::find_if(types, other);
+  if (types.is_array() && found == types.end())
+    return {};
+  return fmt::format(
+      "`layer_types` has {}, which is not supported (attention is full); expected full_attention",
+      types.is_array() ? found->dump() : types.dump());
 }
 
 /// The reason for rejecting the key; empty if there is none.
@@ -200,12 +208,8 @@ std::string refusal_of(const std::string& key, const nlohmann::json& value) {
   const auto fixed = std::ranges::find(fixed_settings(), key, &Fixed::key);
   if (fixed != fixed_settings().end())
     return refusal_of(*fixed, value);
-  if (key == "layer_types" && !is_full_attention(value)) {
-    return fmt::format(
-        "`layer_types` is {}, which is not supported (attention is full); expected "
-        "full_attention",
-        value.dump());
-  }
+  if (key == "layer_types")
+    return refusal_of_layers(value);
   const std::string_view rounded = is_quantization(key) ? rounded_at_run_time(value) : "";
   if (!rounded.empty()) {
     return fmt::format(
