@@ -7,12 +7,13 @@ responses run has no effect.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import DynamicCache
+from transformers import DynamicCache, cache_utils
 
 from .. import roles
 from ..errors import NotFinite, RoleError
@@ -35,6 +36,9 @@ from .model import (
 
 #: Rows of the cache are released once this share of them has finished.
 _SHRINK = 0.25
+
+#: The base class of cache layers with a recurrent state; older versions of transformers have none.
+_RECURRENT = getattr(cache_utils, "LinearAttentionCacheLayerMixin", ())
 
 
 @dataclasses.dataclass(eq=False)
@@ -76,6 +80,25 @@ def draw(
     return tokens, (p.double().gather(1, tokens[:, None]) / mass).log()[:, 0]
 
 
+def check_cache(model: type[torch.nn.Module], config: Any) -> None:
+    """Checks that every layer of a model has a KV cache, which is all that the engine keeps of a sequence.
+
+    Args:
+        model: The class of the model.
+        config: Its configuration.
+
+    Raises:
+        RoleError: A layer keeps a recurrent state, which padded prompts would change.
+    """
+    cached = "past_key_values" in inspect.signature(model.forward).parameters
+    layers = DynamicCache(config=config).layers if cached else []
+    if not cached or any(isinstance(layer, _RECURRENT) for layer in layers):
+        raise RoleError(
+            f"{model.__name__}: expected a KV cache in every layer, found layers with a recurrent state; "
+            "use an inference server or another engine"
+        )
+
+
 class Engine(roles.Engine):
     """A rollout engine; its arguments are set by `with:` in the YAML.
 
@@ -98,6 +121,7 @@ class Engine(roles.Engine):
         self._device = choose_device(device)
         self._dtype = choose_dtype(dtype, self._device)
         self._model = open_model(model_folder(self.role, model), self._dtype, self._device)
+        check_cache(type(self._model), self._model.config)
         self._context = context_of(self._model)
         vocabulary = self.role.vocabulary
         self._ends = {vocabulary.end, *vocabulary.ends.tolist()}
