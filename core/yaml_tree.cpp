@@ -170,8 +170,14 @@ std::optional<YamlNode> parse_text(std::string_view text,
       }
     }
   } catch (const YAML::Exception& e) {
-    if (!builder.too_deep())  // otherwise the parser stopped for the reason already reported
-      issues.push_back({{source, line_of(e.mark)}, "", "not YAML: " + e.msg});
+    const bool open = std::string_view(e.msg).ends_with("not found");
+    if (!builder.too_deep()) {  // otherwise the parser stopped for the reason already reported
+      issues.push_back(
+          {{source, line_of(e.mark)},
+           "",
+           fmt::format(
+               "not YAML: {}{}", e.msg, open ? "; check quotes, brackets and indentation" : "")});
+    }
     return std::nullopt;
   } catch (const std::exception& e) {
     issues.push_back({{source, 0}, "", fmt::format("not YAML: {}", e.what())});
@@ -340,6 +346,13 @@ std::string render(std::span<const ConfigIssue> issues) {
   if (issues.size() > kShown)
     out += fmt::format("... and {} more\n", issues.size() - kShown);
   return out;
+}
+
+Error config_error(std::span<const ConfigIssue> issues) {
+  std::string text = render(issues);
+  if (text.ends_with('\n'))
+    text.pop_back();
+  return invalid_input(std::move(text));
 }
 
 YamlDocument::YamlDocument(std::string_view name,

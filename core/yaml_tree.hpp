@@ -5,6 +5,8 @@
 // aliases, anchors or tags; at most kMaxDepth levels and kMaxBytes of text.
 #pragma once
 
+#include "core/result.hpp"
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +25,8 @@ struct ConfigIssue {
 /// One line per issue: "configs/x.yaml:12: rollout.replicass: unknown key; did you mean
 /// `replicas`?"
 std::string render(std::span<const ConfigIssue> issues);
+/// InvalidInput with the rendered issues, without a newline at the end.
+Error config_error(std::span<const ConfigIssue> issues);
 
 struct YamlPlace {
   std::size_t source = 0;  ///< 0: the file; k: the k-th `--set`.

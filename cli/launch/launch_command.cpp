@@ -45,7 +45,7 @@ bool attaches(const PipelineConfig& c) {
 Result<PipelineConfig> load(const std::string& file, const std::vector<std::string>& sets) {
   TEMPER_TRY(const orchestrator::LoadedConfig loaded, orchestrator::read_config(file, sets));
   if (const auto& issues = loaded.issues(); !issues.empty())
-    return invalid_input(render(issues));
+    return config_error(issues);
   return loaded.config();
 }
 

@@ -118,6 +118,13 @@ Result<orchestrator::RunPlan> make_plan(RunOptions options) {
     sets.push_back("run_dir=" + file.string());
     file = orchestrator::recorded_config(orchestrator::RunDir(file));
   }
+  std::error_code ignored;
+  if (options.resume && !file.empty() && !fs::exists(orchestrator::found_config(file), ignored)) {
+    return Error{ErrorCode::NotFound,
+                 fmt::format("--resume: {} does not exist; expected a run folder (`temper runs` "
+                             "lists those of runs/) or a configuration",
+                             file.string())};
+  }
   if (!options.faults.empty())
     sets.push_back("simulation.faults.trace=" + fs::absolute(options.faults).string());
   if (file.empty()) {
@@ -132,7 +139,7 @@ Result<orchestrator::RunPlan> make_plan(RunOptions options) {
       issues.push_back(loaded.blame(rule));
   }
   if (!issues.empty())
-    return invalid_input(render(issues));
+    return config_error(issues);
   for (const ConfigIssue& warning : loaded.warnings())
     std::fputs(("temper: warning: " + render(std::span(&warning, 1))).c_str(), stderr);
   TEMPER_TRY_STATUS(check_flags(options, config));

@@ -74,7 +74,7 @@ Status check_numbers(const fs::path& run_dir, const ScaleRequest& request) {
       issues.push_back(loaded.blame(rule));
   }
   if (!issues.empty())
-    return invalid_input(render(issues));
+    return config_error(issues);
   return {};
 }
 

@@ -198,7 +198,7 @@ Result<orchestrator::PipelineConfig> load_to_plan(const PlanOptions& options) {
            issue.key == "simulation.rollout";
   });
   if (!issues.empty())
-    return invalid_input(render(issues));
+    return config_error(issues);
   return loaded.config();
 }
 

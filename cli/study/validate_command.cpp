@@ -212,7 +212,7 @@ Result<sim_hw::ReportNotes> read_notes(const ValidateOptions& options,
     return std::move(text).error();
   auto notes = read_yaml<sim_hw::ReportNotes>(path.string(), *text);
   if (!notes.issues.empty())
-    return invalid_input(render(locate(notes.document, std::move(notes.issues))));
+    return config_error(locate(notes.document, std::move(notes.issues)));
   return std::move(notes.value);
 }
 

@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::string_view kExtends = "extends";
 constexpr std::size_t kMostExtended = 8;
+constexpr std::string_view kExpectedConfig =
+    "; expected a YAML file or a shipped configuration such as quickstart";
 
 /// Keys of earlier versions, and their names today.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kRenamedKeys{
@@ -166,6 +168,8 @@ Result<Chain> chain_of(const std::filesystem::path& first) {
     auto text = read_file(file);
     if (!text && !chain.files.empty())
       return std::move(text).error().within(chain.files.back().string() + ": extends");
+    if (!text && text.error().code == ErrorCode::NotFound)
+      return Error{ErrorCode::NotFound, text.error().context + std::string(kExpectedConfig)};
     if (!text)
       return std::move(text).error();
     chain.text = *std::move(text);
@@ -207,7 +211,7 @@ Result<PipelineConfig> load_config(const std::filesystem::path& path,
                                    std::span<const std::string> sets) {
   TEMPER_TRY(const LoadedConfig loaded, read_config(path, sets));
   if (!loaded.issues().empty())
-    return invalid_input(render(loaded.issues()));
+    return config_error(loaded.issues());
   return loaded.config();
 }
 

@@ -263,7 +263,8 @@ TEST(Yaml, QuotesAWrongSet) {
       "--set =3: expected KEY=VALUE, such as rollout.replicas=2\n"
       "--set inner..tokens=3: inner..tokens: expected a name between the dots, found none\n"
       "--set text.a=3: text.a: `text` is a value, not a section with keys\n"
-      "--set words=[a: not YAML: end of sequence flow not found\n"
+      "--set words=[a: not YAML: end of sequence flow not found; check quotes, brackets and "
+      "indentation\n"
       "--set wait=3: wait: expected a duration such as 250ms, found `3`: missing unit (one of h, "
       "min, s, ms, us, ns)\n"
       "--set tiny=: tiny: expected an integer, found nothing\n");
@@ -316,7 +317,9 @@ TEST(Yaml, DepthAndSizeAreLimited) {
 }
 
 TEST(Yaml, NamesThePlaceOfInvalidYaml) {
-  EXPECT_EQ(issues("text: a\nwords: [a\n"), "x.yaml:3: not YAML: end of sequence flow not found\n");
+  EXPECT_EQ(issues("text: a\nwords: [a\n"),
+            "x.yaml:3: not YAML: end of sequence flow not found; check quotes, brackets and "
+            "indentation\n");
   EXPECT_EQ(issues("text: a\n\tflag: true\n"),
             "x.yaml:2: found a tab in the indentation; YAML expects spaces\n");
   EXPECT_EQ(issues("text: a\n\x80"), "x.yaml:2: expected UTF-8 text, found byte 0x80\n");

@@ -197,6 +197,7 @@ TEST(LoadConfig, AllIssuesAreTheContextOfTheError) {
       load_config(kSource / "configs/quickstart.yaml", std::vector<std::string>{"a=1", "steps=x"});
   ASSERT_FALSE(config);
   EXPECT_EQ(lines(config.error().context).size(), 2U) << config.error().context;
+  EXPECT_FALSE(config.error().context.ends_with('\n'));
 }
 
 TEST(LoadConfig, ARuleOnAKeyThatCouldNotBeReadIsNotReportedToo) {
@@ -371,7 +372,9 @@ TEST(Check, PrintsOnlyWhatIsChangedWhichIsAConfigurationOfTheSame) {
 TEST(Check, NamesAFileThatIsNotThereOnce) {
   std::ostringstream out, err;
   EXPECT_EQ(run_check({.config = "nope.yaml", .sets = {}}, out, err), 2);
-  EXPECT_EQ(err.str(), "temper: nope.yaml does not exist\n");
+  EXPECT_EQ(err.str(),
+            "temper: nope.yaml does not exist; expected a YAML file or a shipped configuration "
+            "such as quickstart\n");
 }
 
 TEST(Check, FailsWithEveryIssueOnItsOwnLine) {
