@@ -97,6 +97,17 @@ constexpr std::string_view kSmallRate =
     R"(  learning_rate: 4e-4     # for a small new network; a pretrained model needs about 1e-5
   minibatches: 1          # optimizer updates per step)";
 
+/// Error: the file of problems has none, or cannot be read.
+Status check_problems(const std::string& task) {
+  if (task.empty())
+    return {};
+  actors::TaskConfig config;
+  config.kind = actors::TaskKind::Jsonl;
+  config.path = task;
+  const auto source = actors::make_prompt_source(config, orchestrator::PipelineConfig().seed);
+  return source ? Status() : Status(source.error());
+}
+
 /// The share of held-out problems, and how many of them an evaluation uses.
 struct EvaluationSplit {
   double share = 0.1;
@@ -196,6 +207,8 @@ int run_init(const InitOptions& options, std::ostream& out, std::ostream& err) {
     err << "temper: " << written.error().context << '\n';
     return exit_code_of(written.error());
   }
+  if (const Status read = check_problems(options.task); !read)
+    err << "temper: warning: --task: " << read.error().context << '\n';
   out << fmt::format(
       "wrote {0}. Edit it, then:\n"
       "  temper check {0}\n  temper run {0}\n",

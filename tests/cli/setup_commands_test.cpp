@@ -110,6 +110,20 @@ TEST(Init, NamesAModelFileThatIsMissing) {
   EXPECT_NE(err.str().find("--model: none.gguf does not exist"), std::string::npos) << err.str();
 }
 
+TEST(Init, WarnsOfProblemsThatCannotBeRead) {
+  const test::TemporaryFolder folder;
+  std::ostringstream out, err;
+  EXPECT_EQ(run_init({.file = folder / "a.yaml", .task = folder / "none.jsonl"}, out, err), 0);
+  EXPECT_NE(err.str().find("none.jsonl does not exist"), std::string::npos) << err.str();
+  ASSERT_TRUE(
+      write_file_atomically(folder / "some.jsonl", "{\"prompt\": \"1+1=\", \"anser\": \"2\"}\n"));
+  err.str("");
+  EXPECT_EQ(run_init({.file = folder / "b.yaml", .task = folder / "some.jsonl"}, out, err), 0);
+  EXPECT_NE(err.str().find("some.jsonl:1: `answer` is missing; found `anser`, `prompt`"),
+            std::string::npos)
+      << err.str();
+}
+
 TEST(Init, OverwritesNothing) {
   const test::TemporaryFolder folder;
   std::ostringstream out, err;

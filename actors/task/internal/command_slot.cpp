@@ -48,7 +48,8 @@ Result<double> parse_reply(std::string_view line) {
     return invalid_input(fmt::format("the reply is not JSON: `{}`", excerpt(line)));
   const auto reward = reply.is_object() ? reply.find("reward") : reply.end();
   if (reward == reply.end())
-    return invalid_input(fmt::format("the reply has no `reward`: `{}`", excerpt(line)));
+    return invalid_input(fmt::format(
+        "the reply has no `reward`: `{}`; expected {{\"reward\": NUMBER}}", excerpt(line)));
   if (!reward->is_number())
     return invalid_input(fmt::format("`reward` is not a finite number: `{}`", excerpt(line)));
   TEMPER_TRY_STATUS(check_reward(reward->get<double>()));

@@ -51,10 +51,23 @@ Result<json> parse_object(std::string_view line) {
   }
 }
 
+/// "; found `a`, `b`": the first fields of an object.
+std::string fields_of(const json& object) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [name, value] : object.items()) {
+    if (shown++ == kShown)
+      return text + ", ...";
+    text += fmt::format("{}`{}`", text.empty() ? "; found " : ", ", excerpt(name, 40));
+  }
+  return text;
+}
+
 Result<std::string> text_field(const json& object, const char* name) {
   const auto field = object.find(name);
   if (field == object.end())
-    return invalid_input(fmt::format("`{}` is missing", name));
+    return invalid_input(fmt::format("`{}` is missing{}", name, fields_of(object)));
   if (!field->is_string())
     return invalid_input(fmt::format("`{}`: expected text, found {}", name, field->type_name()));
   return field->get<std::string>();

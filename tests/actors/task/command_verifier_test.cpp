@@ -130,7 +130,8 @@ TEST_F(CommandVerifier, AHangFailsItsSampleAfterTheDeadline) {
 
 TEST_F(CommandVerifier, QuotesAnInvalidReply) {
   EXPECT_EQ(failure_of("read l; echo hello; cat"), "the reply is not JSON: `hello`");
-  EXPECT_EQ(failure_of("read l; echo '[1]'; cat"), "the reply has no `reward`: `[1]`");
+  EXPECT_EQ(failure_of("read l; echo '[1]'; cat"),
+            "the reply has no `reward`: `[1]`; expected {\"reward\": NUMBER}");
   EXPECT_EQ(failure_of("read l; echo '{\"reward\": \"1\"}'; cat"),
             "`reward` is not a finite number: `{\"reward\": \"1\"}`");
   EXPECT_EQ(failure_of("read l; echo '{\"reward\": 1e999}'; cat"),

@@ -86,7 +86,7 @@ TEST(JsonlChat, NamesTheLineOfMessagesThatAreNone) {
        "`prompt` ends with a message of the assistant, which the model is to write; remove that "
        "message"},
       {R"("prompt": " ")", "`prompt` is empty"},
-      {R"("level": 3)", "`prompt` is missing"},
+      {R"("level": 3)", "`prompt` is missing; found `answer`, `level`"},
   };
   for (const auto& [prompt, why] : cases) {
     EXPECT_EQ(chat_error(std::string("\n{") + prompt + R"(, "answer": "a"})"),

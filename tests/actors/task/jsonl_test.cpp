@@ -60,9 +60,9 @@ TEST(Jsonl, NamesEachMalformedLineWithItsNumberAndReason) {
       "{\"prompt\": \"a\", \"answer\": null}");
   EXPECT_EQ(
       errors,
-      "d.jsonl:2: `answer` is missing\n"
+      "d.jsonl:2: `answer` is missing; found `prompt`\n"
       "d.jsonl:3: `prompt`: expected text, found number\n"
-      "d.jsonl:4: `prompt` is missing\n"
+      "d.jsonl:4: `prompt` is missing; found `answer`\n"
       "d.jsonl:6: `prompt` is empty\n"
       "d.jsonl:7: expected an object, found array\n"
       "d.jsonl:8: `answer` has no `####` before its result; if it is the result itself, rename "
