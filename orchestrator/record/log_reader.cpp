@@ -7,9 +7,17 @@
 namespace temper::orchestrator {
 
 Result<LogReader> LogReader::open(const std::filesystem::path& log) {
-  TEMPER_TRY(FrameReader first, FrameReader::open(log, {}));
+  auto first = FrameReader::open(log, {});
+  if (!first && first.error().code == ErrorCode::NotFound) {
+    return Error{ErrorCode::NotFound,
+                 fmt::format("{}: expected a run folder; `temper runs FOLDER` lists the runs of a "
+                             "folder",
+                             first.error().context)};
+  }
+  if (!first)
+    return std::move(first).error();
   TEMPER_TRY(const std::size_t files, count_log_files(log));
-  return LogReader(log, files, std::move(first));
+  return LogReader(log, files, *std::move(first));
 }
 
 Result<std::optional<std::string_view>> LogReader::next() {

@@ -109,9 +109,10 @@ std::string rollback_text(const std::optional<Checkpoint>& checkpoint, PolicyVer
   const std::uint64_t to = checkpoint ? checkpoint->state.version.value() : 0;
   const std::uint64_t again = version.value() > to ? version.value() - to : 0;
   return fmt::format(
-      "the run resumes from {} and repeats {} steps",
+      "the run resumes from {} and repeats {} step{}",
       checkpoint ? "checkpoint " + checkpoint->folder.filename().string() : "its start",
-      again);
+      again,
+      again == 1 ? "" : "s");
 }
 
 Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConfig& wanted) {

@@ -60,7 +60,13 @@ class Programs {
   }
   /// `given`: interpreter in the key `named`; if empty, the default one, which `kind` needs.
   void need_python(const std::string& given, const std::string& named, const std::string& kind) {
-    need(given.empty() ? actors::default_python() : given, given.empty() ? kind : named);
+    const std::string python = given.empty() ? actors::default_python() : given;
+    if (const auto found = actors::find_executable(python); !found) {
+      missing_.push_back({{given.empty() ? kind : named},
+                          fmt::format("{}; name a Python interpreter in TEMPER_PYTHON or {}",
+                                      found.error().context,
+                                      named)});
+    }
   }
   std::vector<BrokenRule> take() { return std::move(missing_); }
 

@@ -96,7 +96,7 @@ def verdict(name: str, given: Any) -> m.JudgedItem:
     if isinstance(given, BaseException):
         return m.JudgedItem(0.0, one_line(given) or type(given).__name__)
     if given is None:
-        return m.JudgedItem(0.0, "no reward function applies")
+        return m.JudgedItem(0.0, "no reward function applies: each one returned None")
     try:
         return m.JudgedItem(reward_of(name, given), "")
     except RoleError as error:
