@@ -4,6 +4,8 @@
     docs/cli.py            write the page
     docs/cli.py --check    change nothing; exit 1 if the page differs from what the program prints
 
+Every help text must fit 80 columns and show an example.
+
 TEMPER=FILE chooses the program.
 """
 import concurrent.futures
@@ -86,8 +88,21 @@ def page():
     return out.rstrip("\n") + "\n"
 
 
+def faults_of(made):
+    """Help texts of the page that do not fit 80 columns or show no example."""
+    found = []
+    for name, text in [("", help_of()), *re.findall(r"### temper ([^\n]+)\n\n```text\n(.*?)\n```", made, re.DOTALL)]:
+        found += [f"temper {name} --help: {len(line)} columns, at most 80: {line}" for line in text.splitlines() if len(line) > 80]
+        if name and "\nExamples:\n" not in text:
+            found.append(f"temper {name} --help: no example")
+    return found
+
+
 def main():
     made = page()
+    if faults := faults_of(made):
+        print("\n".join(faults))
+        return 1
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(made)
         return 0
