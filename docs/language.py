@@ -71,7 +71,9 @@ def section(out, title, drawn, now):
     for number, (where, before) in enumerate(drawn, 1):
         after, ratio = nearest(before, [text for name, text in now if name == where])
         if ratio < 0.4:
-            after, ratio = max((after, ratio), nearest(before, everything), key=lambda pair: pair[1])
+            elsewhere = nearest(before, everything)
+            enough = 0.6 if len(words_of(before)) < 12 else ratio  # short texts resemble unrelated ones
+            after, ratio = elsewhere if elsewhere[1] >= enough else (after, ratio)
         if after == before:
             after = "*(unchanged)*"
         elif ratio < 0.3:
