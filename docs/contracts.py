@@ -2,7 +2,7 @@
 """Lists public declarations of headers whose comment leaves out a part of their contract.
 
     docs/contracts.py [FOLDER ...]      default: core actors orchestrator rollout trainer
-    docs/contracts.py --count           only the number of each kind, by folder
+    docs/contracts.py --count           only the number of each kind, and the share of comment lines, by folder
 
 A declaration is listed for
 
@@ -112,9 +112,13 @@ def main():
     parser.add_argument("--count", action="store_true")
     options = parser.parse_args()
     counts, all_of = collections.Counter(), collections.Counter()
+    lines, comments = collections.Counter(), collections.Counter()
     for folder in options.folders:
         for path in sorted((ROOT / folder).rglob("*.hpp")):
             text = path.read_text()
+            written = [line.strip() for line in text.splitlines() if line.strip()]
+            lines[folder] += len(written)
+            comments[folder] += sum(line.startswith("//") for line in written)
             header_comment = " ".join(re.match(r"(?://[^\n]*\n)*", text)[0].split())
             for line, declaration, said in declarations(text):
                 all_of[folder] += 1
@@ -124,7 +128,8 @@ def main():
                         print(f"{path.relative_to(ROOT)}:{line}: {kind}: {' '.join(declaration.split())[:90]}")
     for folder in options.folders:
         kinds = ", ".join(f"{kind} {counts[folder, kind]}" for kind in ("errors", "units", "ownership"))
-        print(f"{folder}: {all_of[folder]} declarations; without {kinds}", file=sys.stderr)
+        print(f"{folder}: {all_of[folder]} declarations; without {kinds}; "
+              f"comments are {100 * comments[folder] / max(1, lines[folder]):.0f} % of the lines of headers", file=sys.stderr)
 
 
 if __name__ == "__main__":
