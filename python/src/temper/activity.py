@@ -1,5 +1,7 @@
-"""The states of an actor's cards as time spans on the run's clock. Adjacent spans of the same state are
-merged before they are reported."""
+"""The states of an actor's cards as time spans on the run's clock.
+
+Adjacent spans of the same state are merged before they are reported.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ from urllib.parse import urlsplit
 class Refused(RuntimeError):
     """The run does not sample this turn.
 
-
     The message has the reason: the response is full, the episode has used its turns, or it was withdrawn.
 
     Attributes:
@@ -41,7 +40,6 @@ class Refused(RuntimeError):
 
 class Turn:
     """One turn of the policy.
-
 
     Attributes:
         text: Sampled text, without the token that ended the turn.
@@ -59,7 +57,6 @@ class Turn:
 
 class Episode:
     """One episode, which becomes one response.
-
 
     Attributes:
         id: Id of the episode.
@@ -190,7 +187,7 @@ async def _play(play: Callable[[Episode], Awaitable[float | None]], episode: Epi
     try:
         said["reward"] = float(await play(episode) or 0.0)
         said["counts"] = episode.counts
-    except Exception as error:  # noqa: BLE001 - any error fails this episode only
+    except Exception as error:  # any error fails this episode only
         said["error"] = f"{type(error).__name__}: {error}"
     sys.stdout.write(json.dumps(said) + "\n")
     sys.stdout.flush()

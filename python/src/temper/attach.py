@@ -1,5 +1,7 @@
-"""A worker that attaches to a run by itself. It waits for the run's endpoint file and requests a slot.
-If the orchestrator is lost, it waits for the next one and builds its role again."""
+"""A worker that attaches to a run by itself.
+
+It waits for the run's endpoint file and requests a slot. If the orchestrator is lost, it waits for the next one and builds its role again.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import json
 import pathlib
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 Message = dict[str, Any]
 
@@ -130,7 +130,7 @@ def _environment(date: Callable[[str], str] | None) -> Any:
     class Generation(Extension):
         """`{% generation %}` marks what an assistant wrote. It has no effect on the text."""
 
-        tags = {"generation"}
+        tags: ClassVar[set[str]] = {"generation"}
 
         def parse(self, parser: Any) -> Any:
             line = next(parser.stream).lineno

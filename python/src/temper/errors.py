@@ -51,8 +51,10 @@ def _is_of_a_library(filename: str) -> bool:
 
 
 def one_line(error: BaseException) -> str:
-    """ "ValueError: bad shape (engine.py:12, in generate)", with the innermost place in user code: outside
-    this package and the libraries."""
+    """Describes an error in one line, like "ValueError: bad shape (engine.py:12, in generate)".
+
+    The place is the innermost one in user code: outside this package and the libraries.
+    """
     text = str(error).strip().replace("\n", "; ")
     if isinstance(error, (RoleError, OrchestratorGone)) and error.__cause__ is None:
         return text

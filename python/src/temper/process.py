@@ -59,8 +59,10 @@ def peak_memory() -> int:
 
 
 class ProgressMeter:
-    """Distinguishes a process that works or reads from disk from one that hangs. The work of the
-    calling thread does not count."""
+    """Distinguishes a process that works or reads from disk from one that hangs.
+
+    The work of the calling thread does not count.
+    """
 
     _LEAST = 0.001  #: Minimum processor time (s) between two calls that counts as progress.
 

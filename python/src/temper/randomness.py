@@ -1,5 +1,7 @@
-"""The run's random number streams, bit-identical to those of the C++ roles (core/random.hpp,
-actors/policy/sampler.hpp), so that a Python role with the same seed makes the same choices."""
+"""The run's random number streams, bit-identical to those of the C++ roles.
+
+A Python role with the same seed makes the same choices (core/random.hpp, actors/policy/sampler.hpp).
+"""
 
 from __future__ import annotations
 

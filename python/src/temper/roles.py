@@ -188,8 +188,10 @@ class Engine:
 
 
 class Trainer:
-    """Base class of a trainer. `update` and `publish` are required; `save` and `load` are needed to
-    resume a run or to survive a crash of the trainer.
+    """Base class of a trainer.
+
+    `update` and `publish` are required; `save` and `load` are needed to resume a run or to survive a
+    crash of the trainer.
 
     Alternatively, write a loop in a script that the YAML names (`kind: command, command: [python3,
     train.py]`):

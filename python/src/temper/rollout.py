@@ -159,8 +159,11 @@ class RolloutActor:
         return self._item(done)
 
     def _item(self, done: Completion) -> m.GeneratedItem:
-        """Converts a completion unchanged. The orchestrator checks the values of all engines in the same
-        way: an invalid value fails the response, not the worker."""
+        """Converts a completion unchanged.
+
+        The orchestrator checks the values of all engines in the same way: an invalid value fails the
+        response, not the worker.
+        """
         request = done.request
         what = f"{self._name()}, response {request.id}"
         tokens = _vector(what, "tokens", done.tokens, np.int32)

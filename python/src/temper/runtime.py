@@ -83,7 +83,7 @@ class _Outbox:
         self._finished = False
 
     def send(self, message: Any) -> None:
-        """Queues it; messages arrive in the order of their send()."""
+        """Queues the message. Messages arrive in the order in which they were queued."""
         self._queue.append((message.TAG, message.VERSION, pack(message.pack())))
         os.eventfd_write(self.fd, 1)
 
@@ -260,8 +260,11 @@ def failure_of(error: BaseException, built: bool) -> m.Failed:
 
 
 class Session:
-    """The connection of a registered worker: `with Session(...) as session`. An exception in the block
-    is reported to the orchestrator as actor.failed; the end of the block sends all queued messages."""
+    """The connection of a registered worker: `with Session(...) as session`.
+
+    An exception in the block is reported to the orchestrator as actor.failed; the end of the block
+    sends all queued messages.
+    """
 
     def __init__(self, connection: Connection, welcome: m.Welcome) -> None:
         self._inbox, self._outbox = _Inbox(), _Outbox()
@@ -273,7 +276,7 @@ class Session:
         return self
 
     def send(self, message: Any) -> None:
-        """Queues it; messages arrive in the order of their send()."""
+        """Queues the message. Messages arrive in the order in which they were queued."""
         self._outbox.send(message)
 
     def built(self) -> None:
@@ -285,8 +288,10 @@ class Session:
         self._io.loading = False
 
     def take(self, timeout: float) -> list[Any]:
-        """All received messages; waits up to `timeout` seconds if there are none. Raises
-        OrchestratorLost once the orchestrator is lost."""
+        """Takes all received messages; waits up to `timeout` seconds if there are none.
+
+        Raises OrchestratorLost once the orchestrator is lost.
+        """
         return self._inbox.take(timeout)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:

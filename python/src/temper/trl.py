@@ -1,5 +1,6 @@
-"""TRL's unmodified AsyncGRPOTrainer as the trainer of a run. It receives the run's certified batches, and the weights that
-it syncs become the run's next version.
+"""TRL's unmodified AsyncGRPOTrainer as the trainer of a run.
+
+It receives the run's certified batches, and the weights that it syncs become the run's next version.
 
     # train.py, named by `trainer: {engine: {kind: command, command: [python3, train.py]}}`
     from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
@@ -73,7 +74,6 @@ class _Callback(TrainerCallback):  # type: ignore[misc]
 
 class Run:
     """The run that started this program. Implements TRL's RolloutWorkerProtocol and WeightTransferProtocol.
-
 
     Args:
         model: Model folder; None: the run's.

@@ -1,5 +1,7 @@
-"""Weights: one safetensors image per policy version. On one machine, readers map it through /proc as a
-sealed memfd; otherwise it is sent in checksummed chunks."""
+"""Weights: one safetensors image per policy version.
+
+On one machine, readers map it through /proc as a sealed memfd; otherwise it is sent in checksummed chunks.
+"""
 
 from __future__ import annotations
 

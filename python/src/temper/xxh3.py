@@ -111,8 +111,11 @@ def _medium(data: bytes) -> int:
 
 
 def _long(data: memoryview) -> int:
-    """More than 240 bytes. What a stripe adds does not depend on those before it, so whole blocks
-    are added up at once; only the scramble between two blocks is one after the other."""
+    """Hashes more than 240 bytes.
+
+    What a stripe adds does not depend on those before it, so whole blocks are added up at once; only
+    the scramble between two blocks is one after the other.
+    """
     n = len(data)
     low32 = np.uint64(0xFFFFFFFF)
     shift = np.uint64(32)

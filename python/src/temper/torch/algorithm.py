@@ -1,5 +1,7 @@
-"""Advantages and losses. The orchestrator resolves the columns of the algorithm from its table (docs/reference/algorithms.md)
-and sends them with the settings, so this module has no code for particular algorithms.
+"""Advantages and losses.
+
+The orchestrator resolves the columns of the algorithm from its table (docs/reference/algorithms.md) and sends them with
+the settings, so this module has no code for particular algorithms.
 """
 
 from __future__ import annotations
@@ -129,7 +131,6 @@ class Tokens:
 @dataclasses.dataclass(slots=True)
 class Losses:
     """Losses and statistics, each of shape [tokens].
-
 
     Attributes:
         loss: Loss, not averaged, with a gradient graph.

@@ -1,6 +1,8 @@
-"""The trainer's state on disk, in the format of the C++ trainer (trainer/torch/checkpoint.hpp), so that each can resume
-from the other's checkpoints: model.safetensors, optimizer.safetensors (tensor names with prefix "m." or "v.") and
-trainer.json. All three contain the number of completed steps, `updates`."""
+"""The trainer's state on disk, in the format of the C++ trainer (trainer/torch/checkpoint.hpp).
+
+Each can resume from the other's checkpoints: model.safetensors, optimizer.safetensors (tensor names with prefix "m." or
+"v.") and trainer.json. All three contain the number of completed steps, `updates`.
+"""
 
 from __future__ import annotations
 

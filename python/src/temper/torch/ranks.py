@@ -1,5 +1,8 @@
-"""Several ranks of a trainer on one machine. Rank 0 is the worker: it owns the socket, starts the other ranks
-(`python -m temper.torch`), and sends them calls and rows by torch.distributed."""
+"""Several ranks of a trainer on one machine.
+
+Rank 0 is the worker: it owns the socket, starts the other ranks (`python -m temper.torch`), and sends them calls and
+rows by torch.distributed.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,6 @@ from .model import (
 class Reference(roles.Reference):
     """A reference; its arguments are set by `with:` in the YAML.
 
-
     Args:
         model: Model folder; None: the run's.
         device: `cpu`, `cuda` or `cuda:1`; None: a GPU if there is one.
