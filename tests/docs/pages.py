@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Completes a page of docs/ in an empty folder: runs its commands top to bottom and compares their output.
 
-    tests/docs/pages.py PAGE [--timeout SECONDS] [--keep FOLDER]
+    tests/docs/pages.py PAGE [--timeout SECONDS] [--keep FOLDER] [--venv FOLDER]
 
 What it runs, in the order of the page, all in one folder and one shell environment:
 
@@ -11,7 +11,8 @@ What it runs, in the order of the page, all in one folder and one shell environm
 
 Comments choose what cannot run everywhere:
 
-    <!-- test: needs python -->     skip the next block without a Python that has the package `temper`
+    <!-- test: needs python -->     needs a Python with the package `temper`: TEMPER_PYTHON, python3, or the virtual
+                                    environment of --venv, which is made where it is not there
     <!-- test: instead of the next block, ... -->   run tests/docs/NAME.sh for it, NAME as the page
 
 Exit code 77: a block was skipped, and all others passed. TEMPER=FILE chooses the program.
@@ -119,21 +120,31 @@ class Session:
             os.killpg(self.shell.pid, signal.SIGKILL)
 
 
-def has_python(environment):
-    interpreter = environment.get("TEMPER_PYTHON", "python3")
-    return subprocess.run([interpreter, "-c", "import temper, msgpack, zmq, numpy"], env=environment, capture_output=True,
-                          check=False).returncode == 0
+def has_python(environment, venv):
+    """Whether there is a Python with the package; TEMPER_PYTHON then names that of `venv` if no other has it."""
+    def has_package():
+        interpreter = environment.get("TEMPER_PYTHON", "python3")
+        return subprocess.run([interpreter, "-c", "import temper, msgpack, zmq, numpy"], env=environment,
+                              capture_output=True, check=False).returncode == 0
+
+    if venv and not has_package():
+        made = subprocess.run([ROOT / "python/venv", venv.resolve()], stdout=subprocess.PIPE, text=True, check=False)
+        if made.returncode == 0:
+            environment["TEMPER_PYTHON"] = made.stdout.strip()
+    return has_package()
 
 
-def complete(page, folder, limit):
+def complete(page, folder, limit, venv):
     """(failures, skipped) of a page."""
     program = pathlib.Path(os.environ.get("TEMPER", ROOT / "build/release/bin/temper")).resolve()
     environment = dict(os.environ, PATH=f"{program.parent}:{os.environ['PATH']}", NO_COLOR="1", COLUMNS="120")
     failures, skipped = [], []
+    steps = steps_of(page.read_text())
+    python = any(step.note == "needs python" for step in steps) and has_python(environment, venv)
     session = Session(folder, environment)
-    for step in steps_of(page.read_text()):
+    for step in steps:
         where = f"{page.relative_to(ROOT)}:{step.line}"
-        if step.note == "needs python" and not has_python(environment):
+        if step.note == "needs python" and not python:
             skipped.append(f"{where}: skipped: no Python with the package `temper` (TEMPER_PYTHON, python/venv)")
             print(skipped[-1], flush=True)
             continue
@@ -163,12 +174,13 @@ def main():
     parser.add_argument("page", type=pathlib.Path)
     parser.add_argument("--timeout", type=float, default=600, help="seconds for each command")
     parser.add_argument("--keep", type=pathlib.Path, help="work in this folder and keep it")
+    parser.add_argument("--venv", type=pathlib.Path, help="virtual environment for blocks that need the package")
     options = parser.parse_args()
     page = options.page.resolve()
     with tempfile.TemporaryDirectory(prefix="temper-page-") as scratch:
         folder = options.keep or pathlib.Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        failures, skipped = complete(page, folder, options.timeout)
+        failures, skipped = complete(page, folder, options.timeout, options.venv)
     print("\n".join(failures))
     return 1 if failures else 77 if skipped else 0
 
