@@ -333,28 +333,6 @@ void report_duplicates(const YamlNode& node, std::string path, std::vector<YamlI
 
 }  // namespace
 
-std::string render(std::span<const ConfigIssue> issues) {
-  constexpr std::size_t kShown = 100;
-  std::string out;
-  for (std::size_t i = 0; i < std::min(issues.size(), kShown); ++i) {
-    const ConfigIssue& issue = issues[i];
-    out += issue.location + ": ";
-    if (!issue.key.empty())
-      out += issue.key + ": ";
-    out += issue.message + "\n";
-  }
-  if (issues.size() > kShown)
-    out += fmt::format("... and {} more\n", issues.size() - kShown);
-  return out;
-}
-
-Error config_error(std::span<const ConfigIssue> issues) {
-  std::string text = render(issues);
-  if (text.ends_with('\n'))
-    text.pop_back();
-  return invalid_input(std::move(text));
-}
-
 YamlDocument::YamlDocument(std::string_view name,
                            std::string_view text,
                            std::span<const std::string> sets)

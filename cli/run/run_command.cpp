@@ -149,8 +149,9 @@ Result<orchestrator::RunPlan> make_plan(RunOptions options) {
   if (config.run_dir.empty())
     config.run_dir = fmt::format("runs/{}-{}", config.name, calendar_stamp());
   const fs::path run_dir = fs::absolute(config.run_dir);
-  options.resume |= options.go_on && fs::exists(run_dir / "events.log");
-  if (options.resume && !fs::exists(run_dir / "events.log")) {
+  const fs::path log = run_dir / "events.log";
+  options.resume |= options.go_on && fs::exists(log) && !orchestrator::is_without_records(log);
+  if (options.resume && !fs::exists(log)) {
     return Error{ErrorCode::NotFound,
                  fmt::format("{} holds no run to resume (no events.log)", run_dir.string())};
   }

@@ -105,6 +105,11 @@ bool is_stillborn(const std::filesystem::path& log) {
   return read && !read->damaged() && failed && !trained;
 }
 
+bool is_without_records(const std::filesystem::path& log) {
+  const auto read = scan_event_log(log, [](const Record&, const LogPosition&) { return Status(); });
+  return read && read->records == 0 && !read->end.goes_on_at;
+}
+
 std::string rollback_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion version) {
   const std::uint64_t to = checkpoint ? checkpoint->state.version.value() : 0;
   const std::uint64_t again = version.value() > to ? version.value() - to : 0;

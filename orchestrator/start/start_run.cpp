@@ -220,17 +220,18 @@ Status repair_for_resume(const RunDir& run_dir, RunPlan& plan) {
   return run_dir.replace_config(to_yaml(plan.pipeline.config));
 }
 
-/// Moves a run aside that failed before its first step: there is nothing to resume.
+/// Moves a run aside that was stopped before it started, or failed before its first step: there is
+/// nothing to resume.
 Status set_failed_run_aside(const RunPlan& plan) {
   const RunDir run_dir(plan.run_dir);
   const fs::path log = run_dir.file("events.log");
-  if (!fs::exists(log) || !is_stillborn(log))
+  if (!fs::exists(log) || !(is_without_records(log) || is_stillborn(log)))
     return {};
   TEMPER_TRY(const RunLock lock, run_dir.lock());
   const fs::path kept = free_name(plan.run_dir.string() + ".failed");
   TEMPER_TRY_STATUS(rename_durably(plan.run_dir, kept));
   std::fputs(
-      fmt::format("temper: the previous run in {} failed before its first step; it is kept as "
+      fmt::format("temper: the previous run in {} ended before its first step; it is kept as "
                   "{}\n",
                   plan.run_dir.string(),
                   kept.string())

@@ -334,7 +334,7 @@ TEST_F(SystemTest, AnActorThatNeverStartsIsNamedWithItsDeadlineAndTheNextTryHasT
   expect_clean_log();
   const Ended again = run().wait();
   EXPECT_EQ(again.status, 0) << again.output;
-  EXPECT_NE(again.output.find("failed before its first step"), std::string::npos) << again.output;
+  EXPECT_NE(again.output.find("ended before its first step"), std::string::npos) << again.output;
   EXPECT_TRUE(fs::exists(run_dir().string() + ".failed-1/events.log"));
   expect_whole_run(24);
 }

@@ -2,6 +2,7 @@
 // whatever it is doing: each signal in each phase, and at the file operations of a start, a run, a
 // resume and an end. The run goes on afterwards, and its log is clean.
 #include "core/files.hpp"
+#include "orchestrator/record/event_log.hpp"
 #include "tests/system/harness.hpp"
 #include "tests/system/stop_signals.hpp"
 
@@ -174,6 +175,24 @@ TEST_P(ASignalAtAFileOperation, OfAStartEndsItWithItsExitCode) {
     ASSERT_EQ(again.status, 0) << "after operation " << n << ": " << again.output;
     expect_clean_log();
   }
+}
+
+class AStartThatWasStopped : public SystemTest, public testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(Each, AStartThatWasStopped, testing::Bool(), [](const auto& p) {
+  return p.param ? "Continued" : "Repeated";
+});
+
+TEST_P(AStartThatWasStopped, BeforeItsFirstRecordIsStartedAgain) {
+  fs::create_directories(run_dir());
+  ASSERT_TRUE(orchestrator::EventLog::create(run_dir() / "events.log", {}));
+  Arguments words{"run", config().string(), "--plain"};
+  if (GetParam())
+    words.emplace_back("--continue");
+  for (const std::string& set : {"run_dir=" + run_dir().string(), std::string("steps=4")})
+    words.insert(words.end(), {"--set", set});
+  const Ended ended = Temper(words, {folder(), {}, kTemper}).wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  expect_clean_log();
 }
 
 TEST_P(ASignalAtAFileOperation, OfAResumeEndsItWithItsExitCode) {

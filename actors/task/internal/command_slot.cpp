@@ -202,9 +202,10 @@ std::optional<std::string> CommandSlot::trouble_while_talking(Time now) {
 }
 
 std::optional<std::string> CommandSlot::how_it_ended() {
+  const bool gone = process_->is_gone();  // First: a guard writes how it ended before it is gone.
   if (auto how = process_->how_it_ended())
     return how;
-  if (process_->is_gone())
+  if (gone)
     return "killed together with its guard process";
   return std::nullopt;
 }
