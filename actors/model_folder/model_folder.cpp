@@ -136,11 +136,12 @@ bool holds_weights(const std::string& name) {
 
 Result<ModelFolder> ModelFolder::open(const fs::path& folder, std::span<const std::string> ignore) {
   std::error_code ignored;
-  if (!fs::is_directory(folder, ignored))
+  if (!fs::is_directory(folder, ignored)) {
     return Error{ErrorCode::NotFound,
                  folder.string() +
                      " is not a folder; expected a Hugging Face model folder, a "
                      "GGUF file or the name smollm2"};
+  }
   ModelFolder model;
   model.path_ = folder;
   TEMPER_TRY(const std::string config, read_file(folder / kConfigFile));

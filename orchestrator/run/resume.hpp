@@ -40,8 +40,8 @@ std::filesystem::path recorded_config(const RunDir& run_dir);
 /// for a run that is under way, was stopped, or has a damaged log.
 bool is_stillborn(const std::filesystem::path& log);
 
-/// Whether no record in this log is complete: the run was stopped before it started. False for a log
-/// that cannot be read, or has a record behind a damaged part.
+/// Whether no record in this log is complete: the run was stopped before it started. False for a
+/// log that cannot be read, or has a record behind a damaged part.
 bool is_without_records(const std::filesystem::path& log);
 
 /// Says from where a run whose log reaches `version` continues, and how many steps it repeats.
