@@ -150,7 +150,8 @@ Result<orchestrator::RunPlan> make_plan(RunOptions options) {
     config.run_dir = fmt::format("runs/{}-{}", config.name, calendar_stamp());
   const fs::path run_dir = fs::absolute(config.run_dir);
   const fs::path log = run_dir / "events.log";
-  options.resume |= options.go_on && fs::exists(log) && !orchestrator::is_without_records(log);
+  options.resume |= options.go_on && fs::exists(log) &&
+                    !orchestrator::never_started(orchestrator::RunDir(run_dir));
   if (options.resume && !fs::exists(log)) {
     return Error{ErrorCode::NotFound,
                  fmt::format("{} holds no run to resume (no events.log)", run_dir.string())};

@@ -105,9 +105,13 @@ bool is_stillborn(const std::filesystem::path& log) {
   return read && !read->damaged() && failed && !trained;
 }
 
-bool is_without_records(const std::filesystem::path& log) {
-  const auto read = scan_event_log(log, [](const Record&, const LogPosition&) { return Status(); });
-  return read && read->records == 0 && !read->end.goes_on_at;
+bool never_started(const RunDir& run_dir) {
+  const auto read = scan_event_log(run_dir.file("events.log"),
+                                   [](const Record&, const LogPosition&) { return Status(); });
+  std::error_code error;
+  const bool empty = std::filesystem::is_empty(run_dir.file("checkpoints"), error);
+  const bool saved = !empty && error != std::errc::no_such_file_or_directory;
+  return read && read->records == 0 && !read->end.goes_on_at && !saved;
 }
 
 std::string rollback_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion version) {
@@ -134,7 +138,9 @@ Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConf
     return damage_error(path, point.log);
   if (!reader.config()) {
     return invalid_input(fmt::format(
-        "{} holds no record of a start; start the run again in another run_dir", path.string()));
+        "{} holds no record of a start; start the run again without --resume, or in another "
+        "run_dir if the folder has checkpoints",
+        path.string()));
   }
   SchedulerConfig config = wanted;
   config.actors = point.actors = actors_from_now(reader.config()->actors, wanted.actors);

@@ -40,9 +40,10 @@ std::filesystem::path recorded_config(const RunDir& run_dir);
 /// for a run that is under way, was stopped, or has a damaged log.
 bool is_stillborn(const std::filesystem::path& log);
 
-/// Whether no record in this log is complete: the run was stopped before it started. False for a
-/// log that cannot be read, or has a record behind a damaged part.
-bool is_without_records(const std::filesystem::path& log);
+/// Whether the run in this folder was stopped before it started: its log has no complete record,
+/// and there is no checkpoint. False without a log, for a log that cannot be read, and for one with
+/// a record behind a damaged part.
+bool never_started(const RunDir& run_dir);
 
 /// Says from where a run whose log reaches `version` continues, and how many steps it repeats.
 std::string rollback_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion version);

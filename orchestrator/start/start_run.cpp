@@ -225,7 +225,7 @@ Status repair_for_resume(const RunDir& run_dir, RunPlan& plan) {
 Status set_failed_run_aside(const RunPlan& plan) {
   const RunDir run_dir(plan.run_dir);
   const fs::path log = run_dir.file("events.log");
-  if (!fs::exists(log) || !(is_without_records(log) || is_stillborn(log)))
+  if (!fs::exists(log) || !(never_started(run_dir) || is_stillborn(log)))
     return {};
   TEMPER_TRY(const RunLock lock, run_dir.lock());
   const fs::path kept = free_name(plan.run_dir.string() + ".failed");

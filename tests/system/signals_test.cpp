@@ -195,6 +195,17 @@ TEST_P(AStartThatWasStopped, BeforeItsFirstRecordIsStartedAgain) {
   expect_clean_log();
 }
 
+TEST_P(AStartThatWasStopped, IsNoneIfItHasCheckpoints) {
+  ASSERT_EQ(run({"steps=4"}).wait().status, 0);
+  fs::remove(run_dir() / "events.log");
+  ASSERT_TRUE(orchestrator::EventLog::create(run_dir() / "events.log", {}));
+  Arguments words{"run", config().string(), "--plain", "--set", "run_dir=" + run_dir().string()};
+  if (GetParam())
+    words.emplace_back("--continue");
+  EXPECT_EQ(Temper(words, {folder(), {}, kTemper}).wait().status, 2);
+  EXPECT_TRUE(fs::exists(run_dir() / "checkpoints/step-000004"));
+}
+
 TEST_P(ASignalAtAFileOperation, OfAResumeEndsItWithItsExitCode) {
   ASSERT_EQ(disturbed(start(), 0).status, 0);
   const fs::path first = run_dir().string() + ".first";
