@@ -26,7 +26,7 @@ def commands(path):
             slow = mark[1]
         elif line and not line.startswith("    ") and not line.startswith("<!--"):
             slow = None if found and found[-1].slow == slow else slow
-        match = re.fullmatch(r" {4}(\$ )?((?:\./x|temper|for(?= \w+ in )|printf|build/\S+|TEMPER_\w+=\S+|[A-Z]=\S+) [^(].*)", line)
+        match = re.fullmatch(r" {4}(\$ )?((?:\./x|temper|for(?= \w+ in [^:]*;)|printf|build/\S+|TEMPER_\w+=\S+|[A-Z]=\S+) [^(].*)", line)
         if not match:
             continue
         command = match[2]
@@ -47,9 +47,12 @@ def commands(path):
 def run_commands(chosen, with_slow, limit):
     """Runs the commands of each page in its own scratch folder; returns the failures."""
     bad = []
+    everything = [command for path in chosen.values() for command in commands(path)]
+    skipped = sum(1 for command in everything if command.slow and not with_slow)
     for path in chosen.values():
         with tempfile.TemporaryDirectory(prefix="temper-figures-") as scratch:
             bad += run_commands_of(path, Program(scratch), with_slow, limit)
+    print(f"{len(everything) - skipped - len(bad)} passed, {len(bad)} failed, {skipped} skipped")
     return bad
 
 
