@@ -6,6 +6,7 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "orchestrator/metrics/certificate_file.hpp"
+#include "orchestrator/metrics/metric_table.hpp"
 #include "orchestrator/record/outputs.hpp"
 
 #include <fmt/format.h>
@@ -56,7 +57,7 @@ Result<std::string> html_report(const fs::path& run_dir) {
   };
   const auto certificates = read_file(UntrustedFolder(run), orchestrator::kCertificateFile);
   const std::string data = fmt::format(
-      R"({{"runs":{},"frame":{},"metrics":{},"timeline":{},"samples":{},"losses":{},"config":{},"certificates":{}}})",
+      R"({{"runs":{},"frame":{},"metrics":{},"timeline":{},"samples":{},"losses":{},"config":{},"certificates":{},"table":{}}})",
       get(""),
       get("live"),
       get("metrics"),
@@ -64,8 +65,8 @@ Result<std::string> html_report(const fs::path& run_dir) {
       get("samples"),
       get("losses"),
       to_json(get("config")),
-      to_json(certificates ? std::string(last_lines(*certificates, kCertificates))
-                           : std::string()));
+      to_json(certificates ? std::string(last_lines(*certificates, kCertificates)) : std::string()),
+      orchestrator::metric_table_json());
   std::string page(assets::page());
   page = replaced(
       std::move(page),

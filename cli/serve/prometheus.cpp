@@ -1,5 +1,7 @@
 #include "cli/serve/prometheus.hpp"
 
+#include "orchestrator/metrics/metric_table.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,8 +78,8 @@ std::map<std::string, std::string> help_texts() {
       {"temper_tokens_generated_total", "Sampled tokens, including discarded ones."},
       {"temper_tokens_trained_total", "Prompt and response tokens of trained groups."},
       {"temper_tokens_effective_total", "Trained tokens without groups of equal rewards."}};
-  for (const orchestrator::Alias& name : orchestrator::metric_names())
-    help[metric_name(name.ours)] = name.doc;
+  for (const orchestrator::Metric& metric : orchestrator::metric_table())
+    help[metric_name(metric.name)] = metric.doc;
   for (const auto& [state, name] : EnumNames<actors::CardState>::value)
     help[metric_name("states/" + std::string(name))] =
         fmt::format("Share of card time in state {} since the previous step.", name);

@@ -6,6 +6,7 @@
 #include "core/gzip_text.hpp"
 #include "core/json.hpp"
 #include "core/secret.hpp"
+#include "orchestrator/metrics/metric_table.hpp"
 #include "orchestrator/pipeline/changes.hpp"
 #include "orchestrator/watch/sample_query.hpp"
 
@@ -160,6 +161,8 @@ HttpAnswer Site::answer_plainly(const HttpRequest& request) {
     for (const auto& run : runs_)
       run->update();
     answer = text_answer(prometheus_text(runs_), "text/plain; version=0.0.4; charset=utf-8");
+  } else if (target.path == "/api/metrics") {
+    answer = text_answer(orchestrator::metric_table_json(), "application/json");
   } else if (target.path.starts_with("/api/runs")) {
     answer = answer_api(target);
   } else {

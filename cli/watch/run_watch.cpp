@@ -121,10 +121,10 @@ void RunWatch::on_line(const orchestrator::MetricsLine& line) {
   if (!tensorboard_)
     return;
   const auto flat = orchestrator::with_aliases(
-      orchestrator::flatten_line(to_json(line)).value_or(orchestrator::FlatMetrics()),
+      orchestrator::flatten_line(to_json_line(line)).value_or(orchestrator::FlatMetrics()),
       config_.tracking.aliases);
-  const double at = began_ + seconds(line.time.time_since_epoch());
-  if (!worked(tensorboard_->add(at, line.step.value(), flat), "tensorboard"))
+  const double at = began_ + seconds(line.update.time.time_since_epoch());
+  if (!worked(tensorboard_->add(at, line.update.version.value(), flat), "tensorboard"))
     tensorboard_.reset();
 }
 

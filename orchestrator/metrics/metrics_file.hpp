@@ -5,10 +5,14 @@
 
 #include "core/files.hpp"
 #include "orchestrator/metrics/metrics_line.hpp"
+#include "orchestrator/metrics/run_metrics.hpp"
 
 #include <functional>
 
 namespace temper::orchestrator {
+
+/// The line of a step, without states and evaluation.
+MetricsLine line_of(const Update& update, const RunMetrics& metrics);
 
 class MetricsFile {
  public:
@@ -30,11 +34,6 @@ class MetricsFile {
   }
 
  private:
-  struct Mark {
-    Time time{};
-    TokenCounts tokens;
-    GroupCounts groups;
-  };
   explicit MetricsFile(AppendFile file) : file_(std::move(file)) {}
   Status write(const Update& update, const RunMetrics& metrics);
   std::optional<EvaluationFigures> new_evaluation(PolicyVersion step, const RunMetrics& metrics);
@@ -43,7 +42,6 @@ class MetricsFile {
   std::function<void(const MetricsLine&)> on_line_;
   std::uint64_t written_ = 0;    ///< Steps written.
   std::size_t evaluations_ = 0;  ///< Evaluations written.
-  Mark last_;                    ///< Begin of the interval of the next line.
 };
 
 }  // namespace temper::orchestrator

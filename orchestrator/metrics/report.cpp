@@ -2,6 +2,7 @@
 
 #include "core/text/numbers.hpp"
 #include "core/yaml_tree.hpp"
+#include "orchestrator/metrics/metric_table.hpp"
 #include "orchestrator/metrics/recorder.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -268,6 +269,30 @@ void write_evaluation(Page& page, const EvaluationSummary& e) {
             : std::string());
 }
 
+/// One line per group of metrics.
+void write_last_step(Page& page, const Summary& s) {
+  std::map<std::string_view, std::string> figures;
+  for (const Metric& metric : metric_table()) {
+    const auto it = s.last_step.find(std::string(metric.name));
+    if (it != s.last_step.end()) {
+      const double v = it->second;
+      figures[metric.place.group] +=
+          fmt::format("   {} {}",
+                      metric.place.label,
+                      std::abs(v) < 1000 ? fmt::format("{:.4g}", v) : count_text(v));
+    }
+  }
+  figures.erase("");
+  if (!figures.empty())
+    page.title("last step");
+  for (const Metric& metric : metric_table()) {  // Groups in the order of their first rows.
+    if (const auto group = figures.extract(metric.place.group)) {
+      const std::string unit = metric.unit.empty() ? "" : fmt::format(", {}", metric.unit);
+      page.line("", "{:<33}{}", fmt::format("{}{}", group.key(), unit), group.mapped());
+    }
+  }
+}
+
 void write_tokens(Page& page, const Summary& s) {
   page.title("tokens (of the whole run; generated: sampled; trained and effective: with prompts)");
   page.line("generated",
@@ -366,6 +391,7 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
             s.staleness.publish_lag_max_s);
   if (s.evaluation)
     write_evaluation(page, *s.evaluation);
+  write_last_step(page, s);
   write_tokens(page, s);
   write_cards(page, s);
   write_waits(page, s);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <utility>
 
 namespace temper::orchestrator {
 namespace {
@@ -173,9 +174,12 @@ void RunMetrics::on_event(const event::Resumed& e) {
   trained_at_.clear();
   while (snapshots_.size() > 1 && snapshots_.back().sequence > e.sequence)
     snapshots_.pop_back();
-  if (snapshots_.empty())
-    return;
-  const Snapshot& back = snapshots_.back();
+  if (!snapshots_.empty())
+    go_back(snapshots_.back());
+  before_ = {now_, tokens(), groups()};
+}
+
+void RunMetrics::go_back(const Snapshot& back) {
   stored_ = back.stored;
   groups_ = back.groups;
   updates_.go_back(back.updates);
@@ -284,6 +288,7 @@ void RunMetrics::on_event(const event::Trained& e) {
   update.tokens = tokens();
   update.groups = groups();
   update.queue = queue_;
+  update.before = std::exchange(before_, {now_, update.tokens, update.groups});
   updates_.add(update);
   trained_at_[e.version] = now_;
   if (trained_at_.size() > kMostVersions)

@@ -231,6 +231,7 @@ class RunMetrics {
   std::int64_t& depth(Stage stage);
   void count_outstanding();
   void take_snapshot(std::uint64_t sequence);
+  void go_back(const Snapshot& back);
   std::string name_of_actor(ActorId actor) const;
 
   SchedulerConfig config_;
@@ -253,6 +254,7 @@ class RunMetrics {
   QueueDepth queue_;    ///< Derived from groups_.
   Tokens outstanding_;  ///< Derived from groups_: their response tokens.
 
+  Totals before_;  ///< The `before` of the next step.
   Tokens generated_;
   std::unordered_map<std::uint64_t, Lease> leases_;  ///< Of reference and reward.
   std::optional<command::Train> training_;

@@ -1,6 +1,7 @@
 #include "orchestrator/metrics/summary.hpp"
 
 #include "core/statistics.hpp"
+#include "orchestrator/metrics/metrics_file.hpp"
 #include "orchestrator/record/sentences.hpp"
 
 #include <fmt/format.h>
@@ -172,6 +173,15 @@ void set_end(const RunMetrics& m, Summary& s) {
   s.reason = end.reason;
 }
 
+void set_last_step(const RunMetrics& m, Summary& s) {
+  const Update& last = m.updates().back();
+  s.steps = last.version.value();
+  for_each_figure(line_of(last, m), [&](std::string_view name, double value) {
+    if (std::isfinite(value))
+      s.last_step.emplace(name, value);
+  });
+}
+
 }  // namespace
 
 Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
@@ -181,7 +191,8 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   s.seed = identity.seed;
   s.simulated = identity.simulated;
   s.log_hash = fmt::format("{:016x}", identity.log_hash);
-  s.steps = m.updates().empty() ? 0 : m.updates().back().version.value();
+  if (!m.updates().empty())
+    set_last_step(m, s);
   s.wall_s = seconds(m.wall());
   s.start_s = seconds(m.work_began().time_since_epoch());
   s.cards = m.timeline().cards().size();

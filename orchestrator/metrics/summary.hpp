@@ -139,6 +139,8 @@ struct Summary {
   bool simulated = false;  ///< Times are virtual.
   std::optional<EvaluationSummary> evaluation;  ///< None: no evaluation.
   double start_s = 0;  ///< Time until the first dispatch; part of the wall time.
+  /// Figures of the last step by name (metric_table.hpp), if finite; without states and evaluation.
+  std::map<std::string, double> last_step;
 };
 
 Summary summarize(const RunMetrics& metrics, const RunIdentity& identity);
@@ -326,6 +328,7 @@ void describe(V& v, Summary& s) {
   v.field(27, "evaluation", s.evaluation, {.doc = "Evaluation on held-out problems."});
   v.field(28, "ended", s.ended);
   v.field(29, "start_s", s.start_s, {.doc = "Seconds until the first dispatch."});
+  v.field(30, "last_step", s.last_step, {.doc = "Metrics of the last step."});
 }
 
 }  // namespace temper::orchestrator

@@ -2,6 +2,8 @@
 
 #include "core/json.hpp"
 #include "core/replace.hpp"
+#include "orchestrator/metrics/metric_table.hpp"
+#include "orchestrator/metrics/metrics_file.hpp"
 #include "orchestrator/record/sentences.hpp"
 
 #include <fmt/compile.h>
@@ -267,7 +269,8 @@ void TraceFile::mark_events(const Record& record, const std::vector<ActorSpec>& 
   }
 }
 
-void TraceFile::mark_update(const Update& update, Time now) {
+void TraceFile::mark_update(const RunMetrics& metrics, Time now) {
+  const Update& update = metrics.updates().back();
   mark(Process::Run,
        0,
        now,
@@ -278,34 +281,19 @@ void TraceFile::mark_update(const Update& update, Time now) {
                    update.metrics.tokens.count(),
                    to_json(update.staleness_mean),
                    update.staleness_max));
-  counter(now, "reward", fmt::format(R"("mean":{})", to_json(update.metrics.reward_mean)));
-  counter(
-      now,
-      "staleness",
-      fmt::format(R"("mean":{},"max":{})", to_json(update.staleness_mean), update.staleness_max));
-  if (const double took = seconds(now - last_update_); took > 0) {
-    const auto rate = [&](Tokens TokenCounts::*what) {
-      const auto done = (update.tokens.*what - last_tokens_.*what).count();
-      return std::max(0LL,
-                      std::llround(static_cast<double>(done) / took));  // less after a rollback
-    };
-    counter(now,
-            "tokens/s",
-            fmt::format(R"("raw":{},"trained":{},"effective":{})",
-                        rate(&TokenCounts::generated),
-                        rate(&TokenCounts::trained),
-                        rate(&TokenCounts::effective)));
+  const MetricsLine line = line_of(update, metrics);
+  for (const Metric& metric : metric_table()) {
+    if (metric.value != nullptr && !metric.place.group.empty()) {
+      counter(now, metric.name, fmt::format(R"("value":{})", to_json(metric.value(line))));
+    }
   }
-  last_update_ = now;
-  last_tokens_ = update.tokens;
 }
 
 void TraceFile::mark_counters(const Record& record, const RunMetrics& metrics) {
   const Time now = record.time;
   const std::uint64_t updates = metrics.history().count();
-  if (updates > updates_) {
-    mark_update(metrics.updates().back(), now);
-  }
+  if (updates > updates_)
+    mark_update(metrics, now);
   updates_ = updates;
   if (now < next_counter_)
     return;

@@ -73,7 +73,7 @@ class TraceFile {
             std::string_view name,
             std::string_view args = {});
   void mark_events(const Record& record, const std::vector<ActorSpec>& actors);
-  void mark_update(const Update& update, Time now);
+  void mark_update(const RunMetrics& metrics, Time now);
   void mark_counters(const Record& record, const RunMetrics& metrics);
   void counter(Time at, std::string_view name, std::string_view values);
   void begin_event();
@@ -89,8 +89,6 @@ class TraceFile {
   Time next_counter_{};
   std::map<std::string, std::string, std::less<>> counted_;  ///< Last value of each counter.
   std::uint64_t updates_ = 0;
-  Time last_update_{};
-  TokenCounts last_tokens_;
 };
 
 }  // namespace temper::orchestrator

@@ -52,6 +52,13 @@ struct BatchFigures {
   std::uint64_t equal_groups = 0;  ///< Groups with all rewards equal: they carry no gradient.
 };
 
+/// Totals of the run at a moment.
+struct Totals {
+  Time time{};
+  TokenCounts tokens;
+  GroupCounts groups;
+};
+
 /// One completed step, with the totals of the run at that moment.
 struct Update {
   PolicyVersion version;  ///< The version it produced.
@@ -59,6 +66,7 @@ struct Update {
   actors::UpdateMetrics metrics;
   TokenCounts tokens;
   GroupCounts groups;
+  Totals before{};  ///< At the previous step, or at the resume after it.
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
   QueueDepth queue;

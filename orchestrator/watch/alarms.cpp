@@ -14,13 +14,13 @@ namespace {
 constexpr Duration kOldest = std::chrono::hours(6);
 
 double reward_of(const MetricsLine& l) {
-  return l.reward;
+  return l.update.metrics.reward_mean;
 }
 double entropy_of(const MetricsLine& l) {
-  return l.metrics.entropy;
+  return l.update.metrics.entropy;
 }
 double kl_of(const MetricsLine& l) {
-  return l.metrics.kl;
+  return l.update.metrics.kl;
 }
 double wait_of(const MetricsLine& l) {
   double sum = 0;
@@ -35,9 +35,9 @@ double wait_of(const MetricsLine& l) {
 
 /// Name of the first metric that is not finite; empty if all are finite.
 std::string not_finite(const MetricsLine& l) {
-  const actors::UpdateMetrics& m = l.metrics;
+  const actors::UpdateMetrics& m = l.update.metrics;
   const std::pair<const char*, double> all[] = {{"loss", m.loss},
-                                                {"reward", l.reward},
+                                                {"reward", m.reward_mean},
                                                 {"kl", m.kl},
                                                 {"entropy", m.entropy},
                                                 {"gradient_norm", m.gradient_norm},
@@ -81,13 +81,13 @@ double Alarms::before(Figure figure) const {
 std::vector<Alarm> Alarms::on_update(const MetricsLine& line) {
   if (!config_.enabled)
     return {};
-  if (line.step.value() <= step_) {  // The run rolled back.
+  if (line.update.version.value() <= step_) {  // The run rolled back.
     lines_.clear();
     best_.reset();
     lowest_.reset();
   }
-  step_ = line.step.value();
-  time_ = line.time;
+  step_ = line.update.version.value();
+  time_ = line.update.time;
   updated_ = true;
   lines_.push_back(line);
   if (lines_.size() > kRecent + kBefore)
@@ -99,7 +99,7 @@ std::vector<Alarm> Alarms::on_update(const MetricsLine& line) {
         fmt::format("{} of step {} is not a finite number", bad, step_));
   if (lines_.size() >= kRecent)
     check_learning();
-  check_engines(line.time);
+  check_engines(line.update.time);
   return take();
 }
 
@@ -130,7 +130,7 @@ void Alarms::check_learning() {
         "",
         fmt::format("kl rose from {:.4f} to {:.4f}", kl_before, kl));
   const double wait = recent(wait_of), wait_before = before(wait_of);
-  const Duration recently = lines_.back().time - lines_[kBefore].time;
+  const Duration recently = lines_.back().update.time - lines_[kBefore].update.time;
   judge(AlarmKind::GrowingWait,
         recently >= kLeastRecent && wait > wait_before + 0.3,
         "",

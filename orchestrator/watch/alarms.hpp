@@ -24,6 +24,7 @@
 
 #include "orchestrator/metrics/metrics_line.hpp"
 #include "orchestrator/pipeline/watch_sections.hpp"
+#include "orchestrator/record/event_log.hpp"
 
 #include <deque>
 #include <set>

@@ -18,7 +18,7 @@ export class Chart {
   private readonly observer: ResizeObserver;
   private width = 0;
 
-  constructor(title: string, private readonly hint: string, private readonly options: { zero?: boolean; log?: boolean; top?: number; group?: string; xLabel?: () => string } = {}) {
+  constructor(title: string, private readonly hint: string, private readonly options: { zero?: boolean; log?: boolean; group?: string; xLabel?: () => string } = {}) {
     this.element = el("figure", { class: "chart" }, el("figcaption", {}, el("h3", {}, title), this.legend), this.body);
     this.element.title = hint;
     this.observer = new ResizeObserver(([entry]) => {
@@ -112,7 +112,6 @@ export class Chart {
 
   private range(low: number, high: number): [number, number] {
     if (low == null || high == null) return [0, 1];
-    if (this.options.top !== undefined) return [Math.min(0, low), Math.max(this.options.top, high)];
     if (this.options.zero && low > 0) low = 0;
     const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
     return [low === 0 ? 0 : low - room, high + room];

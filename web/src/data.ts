@@ -81,9 +81,12 @@ export interface BusiestCards {
 }
 export interface Losses { busiest: BusiestCards | null; losses: Loss[] }
 
+/** A row of the table of metrics. The metrics of a group are the lines of a chart. */
+export interface MetricRow { name: string; unit: string; group: string; label: string; doc: string }
+
 interface Report {
   runs: RunInfo[]; frame: Frame; metrics: Metrics; timeline: Timeline; samples: Samples;
-  losses: Losses; config: string; certificates: string;
+  losses: Losses; config: string; certificates: string; table: MetricRow[];
 }
 
 /** The embedded data of an HTML report; null if a server answers. */
@@ -92,14 +95,15 @@ export const report: Report | null = (() => {
   return text ? (JSON.parse(text) as Report) : null;
 })();
 
-async function get<T>(path: string): Promise<T> {
-  const answer = await fetch("api/runs" + path);
+async function get<T>(path: string, base = "api/runs"): Promise<T> {
+  const answer = await fetch(base + path);
   if (!answer.ok) throw new Error((await answer.text()).trim() || answer.statusText);
   return (await answer.json()) as T;
 }
 const of = (id: string) => "/" + encodeURIComponent(id);
 
 export const source = {
+  table: async () => report?.table ?? get<MetricRow[]>("", "api/metrics"),
   runs: async () => report?.runs ?? get<RunInfo[]>(""),
   frame: async (id: string) => report?.frame ?? get<Frame>(of(id) + "/live"),
   metrics: async (id: string, from = 0) => report?.metrics ?? get<Metrics>(`${of(id)}/metrics?from=${from}`),

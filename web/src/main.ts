@@ -1,7 +1,7 @@
 // The page: one run at a time, in views. The URL names both, so that it can be shared.
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
-import { follow, report, source, type Frame, type Metrics } from "./data";
+import { follow, report, source, type Frame, type MetricRow, type Metrics } from "./data";
 import { el, fill, say } from "./format";
 import { RunView } from "./runview";
 import { forgetColours } from "./states";
@@ -25,6 +25,7 @@ let name: ViewName | "runs" = "run";
 let stop = () => {};
 let frame: Frame | null = null;
 let metrics: Metrics | null = null;
+let table: MetricRow[] = [];
 let asking = false;
 let linked = true;
 
@@ -49,7 +50,7 @@ function make(): View {
     case "why": return new WhyView(run);
     case "compare": return new CompareView(run);
     case "config": return new ConfigView(run);
-    default: return new RunView();
+    default: return new RunView(table);
   }
 }
 
@@ -118,6 +119,7 @@ async function open(id: string): Promise<void> {
 }
 
 async function route(): Promise<void> {
+  if (table.length === 0) table = await source.table().catch(() => []);
   const [id, which] = report ? [report.frame.id, location.hash.slice(2)] : location.hash.slice(2).split("/").map(decodeURIComponent);
   if (!id) {
     const runs = await source.runs().catch(() => []);

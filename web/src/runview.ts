@@ -1,24 +1,22 @@
 // The view "Run": progress, learning curves, throughput, staleness and failures.
-import type { Frame, Live, Metrics } from "./data";
+import type { Frame, Live, MetricRow, Metrics } from "./data";
 import { Chart, bars, sparse, type Line } from "./charts";
 import { bytes, css, el, figure, fill, percent, say, short, span } from "./format";
 
-interface Spec { title: string; hint: string; lines: [string, string, string, boolean?][]; zero?: boolean; top?: number }
-// [series, label, color, whether a band shows the batch's minimum and maximum]
-const SPECS: Spec[] = [
-  { title: "Reward", hint: "Mean reward of each step's batch, and of evaluations on held-out problems.", lines: [["reward", "batch", "--c1"], ["evaluation/reward", "held out", "--c2"], ["evaluation/pass_1", "held out, pass@1", "--c4"]] },
-  { title: "Tokens per second", hint: "Raw: sampled tokens. Trained: prompts and responses of trained groups. Effective: trained groups with a gradient.", zero: true, lines: [["tokens_per_s/raw", "raw", "--c3"], ["tokens_per_s/trained", "trained", "--c1"], ["tokens_per_s/effective", "effective", "--c2"]] },
-  { title: "Entropy", hint: "Mean of -log-prob of the sampled tokens, in nats.", zero: true, lines: [["entropy", "entropy", "--c1"]] },
-  { title: "KL to the reference", hint: "k3 estimate, mean over tokens.", zero: true, lines: [["kl", "kl", "--c4"]] },
-  { title: "Clipped tokens", hint: "Share of tokens with a clipped importance ratio.", zero: true, lines: [["clip_fraction", "clipped", "--c4"], ["capped_fraction", "capped", "--c3"]] },
-  { title: "Gradient norm", hint: "Before clipping, mean over minibatches.", zero: true, lines: [["gradient_norm", "norm", "--c1"]] },
-  { title: "Response length", hint: "Tokens per response: mean, minimum and maximum of the batch.", zero: true, lines: [["length/max", "longest", "--c3"], ["length/mean", "mean", "--c1"], ["length/min", "shortest", "--c2"]] },
-  { title: "Groups by stage", hint: "Groups that are generating, being scored, ready, or in training.", zero: true, lines: [["queue/generating", "generating", "--c2"], ["queue/scoring", "scoring", "--c4"], ["queue/ready", "ready", "--c3"], ["queue/training", "training", "--c1"]] },
-  { title: "Age of the batch", hint: "Steps between the version that started a group and the version that it trains.", zero: true, lines: [["staleness/max", "oldest", "--c4"], ["staleness/mean", "mean", "--c1"]] },
-  { title: "Card time", hint: "Share of card time since the previous step: busy, waiting.", zero: true, top: 1, lines: [["busy", "busy", "--c2"], ["waiting", "waiting", "--c4"]] },
-  { title: "Groups without a gradient", hint: "Share of groups whose rewards are all equal.", zero: true, lines: [["equal_groups", "share", "--c3"]] },
-  { title: "Seconds per step", hint: "Time from one step to the next; virtual time on simulated hardware.", zero: true, lines: [["seconds", "seconds", "--c1"]] },
-];
+const PALETTE = ["--c1", "--c2", "--c4", "--c3", "--c5", "--c6"];
+
+/** The rows of each group, in the order of the table. */
+function groupsOf(table: MetricRow[]): MetricRow[][] {
+  const groups = new Map<string, MetricRow[]>();
+  for (const row of table)
+    if (row.group) groups.set(row.group, [...(groups.get(row.group) ?? []), row]);
+  return [...groups.values()];
+}
+
+function chartOf(rows: MetricRow[]): Chart {
+  const hint = rows.length === 1 ? rows[0].doc : rows.map((row) => `${row.label}: ${row.doc}`).join("\n");
+  return new Chart(rows[0].group, rows[0].unit ? `${hint} [${rows[0].unit}]` : hint, { zero: rows[0].unit !== "" });
+}
 
 export class RunView {
   readonly element = el("div", { class: "view" });
@@ -26,12 +24,13 @@ export class RunView {
   private readonly bar = el("progress", { max: "1", "aria-label": "Completed steps" });
   private readonly troubles = el("section", { class: "troubles", "aria-label": "Alarms and restarts" });
   private readonly ages = el("div");
-  private readonly charts: [Spec, Chart][] = SPECS.map((spec) => [spec, new Chart(spec.title, spec.hint, { zero: spec.zero, top: spec.top })]);
+  private readonly charts: [MetricRow[], Chart][];
   private byTime = false;
   private smooth = true;
   private metrics: Metrics | null = null;
 
-  constructor() {
+  constructor(table: MetricRow[]) {
+    this.charts = groupsOf(table).map((rows) => [rows, chartOf(rows)]);
     const axis = (text: string, time: boolean) => el("button", { type: "button", "aria-pressed": String(!time), onclick: (e: Event) => {
       this.byTime = time;
       for (const b of (e.target as Element).parentElement!.children) b.setAttribute("aria-pressed", String(b === e.target));
@@ -128,11 +127,11 @@ export class RunView {
     const m = this.metrics;
     if (!m) return;
     const x = this.byTime ? m.time : m.step;
-    for (const [spec, chart] of this.charts) {
+    for (const [rows, chart] of this.charts) {
       const lines: Line[] = [];
-      for (const [name, label, colour] of spec.lines) {
+      for (const [i, { name, label }] of rows.entries()) {
         const column = m.series[name];
-        if (column) lines.push({ label, colour: css(colour), values: column.mean, min: column.min, max: column.max, smooth: this.smooth && x.length > 60 && !sparse(column.mean) && !/^(staleness|queue|length.m(in|ax))/.test(name) });
+        if (column) lines.push({ label, colour: css(PALETTE[i % PALETTE.length]), values: column.mean, min: column.min, max: column.max, smooth: this.smooth && x.length > 60 && !sparse(column.mean) && !/^(staleness|queue|length.m(in|ax))/.test(name) });
       }
       chart.element.hidden = lines.length === 0;
       chart.set({ x, lines });

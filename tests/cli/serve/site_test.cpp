@@ -4,6 +4,7 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/json_document.hpp"
+#include "orchestrator/metrics/metric_table.hpp"
 #include "orchestrator/watch/predictions.hpp"
 #include "tests/support/gunzip.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -104,6 +105,17 @@ TEST_F(SiteTest, MetricsAreColumns) {
   EXPECT_EQ(m.at("series").at("reward").at("mean").dump(), "[0.25,0.5]");
   EXPECT_EQ(parse_json_or_throw(get("/api/runs/first/metrics?from=1").body).at("step").dump(),
             "[2]");
+}
+
+TEST_F(SiteTest, ServesTheTableOfMetrics) {
+  const auto table = parse_json_or_throw(get("/api/metrics").body);
+  EXPECT_EQ(table.size(), orchestrator::metric_table().size());
+  const auto row =
+      std::ranges::find(table, "tokens_per_s/raw", [](const auto& r) { return r.at("name"); });
+  ASSERT_NE(row, table.end());
+  EXPECT_EQ(row->at("group"), "Tokens per second");
+  EXPECT_EQ(row->at("label"), "raw");
+  EXPECT_EQ(row->at("unit"), "tokens/s");
 }
 
 TEST_F(SiteTest, SamplesAreFound) {

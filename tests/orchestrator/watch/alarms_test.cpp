@@ -19,12 +19,12 @@ class Planted {
   void updates(int n, const Change& change = {}, Duration each = 1s) {
     for (int i = 0; i < n; ++i) {
       MetricsLine line;
-      line.step = PolicyVersion(++step_);
-      line.time = time_ += each;
+      line.update.version = PolicyVersion(++step_);
+      line.update.time = time_ += each;
       const double wave = std::sin(static_cast<double>(step_));
-      line.reward = 0.6 + 0.05 * wave;
-      line.metrics.entropy = 1 + 0.1 * wave;
-      line.metrics.kl = 0.01 + 0.005 * wave;
+      line.update.metrics.reward_mean = 0.6 + 0.05 * wave;
+      line.update.metrics.entropy = 1 + 0.1 * wave;
+      line.update.metrics.kl = 0.01 + 0.005 * wave;
       line.states = {{actors::CardState::Decode, 0.8}, {actors::CardState::WaitData, 0.2}};
       if (change)
         change(line);
@@ -63,17 +63,17 @@ TEST(Alarms, AreNotRaisedForARunThatLearnsUntilItsEntropyIsLow) {
   double progress = 0;
   run.updates(600, [&](MetricsLine& line) {
     progress = std::min(1.0, progress + 1.0 / 500);
-    line.reward = 0.1 + 0.9 * progress;
-    line.metrics.entropy = 1.5 * (1 - progress) + 0.02;
+    line.update.metrics.reward_mean = 0.1 + 0.9 * progress;
+    line.update.metrics.entropy = 1.5 * (1 - progress) + 0.02;
   });
   EXPECT_EQ(run.raised(), Kinds());
 }
 
 TEST(Alarms, RaiseARewardCollapseOnce) {
   Planted run;
-  run.updates(20, [](MetricsLine& line) { line.reward = 0.05; });
+  run.updates(20, [](MetricsLine& line) { line.update.metrics.reward_mean = 0.05; });
   run.updates(80);
-  run.updates(40, [](MetricsLine& line) { line.reward = 0.1; });
+  run.updates(40, [](MetricsLine& line) { line.update.metrics.reward_mean = 0.1; });
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::RewardCollapse});
   EXPECT_NE(run.text().find("the best was 0.6"), std::string::npos) << run.text();
 }
@@ -81,21 +81,23 @@ TEST(Alarms, RaiseARewardCollapseOnce) {
 TEST(Alarms, RaiseAnEntropyCollapseWithoutRewardGain) {
   Planted run;
   run.updates(100);
-  run.updates(30, [](MetricsLine& line) { line.metrics.entropy = 0.01, line.reward = 0.58; });
+  run.updates(30, [](MetricsLine& line) {
+    line.update.metrics.entropy = 0.01, line.update.metrics.reward_mean = 0.58;
+  });
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::EntropyCollapse});
 }
 
 TEST(Alarms, RaiseATenfoldKl) {
   Planted run;
   run.updates(100);
-  run.updates(30, [](MetricsLine& line) { line.metrics.kl = 0.5; });
+  run.updates(30, [](MetricsLine& line) { line.update.metrics.kl = 0.5; });
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::KlBlowUp});
 }
 
 TEST(Alarms, NameAMetricThatIsNotFinite) {
   Planted run;
   run.updates(3);
-  run.updates(2, [](MetricsLine& line) { line.metrics.gradient_norm = NAN; });
+  run.updates(2, [](MetricsLine& line) { line.update.metrics.gradient_norm = NAN; });
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::NotFinite});
   EXPECT_EQ(run.text(), "gradient_norm of step 4 is not a finite number");
 }
@@ -138,7 +140,7 @@ TEST(Alarms, DoNotReadTheReasonOfALoss) {
 TEST(Alarms, AreRaisedAgainAfterTheirConditionCeased) {
   Planted run;
   for (int i = 0; i < 3; ++i) {
-    run.updates(1, [](MetricsLine& line) { line.metrics.loss = INFINITY; });
+    run.updates(1, [](MetricsLine& line) { line.update.metrics.loss = INFINITY; });
     run.updates(1);
   }
   EXPECT_EQ(run.raised().size(), 3U);
@@ -170,13 +172,13 @@ TEST(Alarms, StartAgainAfterARollback) {
   Alarms alarms(config);
   MetricsLine line;
   for (int step = 1; step <= 100; ++step) {
-    line.step = PolicyVersion(static_cast<std::uint64_t>(step));
-    line.reward = 0.9;
+    line.update.version = PolicyVersion(static_cast<std::uint64_t>(step));
+    line.update.metrics.reward_mean = 0.9;
     ASSERT_TRUE(alarms.on_update(line).empty());
   }
   for (int step = 20; step <= 120; ++step) {
-    line.step = PolicyVersion(static_cast<std::uint64_t>(step));
-    line.reward = 0.2;
+    line.update.version = PolicyVersion(static_cast<std::uint64_t>(step));
+    line.update.metrics.reward_mean = 0.2;
     EXPECT_TRUE(alarms.on_update(line).empty());
   }
 }
@@ -277,7 +279,7 @@ TEST(Alarms, AreNotRaisedIfDisabled) {
   AlarmsConfig off;
   off.enabled = false;
   Planted run(off);
-  run.updates(2, [](MetricsLine& line) { line.metrics.loss = NAN; });
+  run.updates(2, [](MetricsLine& line) { line.update.metrics.loss = NAN; });
   Health h = healthy(1);
   h.disk_free = Bytes(0);
   run.health(h);

@@ -3,6 +3,7 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/json_document.hpp"
+#include "orchestrator/metrics/metric_table.hpp"
 #include "orchestrator/metrics/metrics_line.hpp"
 #include "orchestrator/watch/tensorboard_file.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -19,9 +20,9 @@ namespace {
 
 MetricsLine line_of_an_update() {
   MetricsLine line;
-  line.step = PolicyVersion(7);
-  line.reward = 0.5;
-  line.metrics.entropy = 1.25;
+  line.update.version = PolicyVersion(7);
+  line.update.metrics.reward_mean = 0.5;
+  line.update.metrics.entropy = 1.25;
   line.states = {{actors::CardState::Decode, 0.5},
                  {actors::CardState::Train, 0.25},
                  {actors::CardState::WaitData, 0.25}};
@@ -30,7 +31,7 @@ MetricsLine line_of_an_update() {
 }
 
 FlatMetrics flat_line() {
-  return flatten_line(to_json(line_of_an_update())).value();
+  return flatten_line(to_json_line(line_of_an_update())).value();
 }
 
 /// Every number of the line by its path, from the general parser.
@@ -61,7 +62,7 @@ TEST(FlatMetrics, BusyIsTheSumOfTheWorkingStatesAndWaitingThatOfTheWaits) {
 }
 
 TEST(FlatMetrics, ALineIsReadAsTheWholeParserReadsIt) {
-  const std::string line = to_json(line_of_an_update());
+  const std::string line = to_json_line(line_of_an_update());
   FlatMetrics fast = flatten_line(line).value(), whole;
   std::erase_if(fast, [](const auto& m) { return m.first == "busy" || m.first == "waiting"; });
   add_numbers(parse_json(line), "", whole);
@@ -71,7 +72,7 @@ TEST(FlatMetrics, ALineIsReadAsTheWholeParserReadsIt) {
 }
 
 TEST(FlatMetrics, WhatIsNoWholeLineIsNone) {
-  const std::string line = to_json(line_of_an_update());
+  const std::string line = to_json_line(line_of_an_update());
   for (std::size_t length = 0; length < line.size(); ++length)
     EXPECT_EQ(flatten_line(std::string_view(line).substr(0, length)), std::nullopt) << length;
   for (const char* text : {"[1]",
@@ -103,61 +104,46 @@ TEST(FlatMetrics, WhereOthersHaveSeveralNamesEachHasTheValue) {
 TEST(FlatMetrics, EveryNumberOfALineHasASentence) {
   for (const auto& [name, value] : flat_line()) {
     const std::string known = name.starts_with("states/") ? "states/*" : name;
-    EXPECT_NE(std::ranges::find(metric_names(), known, &Alias::ours), metric_names().end()) << name;
+    EXPECT_NE(std::ranges::find(metric_table(), known, &Metric::name), metric_table().end())
+        << name;
   }
 }
 
 TEST(FlatMetrics, EverySentenceIsAboutANumberOfALine) {
   const FlatMetrics flat = flat_line();
-  for (const Alias& name : metric_names()) {
-    if (name.ours != "states/*") {
-      EXPECT_TRUE(value_of(flat, name.ours)) << name.ours;
+  for (const Metric& metric : metric_table()) {
+    if (metric.name != "states/*") {
+      EXPECT_TRUE(value_of(flat, metric.name)) << metric.name;
     }
   }
 }
 
-/// The table that `temper.tracking` reads in Python.
-std::string names_as_json() {
-  std::string text = "[\n";
-  for (const Alias& name : metric_names()) {
-    text +=
-        fmt::format(R"( {{"name": "{}", "trl": "{}", "verl": "{}", "prime-rl": "{}", "doc": {}}})",
-                    name.ours,
-                    name.trl,
-                    name.verl,
-                    name.prime_rl,
-                    to_json(std::string(name.doc)));
-    text += &name == &metric_names().back() ? "\n" : ",\n";
-  }
-  return text + "]\n";
-}
-
 std::string names_as_markdown() {
   std::string text =
-      "# Metrics\n\nMade from the program: what a line of `metrics.jsonl` holds, and the names "
-      "under which "
-      "TensorBoard, Prometheus\n(`temper_` in front, `_` for `/`) and the side-cars show it. The "
-      "other columns "
-      "are written beside ours where\n`tracking.aliases` asks for them, and only where the figure "
-      "means the "
-      "same. [watch a run](../how-to/watch.md) says how to look.\n\n"
-      "| name | what it is | trl | verl | prime-rl |\n|---|---|---|---|---|\n";
+      "# Metrics\n\nGenerated from the table of metrics, `orchestrator/metrics/metric_table.cpp`: "
+      "the figures of a line of\n`metrics.jsonl`. TensorBoard, Prometheus (`temper_` in front, `_` "
+      "for `/`), the sidecars, the trace and\n`last_step` of `summary.json` use the same names. "
+      "`tracking.aliases` adds the names of the last three\ncolumns, which exist only where the "
+      "figure has the same meaning. [Watch a run](../how-to/watch.md) shows\nthe tools. A share is "
+      "a number between 0 and 1.\n\n"
+      "| name | unit | definition | trl | verl | prime-rl |\n|---|---|---|---|---|---|\n";
   const auto code = [](std::string_view names) {
     std::string quoted = names.empty() ? std::string() : fmt::format("`{}`", names);
     for (std::size_t at = 0; (at = quoted.find(' ', at)) != std::string::npos; at += 3)
       quoted.replace(at, 1, "` `");
     return quoted;
   };
-  for (const Alias& name : metric_names()) {
-    std::string doc(name.doc);
+  for (const Metric& metric : metric_table()) {
+    std::string doc(metric.doc);
     for (std::size_t at = 0; (at = doc.find('|', at)) != std::string::npos; at += 2)
       doc.insert(at, "\\");
-    text += fmt::format("| {} | {} | {} | {} | {} |\n",
-                        code(name.ours),
+    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n",
+                        code(metric.name),
+                        metric.unit,
                         doc,
-                        code(name.trl),
-                        code(name.verl),
-                        code(name.prime_rl));
+                        code(metric.names.trl),
+                        code(metric.names.verl),
+                        code(metric.names.prime_rl));
   }
   return text;
 }
@@ -173,7 +159,7 @@ void expect_current(const std::string& path, const std::string& text) {
 }
 
 TEST(MetricNames, TheTableOfPythonIsOurs) {
-  expect_current("python/src/temper/metric_names.json", names_as_json());
+  expect_current("python/src/temper/metric_names.json", metric_table_json());
 }
 TEST(MetricNames, TheDocumentIsOurs) {
   expect_current("docs/reference/metrics.md", names_as_markdown());

@@ -1,0 +1,43 @@
+// The table of metrics: one row per figure of a step. metrics.jsonl, summary.json, the report, the
+// trace, TensorBoard, Prometheus, the page, the side-cars and docs/reference/metrics.md all come
+// from it, so a new metric is one row here, beside the code that computes and stores its value.
+#pragma once
+
+#include "orchestrator/pipeline/watch_sections.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace temper::orchestrator {
+
+struct EvaluationFigures;
+struct MetricsLine;
+
+struct Metric {
+  /// Metrics of a group are lines of one chart, and one line of the report. Empty: in files only.
+  struct Place {
+    std::string_view group{}, label{};
+  };
+  /// Names in other systems, separated by spaces. Empty: no metric with the same meaning.
+  struct Names {
+    std::string_view trl{}, verl{}, prime_rl{};
+    std::string_view in(AliasTable system) const;
+  };
+  std::string_view name{};  ///< `/` separates the names of nested objects in metrics.jsonl.
+  std::string_view unit{};  ///< Empty: a plain number.
+  std::string_view doc{};   ///< Definition, in one sentence.
+  Place place{};
+  Names names{};
+  /// One of these computes the value. Neither: the metric is a family (`states/*`), or a sum over
+  /// it that readers of metrics.jsonl add.
+  double (*value)(const MetricsLine& line) = nullptr;
+  double (*of_evaluation)(const EvaluationFigures& evaluation) = nullptr;
+};
+
+std::span<const Metric> metric_table();
+
+/// The table as a JSON list, for the page and for Python.
+std::string metric_table_json();
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,45 @@
+#include "orchestrator/metrics/metrics_line.hpp"
+
+#include "core/json.hpp"
+#include "orchestrator/metrics/metric_table.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::orchestrator {
+
+void for_each_figure(const MetricsLine& line,
+                     const std::function<void(std::string_view name, double value)>& use) {
+  for (const Metric& metric : metric_table()) {
+    if (metric.value != nullptr) {
+      use(metric.name, metric.value(line));
+    } else if (metric.of_evaluation != nullptr) {
+      if (line.evaluation)
+        use(metric.name, metric.of_evaluation(*line.evaluation));
+    } else if (metric.name == "states/*") {
+      for (const auto& [state, share] : line.states)
+        use(fmt::format("states/{}", name_of(state)), share);
+    }
+  }
+}
+
+std::string to_json_line(const MetricsLine& line) {
+  std::string out = "{", open;
+  for_each_figure(line, [&](std::string_view name, double value) {
+    const std::size_t slash = name.find('/');
+    const std::string_view object =
+        slash == std::string_view::npos ? std::string_view() : name.substr(0, slash);
+    const bool begins = object != open;
+    if (begins && !open.empty())
+      out += '}';
+    if (out.back() != '{')
+      out += ',';
+    if (begins && !object.empty())
+      out += fmt::format("\"{}\":{{", object);
+    open = object;
+    name.remove_prefix(object.empty() ? 0 : slash + 1);
+    out += fmt::format("\"{}\":{}", name, to_json(value));
+  });
+  return out + (open.empty() ? "}" : "}}");
+}
+
+}  // namespace temper::orchestrator
