@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+TABLE = ROOT / "python/src/temper/metric_names.json"
 DRIVER = ROOT / "tests/integration/page/drive.mjs"
 
 STATES = ("decode", "wait-data", "wait-quota", "weight-sync")
@@ -28,17 +29,15 @@ def make_run(folder: Path, updates: int, actors: int) -> None:
     (folder / "config.yaml").write_text("name: large\n")
     (folder / "events.log").write_text("")
     step_s = 30.0
+    # The sums over states are not in the file.
+    names = [row["name"] for row in json.loads(TABLE.read_text()) if row["name"] not in ("states/*", "busy", "waiting")]
     with (folder / "metrics.jsonl").open("w") as file:
         for step in range(1, updates + 1):
-            noise = rng.random()
-            file.write(json.dumps({
-                "step": step, "time": step * step_s, "reward": 0.9 - 0.8 / (1 + step / 9000) + 0.1 * noise,
-                "loss": noise, "kl": 0.1 * noise, "clip_fraction": 0.01 * noise, "ratio_mean": 1.0, "entropy": 1.5 / (1 + step / 20000),
-                "gradient_norm": noise, "tokens_per_s": {"raw": 4e6, "trained": 3.5e6 + 1e6 * noise, "effective": 3e6},
-                "staleness": {"mean": 1.5, "max": 2}, "queue": {"generating": 300, "scoring": 9, "ready": 30, "training": 64},
-                "states": {s: 0.25 for s in STATES}, "seconds": step_s, "length": {"mean": 7000 + 900 * noise, "min": 10, "max": 32768},
-                "equal_groups": 0.2, "groups": {"trained": 64, "filtered": 0, "failed": 0, "evicted": 0}, "restarts": 0,
-            }, separators=(",", ":")) + "\n")  # fmt: skip
+            line = {"step": step, "time": step * step_s, "states": {state: 0.25 for state in STATES}}
+            for name in names:
+                *outer, key = name.split("/")
+                (line.setdefault(outer[0], {}) if outer else line).setdefault(key, rng.random())
+            file.write(json.dumps(line, separators=(",", ":")) + "\n")
     wall = updates * step_s
     for level in range(8):
         width = 0.001 * 8**level
