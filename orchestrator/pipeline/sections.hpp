@@ -106,8 +106,7 @@ void describe(V& v, StalenessConfig& c) {
           "rule",
           c.rule,
           {.doc = "Staleness rule. `exact` never trains a group older than `bound` and never drops "
-                  "one. The others reproduce the rules of other systems for comparison: `sync`, "
-                  "`aggregate`, `count`, `drop`, `wait`, `window`, `in_order` "
+                  "one. The others reproduce the rules of other systems for comparison "
                   "(docs/explanation/staleness.md)."});
   v.field(
       2,
