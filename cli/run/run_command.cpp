@@ -250,10 +250,10 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
       view.feed(record, recorder->metrics().config());
   };
   observer.on_release = [&](const orchestrator::ReleasedGroup& group) { watch.on_release(group); };
-  observer.on_tick = [&](const orchestrator::Scheduler& scheduler, Time now) {
+  observer.on_tick = [&](const orchestrator::RunTick& tick) {
     if (show)
-      view.refresh(recorder->metrics(), scheduler, now);
-    watch.refresh(scheduler, now);
+      view.refresh(recorder->metrics(), tick);
+    watch.refresh(tick);
   };
   print_awaited_workers(plan);
   TEMPER_TRY(const auto driver, orchestrator::make_driver(plan, observer, log));

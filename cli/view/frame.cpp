@@ -46,15 +46,15 @@ Time recent_begin(const std::vector<orchestrator::Update>& updates, Time now) {
   return std::max(Time{}, begin);
 }
 
-ActorFrame actor_frame(const orchestrator::Scheduler& scheduler, ActorId id) {
-  const orchestrator::ActorSpec& spec = scheduler.fleet().spec(id);
-  const orchestrator::ActorState& state = scheduler.fleet().state(id);
+ActorFrame actor_frame(const orchestrator::RunState& run, ActorId id) {
+  const orchestrator::ActorSpec& spec = run.fleet.spec(id);
+  const orchestrator::ActorState& state = run.fleet.state(id);
   ActorFrame a;
   a.name = spec.name;
   a.state = state.waiting.state;
   a.cause = state.waiting.cause.kind;
   a.on = sentence(state.waiting.cause);
-  a.load = scheduler.load_of(id).responses;
+  a.load = run.load_of(id).responses;
   a.capacity = spec.concurrency;
   a.restarts = state.restarts;
   if (state.life == orchestrator::Life::Launching) {
@@ -122,7 +122,7 @@ std::string held_out_text(const HeldOut& last, const HeldOut& best, std::uint64_
 
 Frame make_frame(std::string name,
                  const orchestrator::RunMetrics& metrics,
-                 const orchestrator::Scheduler* scheduler,
+                 const orchestrator::RunTick* tick,
                  Time now) {
   const orchestrator::SchedulerConfig& config = metrics.config();
   const orchestrator::Timeline& timeline = metrics.timeline();
@@ -132,8 +132,8 @@ Frame make_frame(std::string name,
                            config.placement(),
                            timeline.cards().size(),
                            config.staleness_bound);
-  if (config.placement() != "separate" && scheduler != nullptr)
-    f.subtitle += fmt::format(", {}", name_of(scheduler->phase()));
+  if (config.placement() != "separate" && tick != nullptr)
+    f.subtitle += fmt::format(", {}", name_of(tick->phase));
   f.step = metrics.updates().empty() ? 0 : metrics.updates().back().version.value();
   f.steps = config.steps;
   f.elapsed = now.time_since_epoch();
@@ -166,8 +166,8 @@ Frame make_frame(std::string name,
   f.bound = config.staleness_bound;
   f.staleness_mean = metrics.staleness().mean();
   f.staleness = metrics.staleness().counts();
-  for (std::uint32_t a = 0; scheduler != nullptr && a < scheduler->fleet().size(); ++a)
-    f.actors.push_back(actor_frame(*scheduler, ActorId(a)));
+  for (std::uint32_t a = 0; tick != nullptr && a < tick->run.fleet.size(); ++a)
+    f.actors.push_back(actor_frame(tick->run, ActorId(a)));
   f.queue = metrics.queue();
   f.restarts = metrics.restarts().size();
   f.checkpoints = metrics.checkpoints().saved;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "orchestrator/metrics/run_metrics.hpp"
-#include "orchestrator/scheduler/scheduler.hpp"
+#include "orchestrator/scheduler/state/run_state.hpp"
 
 #include <string>
 #include <vector>
@@ -58,10 +58,10 @@ struct Frame {
 };
 
 /// The state at `now`. Rates cover the last steps, shares the last kRecent. The states of actors
-/// come from `scheduler`; null: the run is over.
+/// come from `tick`; null: the run is over.
 Frame make_frame(std::string name,
                  const orchestrator::RunMetrics& metrics,
-                 const orchestrator::Scheduler* scheduler,
+                 const orchestrator::RunTick* tick,
                  Time now);
 
 struct HeldOut {

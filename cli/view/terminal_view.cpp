@@ -116,17 +116,16 @@ void TerminalView::feed(const orchestrator::Record& record,
 }
 
 Frame TerminalView::frame(const orchestrator::RunMetrics& metrics,
-                          const orchestrator::Scheduler* scheduler,
+                          const orchestrator::RunTick* tick,
                           Time now) const {
-  Frame f = make_frame(options_.name, metrics, scheduler, now);
+  Frame f = make_frame(options_.name, metrics, tick, now);
   f.simulated = !options_.machines.empty();
   f.drawn = options_.drawn;
   return f;
 }
 
 void TerminalView::refresh(const orchestrator::RunMetrics& metrics,
-                           const orchestrator::Scheduler& scheduler,
-                           Time now) {
+                           const orchestrator::RunTick& tick) {
   const Time wall = wall_.now();
   const bool live = options_.mode == ViewOptions::Mode::Live;
   if (metrics.timeline().cards().empty())
@@ -135,7 +134,7 @@ void TerminalView::refresh(const orchestrator::RunMetrics& metrics,
     return;
   if (live) {
     drawn_at_ = wall;
-    draw(frame(metrics, &scheduler, now));
+    draw(frame(metrics, &tick, tick.now));
     return;
   }
   const std::uint64_t step = metrics.history().count();
@@ -143,7 +142,7 @@ void TerminalView::refresh(const orchestrator::RunMetrics& metrics,
     return;  // nothing new
   drawn_at_ = wall;
   line_at_step_ = step;
-  write(render_line(frame(metrics, &scheduler, now)) + "\n");
+  write(render_line(frame(metrics, &tick, tick.now)) + "\n");
 }
 
 void TerminalView::show(const Frame& frame) {

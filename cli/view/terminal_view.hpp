@@ -41,9 +41,7 @@ class TerminalView {
   /// Prints the events of a record. Call it for every record.
   void feed(const orchestrator::Record& record, const orchestrator::SchedulerConfig& config);
   /// Draws if a drawing is due; cheap otherwise.
-  void refresh(const orchestrator::RunMetrics& metrics,
-               const orchestrator::Scheduler& scheduler,
-               Time now);
+  void refresh(const orchestrator::RunMetrics& metrics, const orchestrator::RunTick& tick);
   /// Draws this frame now; for a run of another process.
   void show(const Frame& frame);
   /// Draws the last view, the card map and the closing summary.
@@ -51,7 +49,7 @@ class TerminalView {
 
  private:
   Frame frame(const orchestrator::RunMetrics& metrics,
-              const orchestrator::Scheduler* scheduler,
+              const orchestrator::RunTick* tick,
               Time now) const;
   void draw(const Frame& frame);
   void erase(std::string& out);

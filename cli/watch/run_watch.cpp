@@ -150,7 +150,7 @@ void RunWatch::raise(const std::vector<orchestrator::Alarm>& alarms) {
   }
 }
 
-void RunWatch::refresh(const orchestrator::Scheduler& scheduler, Time now) {
+void RunWatch::refresh(const orchestrator::RunTick& tick) {
   const Time wall = wall_.now();
   if (!begun_ || recorder_.metrics().timeline().cards().empty() ||
       (written_at_ && wall - *written_at_ < kPeriod))
@@ -158,8 +158,8 @@ void RunWatch::refresh(const orchestrator::Scheduler& scheduler, Time now) {
   written_at_ = wall;
   health_ = {memory_of_run().count(), disk_free(run_dir_).count()};
   raise(alarms_.on_health(
-      {now, wall, Bytes(health_.memory_bytes), Bytes(health_.disk_free_bytes), false}));
-  write(&scheduler, now);
+      {tick.now, wall, Bytes(health_.memory_bytes), Bytes(health_.disk_free_bytes), false}));
+  write(&tick, tick.now);
 }
 
 void RunWatch::close(std::uint64_t log_hash) {
@@ -171,21 +171,21 @@ void RunWatch::close(std::uint64_t log_hash) {
   write(nullptr, end);
 }
 
-void RunWatch::write(const orchestrator::Scheduler* scheduler, Time now) {
+void RunWatch::write(const orchestrator::RunTick* tick, Time now) {
   if (timeline_ && !worked(timeline_->flush(), "timeline"))
     timeline_.reset();
   if (!live_works_)
     return;
   const orchestrator::RunMetrics& metrics = recorder_.metrics();
   Live live =
-      make_live(make_frame(config_.name, metrics, scheduler, now),
+      make_live(make_frame(config_.name, metrics, tick, now),
                 metrics,
                 {config_.name, config_.seed, log_hash_, orchestrator::is_simulated(config_)});
   live.pid = ::getpid();
   live.host = actors::host_name();
   live.began = began_;
   live.updated = unix_time();
-  live.over = scheduler == nullptr;
+  live.over = tick == nullptr;
   live.alarms = raised_;
   live.alarms_raised = times_raised_;
   live.health = health_;

@@ -36,7 +36,7 @@ class RunWatch {
   void feed(const orchestrator::Record& record);
   void on_release(const orchestrator::ReleasedGroup& group);
   /// Writes the files that are due; cheap otherwise.
-  void refresh(const orchestrator::Scheduler& scheduler, Time now);
+  void refresh(const orchestrator::RunTick& tick);
   /// Writes the final state of the run.
   void close(std::uint64_t log_hash);
 
@@ -44,7 +44,7 @@ class RunWatch {
   void on_line(const orchestrator::MetricsLine& line);
   void note_void_time(const orchestrator::Record& record);
   void raise(const std::vector<orchestrator::Alarm>& alarms);
-  void write(const orchestrator::Scheduler* scheduler, Time now);
+  void write(const orchestrator::RunTick* tick, Time now);
   /// Whether `status` is ok. If not, logs that the file `what` is given up.
   bool worked(const Status& status, std::string_view what);
 

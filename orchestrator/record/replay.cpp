@@ -2,6 +2,7 @@
 
 #include "core/json.hpp"
 #include "core/msgpack.hpp"
+#include "orchestrator/scheduler/scheduler.hpp"
 
 #include <fmt/format.h>
 
@@ -14,10 +15,13 @@ std::string show(const Commands& commands, std::size_t i) {
 
 }  // namespace
 
+Replay::Replay() : scheduler_(std::make_unique<Scheduler>()) {}
+Replay::~Replay() = default;
+
 Status Replay::feed(const Record& record) {
   if (const auto* started = std::get_if<event::Started>(&record.event)) {
     config_ = started->config;
-    scheduler_ = Scheduler();
+    *scheduler_ = Scheduler();
     snapshots_[record.sequence] = "";
   }
   if (const auto* resumed = std::get_if<event::Resumed>(&record.event)) {
@@ -28,13 +32,13 @@ Status Replay::feed(const Record& record) {
     }
     if (resumed->config)
       config_ = *resumed->config;
-    TEMPER_TRY(scheduler_, Scheduler::restored(config_, it->second));
+    TEMPER_TRY(*scheduler_, Scheduler::restored(config_, it->second));
   }
   if (const auto* scaled = std::get_if<event::Scaled>(&record.event))
     config_.actors = scaled->actors;
-  const Commands commands = scheduler_.on(record.event, record.time);
+  const Commands commands = scheduler_->on(record.event, record.time);
   if (std::holds_alternative<event::CheckpointSaved>(record.event)) {
-    snapshots_[record.sequence] = scheduler_.snapshot();
+    snapshots_[record.sequence] = scheduler_->snapshot();
     if (snapshots_.size() > kMostWaysBack + 1)
       snapshots_.erase(std::next(snapshots_.begin()));
   }

@@ -5,7 +5,7 @@
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/record/sentences.hpp"
 #include "orchestrator/run/payload_store.hpp"
-#include "orchestrator/scheduler/scheduler.hpp"
+#include "orchestrator/scheduler/state/run_state.hpp"
 
 #include <functional>
 
@@ -31,7 +31,7 @@ struct ReleasedGroup {
 struct RunObserver {
   std::function<void(const Record&)> on_record;
   std::function<void(const ReleasedGroup&)> on_release;
-  std::function<void(const Scheduler&, Time)> on_tick;
+  std::function<void(const RunTick&)> on_tick;
 };
 
 }  // namespace temper::orchestrator

@@ -44,6 +44,7 @@ class Scheduler {
   /// with another configuration.
   static Result<Scheduler> restored(const SchedulerConfig& config, std::string_view snapshot);
 
+  const RunState& state() const { return run_; }
   const SchedulerConfig& config() const { return run_.config; }
   const Progress& progress() const { return run_.saved.progress; }
   const DistQueue& queue() const { return run_.saved.queue; }

@@ -5,7 +5,7 @@
   2. The scheduler, its parts, the structs that hold their state, and the drivers have at most 15
      data members.
   3. At most MOST_INCLUDING .cpp files outside tests include the scheduler's configuration, directly
-     or not.
+     or not, and at most MOST_BESIDE the scheduler itself: drivers and views see its state.
 
 Exceptions are listed below with a reason; one that is not needed any more fails the check too.
 
@@ -20,12 +20,15 @@ import re
 import sys
 
 FOLDERS = "core sim_hw actors rollout trainer orchestrator study cli bench".split()
+SCHEDULER = "orchestrator/scheduler/scheduler.hpp"
 CONFIG = "orchestrator/scheduler/state/config.hpp"
 
 MOST_FILES = 2
 MOST_MEMBERS = 15
 # The goal is 100. events.hpp holds the configuration by value, which is most of what is above it.
 MOST_INCLUDING = 141
+# scheduler.cpp, the run core, replay, and two benchmarks.
+MOST_BESIDE = 5
 
 # Class -> why it is defined in more files.
 MORE_FILES = {}
@@ -219,17 +222,18 @@ def main():
     files = {name: len(paths) for name, paths in files_by_class(root).items()}
     data = members_by_class(root)
     includes = Includes(root)
-    including = len(includes.including(CONFIG))
+    including = {header: len(includes.including(header)) for header in (CONFIG, SCHEDULER)}
 
     broken = check(files, MOST_FILES, MORE_FILES, "files define it")
     broken += check(data, MOST_MEMBERS, MORE_MEMBERS, "data members")
-    if including > MOST_INCLUDING:
-        broken.append(f"{CONFIG}: {including} .cpp files include it, more than {MOST_INCLUDING}")
+    for header, allowed in ((CONFIG, MOST_INCLUDING), (SCHEDULER, MOST_BESIDE)):
+        broken += check({header: including[header]}, allowed, {}, ".cpp files include it")
     for name in ("Scheduler", "RunState", "LiveDriver", "VirtualDriver"):
         print(f"{name}: {data.get(name, 0)} data members in {files.get(name, 0)} .cpp files")
     most = max(count for name, count in files.items() if name not in MORE_FILES)
     print(f"{len(files)} classes; at most {most} .cpp files each, exceptions apart")
-    print(f"{including} .cpp files include {CONFIG}")
+    for header, count in including.items():
+        print(f"{count} .cpp files include {header}")
     if arguments.carriers:
         print_carriers(includes)
     for sentence in broken:

@@ -1,5 +1,7 @@
 #include "orchestrator/run/core/run_core.hpp"
 
+#include "orchestrator/scheduler/scheduler.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +14,27 @@ RunCore::RunCore(RunCoreOptions options, Driver& driver, RunObserver observer, c
       driver_(driver),
       observer_(std::move(observer)),
       log_(log),
-      events_(EventLog::unwritten()) {}
+      events_(EventLog::unwritten()),
+      scheduler_(std::make_unique<Scheduler>()) {}
+
+RunCore::~RunCore() = default;
+
+const RunState& RunCore::state() const {
+  return scheduler_->state();
+}
+
+std::optional<Time> RunCore::next_deadline() const {
+  return scheduler_->next_deadline();
+}
+
+bool RunCore::wants_to_know_that_loads(ActorId actor) const {
+  return scheduler_->wants_to_know_that_loads(actor, now());
+}
+
+void RunCore::tick() const {
+  if (observer_.on_tick)
+    observer_.on_tick({state(), scheduler_->phase(), now()});
+}
 
 // --- Begin and resume
 
@@ -73,7 +95,7 @@ void RunCore::deliver(Event event) {
   if (outcome_ && !std::holds_alternative<event::Activity>(event))
     return;
   Record record{events_.next_sequence(), now(), std::move(event), {}};
-  record.commands = scheduler_.on(record.event, record.time);
+  record.commands = scheduler_->on(record.event, record.time);
   Status status = events_.append(record);
   if (status && std::holds_alternative<event::Resumed>(record.event))
     status = events_.sync();
@@ -93,9 +115,9 @@ void RunCore::complete_checkpoint(std::uint64_t sequence, PolicyVersion version)
   if (!checkpoints.keeps_any())
     return;
   const Status status =
-      checkpoints.complete({sequence, version, scheduler_.snapshot(), driver_.payloads()},
+      checkpoints.complete({sequence, version, scheduler_->snapshot(), driver_.payloads()},
                            events_,
-                           scheduler_.evaluation().version());
+                           state().evaluation.version());
   if (!status)
     return fail(status.error().context);
   checkpoint_sequence_ = sequence;
@@ -151,7 +173,7 @@ void RunCore::roll_back(const Reason& reason) {
 
 Status RunCore::return_to_checkpoint() {
   TEMPER_TRY(Checkpoint checkpoint, options_.checkpoints.roll_back(log_));
-  TEMPER_TRY(scheduler_, Scheduler::restored(options_.config, checkpoint.state.scheduler));
+  TEMPER_TRY(*scheduler_, Scheduler::restored(options_.config, checkpoint.state.scheduler));
   checkpoint_sequence_ = checkpoint.state.sequence;
   driver_.restore(std::move(checkpoint));
   return {};
@@ -160,15 +182,15 @@ Status RunCore::return_to_checkpoint() {
 // --- Validation
 
 Status RunCore::validate(ActorId sender, std::uint32_t tag) const {
-  if (scheduler_.may_say(sender, tag))
+  if (scheduler_->may_say(sender, tag))
     return {};
   return invalid_input(fmt::format("not for an actor of role {} that is {}",
-                                   name_of(scheduler_.fleet().spec(sender).role),
-                                   name_of(scheduler_.stage_of(sender))));
+                                   name_of(state().fleet.spec(sender).role),
+                                   name_of(scheduler_->stage_of(sender))));
 }
 
 Status RunCore::validate(const Event& said) const {
-  if (auto violation = scheduler_.find_invalid_claim(said, now()))
+  if (auto violation = scheduler_->find_invalid_claim(said, now()))
     return invalid_input(std::move(violation->what));
   return {};
 }
@@ -189,7 +211,7 @@ void RunCore::fail(std::string reason) {
   if (outcome_)
     return;
   const bool stopped = stop_requests_ > 0;
-  if (!scheduler_.finished())
+  if (!scheduler_->finished())
     return post(event::Aborted{std::move(reason), stopped});
   // A scheduler that has asked for a rollback, or for the end, gives no more commands.
   outcome_ = RunOutcome{{false, stopped, std::move(reason)}, now(), 0};

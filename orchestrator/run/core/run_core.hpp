@@ -20,17 +20,19 @@
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/run/core/checkpoint_keeper.hpp"
 #include "orchestrator/run/run_outcome.hpp"
-#include "orchestrator/scheduler/scheduler.hpp"
 
 #include <algorithm>
 #include <concepts>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace temper::orchestrator {
+
+class Scheduler;
 
 struct RunCoreOptions {
   SchedulerConfig config;
@@ -72,6 +74,7 @@ class RunCore {
 
   /// `driver` outlives this.
   RunCore(RunCoreOptions options, Driver& driver, RunObserver observer, const Log& log);
+  ~RunCore();
 
   /// Creates the log, or on resume reads it for the observers and restores the last checkpoint.
   /// Errors: those of EventLog::create(), or on resume of scan_event_log(), EventLog::reopen(),
@@ -105,10 +108,7 @@ class RunCore {
   }
   /// Error: events.log was removed while the run writes to it.
   Status check_log() const { return events_.check_named(); }
-  void tick() const {
-    if (observer_.on_tick)
-      observer_.on_tick(scheduler_, now());
-  }
+  void tick() const;
   const RunObserver& observer() const { return observer_; }
 
   /// Syncs the log. Requires: the run is over.
@@ -117,7 +117,12 @@ class RunCore {
   /// The driver's time, but not before the last record.
   Time now() const { return std::max(driver_.now(), events_.last_time()); }
   Time last_time() const { return events_.last_time(); }
-  const Scheduler& scheduler() const { return scheduler_; }
+  /// What the scheduler knows. Valid until the next event.
+  const RunState& state() const;
+  /// Scheduler::next_deadline().
+  std::optional<Time> next_deadline() const;
+  /// Scheduler::wants_to_know_that_loads().
+  bool wants_to_know_that_loads(ActorId actor) const;
   /// With the actors that the run has now.
   const SchedulerConfig& config() const { return options_.config; }
   const ActorSpec& actor(ActorId id) const { return options_.config.actors[id.value()]; }
@@ -144,7 +149,7 @@ class RunCore {
   const RunObserver observer_;
   const Log log_;
   EventLog events_;
-  Scheduler scheduler_;
+  std::unique_ptr<Scheduler> scheduler_;
   std::deque<Event> queue_;
   bool delivering_ = false;
   event::Resumed resumed_;                 ///< The first event of a resumed run.

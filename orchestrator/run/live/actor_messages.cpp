@@ -43,7 +43,7 @@ Status ActorMessages::handle(ActorId actor, const actors::IncomingMessage& m) {
   }
   if (m.is<actors::Ready>()) {
     // The trainer is ready when its weights are (TrainerReady).
-    if (actor != core_.scheduler().fleet().trainer())
+    if (actor != core_.state().fleet.trainer())
       core_.post(event::ActorReady{actor, std::nullopt});
     return {};
   }
@@ -55,8 +55,7 @@ Status ActorMessages::handle(ActorId actor, const actors::IncomingMessage& m) {
 
 Status ActorMessages::handle_heartbeat(ActorId actor, const actors::Heartbeat& beat) {
   note_memory(actor, beat.resident);
-  if (beat.loading && !core_.finished() &&
-      core_.scheduler().wants_to_know_that_loads(actor, core_.now()))
+  if (beat.loading && !core_.finished() && core_.wants_to_know_that_loads(actor))
     core_.post(event::ActorLoading{actor});
   return {};
 }

@@ -155,7 +155,7 @@ void LiveDriver::on_finish() {
 // --- Timers and signals
 
 void LiveDriver::arm_deadline() {
-  const auto deadline = core_.scheduler().next_deadline();
+  const auto deadline = core_.next_deadline();
   if (!deadline || core_.finished()) {
     loop_->deadline.cancel();
     return;

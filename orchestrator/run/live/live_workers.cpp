@@ -4,6 +4,7 @@
 #include "actors/border/values.hpp"
 #include "actors/protocol/catalog.hpp"
 #include "orchestrator/run/run_dir.hpp"
+#include "orchestrator/scheduler/view/claims.hpp"
 
 #include <fmt/format.h>
 
@@ -120,7 +121,7 @@ void LiveWorkers::execute(const command::Discard& c) {
 void LiveWorkers::execute(const command::Retire& c) {
   log_.info("actor removed", {{"actor", core_.actor(c.actor).name}});
   weights_.leave_relays(c.actor);
-  if (!links_.is_connected(c.actor) || !core_.scheduler().fleet().state(c.actor).ready())
+  if (!links_.is_connected(c.actor) || !core_.state().fleet.state(c.actor).ready())
     return source_of(c.actor).dismiss(c.actor);
   links_.send(c.actor, actors::Stop{});
   ending_[c.actor] = core_.now() + kEndGrace;
@@ -160,8 +161,8 @@ void LiveWorkers::on_broken(ActorId actor, const actors::PeerId& peer, const std
 /// interpreter's lock). Its start has a deadline of its own, and the end of its process is seen.
 void LiveWorkers::lose_silent(Duration timeout, Time now) {
   for (const ActorId actor : links_.silent_for(timeout, now)) {
-    const bool may_be_silent = !core_.actor(actor).attached &&
-                               core_.scheduler().stage_of(actor) == actors::Stage::Starting;
+    const bool may_be_silent =
+        !core_.actor(actor).attached && stage_of(core_.state(), actor) == actors::Stage::Starting;
     if (!may_be_silent)
       lose(actor, {fmt::format("silent for {}", to_text(timeout))});
   }

@@ -31,7 +31,7 @@ ScaleControl::ScaleControl(const LiveOptions& options,
       config_(options.pipeline.config) {}
 
 void ScaleControl::look(Time now) {
-  const bool has_fleet = core_.scheduler().fleet().size() > 0;
+  const bool has_fleet = core_.state().fleet.size() > 0;
   if (!has_fleet || now - looked_ < kBetweenLooks)
     return;
   looked_ = now;
@@ -72,7 +72,7 @@ Result<PipelineConfig> ScaleControl::scaled_config(const ScaleRequest& request) 
 
 /// Returns the changes. Error: the run cannot be scaled so, and nothing was changed.
 Result<std::vector<SettingChange>> ScaleControl::scale(const ScaleRequest& request) {
-  if (core_.stop_requests() > 0 || core_.scheduler().finished())
+  if (core_.stop_requests() > 0 || core_.state().finished)
     return invalid_input("the run is ending");
   TEMPER_TRY(PipelineConfig wanted, scaled_config(request));
   auto changes = changed_settings(config_, wanted);
@@ -104,7 +104,7 @@ void ScaleControl::change_actors(const std::vector<ActorSpec>& wanted) {
   std::vector<ActorSpec> actors = actors_from_now(before, wanted);
   for (std::uint32_t i = 0; i < before.size(); ++i) {
     // A worker that exists has been started with its cards.
-    const bool exists = core_.scheduler().fleet().state(ActorId(i)).ready() || !before[i].away;
+    const bool exists = core_.state().fleet.state(ActorId(i)).ready() || !before[i].away;
     const bool away = actors[i].away;
     if (exists)
       actors[i] = before[i];

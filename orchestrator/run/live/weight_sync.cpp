@@ -85,7 +85,7 @@ Status WeightSync::add(const actors::WeightsChunk& chunk) {
 }
 
 Status WeightSync::fetch(ActorId actor, const actors::FetchWeights& request) {
-  const ActorState& state = core_.scheduler().fleet().state(actor);
+  const ActorState& state = core_.state().fleet.state(actor);
   const auto staging = state.staged ? std::nullopt : state.staging;
   if (staging == request.version && weights_.handle(request.version) == nullptr) {
     core_.post(event::WeightsStaged{actor, request.version, "the version is kept no more"});

@@ -4,6 +4,7 @@
 #include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/scheduler/queue/evaluation_ids.hpp"
+#include "orchestrator/scheduler/view/claims.hpp"
 
 #include <utility>
 
@@ -79,7 +80,7 @@ Status WorkExchange::start_problem(const command::Dispatch& c) {
         evaluated_.add(c.group, problems_->held_out(problem_of(c.group)), tokenizer_));
   }
   for (const ResponseId r : c.responses) {
-    if (core_.scheduler().table_of(c.lease).row(r)->tokens == Tokens(0))
+    if (core_.state().table_of(c.lease).row(r)->tokens == Tokens(0))
       evaluated_.response(r) = {};
   }
   return {};
@@ -130,10 +131,10 @@ Status WorkExchange::receive(ActorId actor, actors::Judged message) {
 
 template <class M>
 Status WorkExchange::answer(ActorId actor, M message) {
-  const Scheduler& scheduler = core_.scheduler();
-  const AnswerContext evaluation{scheduler.evaluation().table(), evaluated_, limits_, nullptr};
-  const Sender sender{actor, scheduler.fleet().spec(actor).name};
-  auto told = to_event(sender, message, {scheduler.queue(), payloads_, limits_, &evaluation});
+  const RunState& run = core_.state();
+  const AnswerContext evaluation{run.evaluation.table(), evaluated_, limits_, nullptr};
+  const Sender sender{actor, run.fleet.spec(actor).name};
+  auto told = to_event(sender, message, {run.saved.queue, payloads_, limits_, &evaluation});
   if constexpr (requires { told.error(); }) {
     if (!told)
       return std::move(told).error();
@@ -149,7 +150,7 @@ void WorkExchange::screen(const Sender& sender,
                           actors::Generated& message,
                           CheckedAnswer<event::Generated>& told) const {
   for (std::size_t i = 0; i < message.items.size(); ++i) {
-    const auto violation = core_.scheduler().find_invalid_claim(sender.id, told.event.items[i]);
+    const auto violation = find_invalid_claim(core_.state(), sender.id, told.event.items[i]);
     if (violation && actors::costs_the_response(violation->claim))
       fail_response(sender, message, i, violation->what, told);
   }
@@ -161,9 +162,9 @@ Status WorkExchange::accept(const Sender& sender, M message, CheckedAnswer<E> to
   TEMPER_TRY_STATUS(core_.validate(said));
   for (const FailedResponse& f : told.failed)
     log_.warning("response failed", {{"actor", sender.name}, {"why", f.why}});
-  const DistQueue& queue = core_.scheduler().queue();
-  const DistQueue& table = core_.scheduler().evaluation().table();
-  if (core_.scheduler().evaluation().under_way()) {  // each table holds its own
+  const DistQueue& queue = core_.state().saved.queue;
+  const DistQueue& table = core_.state().evaluation.table();
+  if (core_.state().evaluation.under_way()) {  // each table holds its own
     keep(told.failed, table, evaluated_);
     keep(message, table, evaluated_);
   }

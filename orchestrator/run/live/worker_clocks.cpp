@@ -39,7 +39,7 @@ void WorkerClocks::read(ActorId actor) {
 void WorkerClocks::fit(event::Activity& said) const {
   const Time now = core_.now();
   const Duration ahead = recorded_[said.actor.value()].ahead;
-  Time from = core_.scheduler().fleet().state(said.actor).busy_until;
+  Time from = core_.state().fleet.state(said.actor).busy_until;
   for (actors::Span& span : said.spans) {
     span.begin = std::clamp(set_back(span.begin, ahead), from, std::max(from, now));
     span.end = std::clamp(set_back(span.end, ahead), span.begin, std::max(span.begin, now));

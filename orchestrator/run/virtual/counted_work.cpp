@@ -59,7 +59,7 @@ void CountedWork::execute(const command::Dispatch& c) {
     if (!c.cached_on.empty() && c.cached_on[i])
       cached = *c.cached_on[i] == c.actor ? actors::CachedAt::Here : actors::CachedAt::Elsewhere;
     work.items.push_back(
-        {c.responses[i], core_.scheduler().table_of(c.lease).row(c.responses[i])->tokens, cached});
+        {c.responses[i], core_.state().table_of(c.lease).row(c.responses[i])->tokens, cached});
   }
   if (content_) {
     Sampling sampling{c.lease, c.group, c.version, {}};
@@ -78,7 +78,7 @@ void CountedWork::execute(const command::Cancel& c) {
 }
 
 Tokens CountedWork::length_of(ResponseId r) const {
-  const Row& row = *core_.scheduler().queue().row(r);
+  const Row& row = *core_.state().saved.queue.row(r);
   return row.prompt + row.tokens;
 }
 
@@ -92,9 +92,9 @@ void CountedWork::execute(const command::ScoreReference& c) {
   std::optional<GroupId> before;
   for (const ResponseId r : c.responses) {
     work.lengths.push_back(length_of(r));
-    const GroupId group = core_.scheduler().queue().group_of(r);
+    const GroupId group = core_.state().saved.queue.group_of(r);
     if (std::exchange(before, group) == group)
-      work.repeated += core_.scheduler().queue().row(r)->prompt;
+      work.repeated += core_.state().saved.queue.row(r)->prompt;
   }
   if (content_)
     follow(content_->score(c.lease, c.responses));
@@ -105,7 +105,7 @@ void CountedWork::execute(const command::Judge& c) {
   actors::CountedJudge work{c.lease, {}};
   work.items.reserve(c.responses.size());
   for (const ResponseId r : c.responses)
-    work.items.push_back({r, core_.scheduler().table_of(c.lease).row(r)->tokens});
+    work.items.push_back({r, core_.state().table_of(c.lease).row(r)->tokens});
   if (content_)
     follow(content_->judge(c.lease, c.responses));
   fleet_.send(c.actor, std::move(work));
@@ -130,8 +130,8 @@ void CountedWork::execute(const command::Prepare& c) {
 }
 
 actors::CountedTrain::Item CountedWork::item_of(ResponseId r) const {
-  const Row& row = *core_.scheduler().queue().row(r);
-  return {core_.scheduler().queue().group_of(r), row.prompt, row.tokens, row.reward};
+  const Row& row = *core_.state().saved.queue.row(r);
+  return {core_.state().saved.queue.group_of(r), row.prompt, row.tokens, row.reward};
 }
 
 void CountedWork::execute(const command::StageWeights& c) {

@@ -7,6 +7,7 @@
 // without it.
 #pragma once
 
+#include "actors/protocol/counted.hpp"
 #include "orchestrator/run/core/run_core.hpp"
 #include "orchestrator/run/virtual/content.hpp"
 #include "orchestrator/run/virtual/simulated_fleet.hpp"

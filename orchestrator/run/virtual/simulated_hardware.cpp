@@ -134,7 +134,7 @@ void SimulatedHardware::lose_launched(const std::vector<ActorId>& actors,
   }
   for (const ActorId actor : lost)
     lose(actor, now);
-  const ActorId trainer = core_.scheduler().fleet().trainer();
+  const ActorId trainer = core_.state().fleet.trainer();
   if (std::ranges::find(lost, trainer) != lost.end())
     lost = {trainer};  // the rollback restarts all others
   for (const ActorId actor : lost)

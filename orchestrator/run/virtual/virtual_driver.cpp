@@ -24,15 +24,15 @@ CheckpointKeeper keeper(const VirtualOptions& options, bool fails) {
 }
 
 /// Says what every actor waits for, to explain a run that cannot continue.
-std::string describe_waits(const Scheduler& scheduler) {
+std::string describe_waits(const RunState& run) {
   std::string text = fmt::format("{} of the {} groups of an update are ready",
-                                 scheduler.queue().trainable().size(),
-                                 scheduler.config().groups_per_update);
-  for (std::uint32_t i = 0; i < scheduler.fleet().size(); ++i) {
-    const command::Waiting& wait = scheduler.fleet().state(ActorId(i)).waiting;
-    const Load load = scheduler.queue().load(ActorId(i));
+                                 run.saved.queue.trainable().size(),
+                                 run.config.groups_per_update);
+  for (std::uint32_t i = 0; i < run.fleet.size(); ++i) {
+    const command::Waiting& wait = run.fleet.state(ActorId(i)).waiting;
+    const Load load = run.saved.queue.load(ActorId(i));
     text += fmt::format("; {} {}",
-                        scheduler.config().actors[i].name,
+                        run.config.actors[i].name,
                         load.responses > 0
                             ? fmt::format("owes {} responses", load.responses)
                             : fmt::format("{} ({})", name_of(wait.state), sentence(wait.cause)));
@@ -128,10 +128,10 @@ void VirtualDriver::look_up() {
 void VirtualDriver::move_time() {
   const std::optional<Time> next = fleet_.next_event();
   const std::optional<Time> change = hardware_.next_change();
-  const auto deadline = core_.scheduler().next_deadline();
+  const auto deadline = core_.next_deadline();
   if (!next && !hardware_.has_waiting() && !(hardware_.fails() && deadline)) {
     return core_.fail("no actor has anything left to do, and the run is not over: " +
-                      describe_waits(core_.scheduler()));
+                      describe_waits(core_.state()));
   }
   Time then = Time::max();
   for (const std::optional<Time>& at : {next, change, deadline})
@@ -154,7 +154,7 @@ bool VirtualDriver::is_stuck() {
     return false;
   core_.fail(fmt::format("time stands still at {}: {}",
                          to_text(now_.time_since_epoch()),
-                         describe_waits(core_.scheduler())));
+                         describe_waits(core_.state())));
   return true;
 }
 

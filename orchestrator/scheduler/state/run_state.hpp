@@ -145,4 +145,11 @@ struct RunState {
   bool evaluation_holds_up_training() const;
 };
 
+/// A run between two events.
+struct RunTick {
+  const RunState& run;
+  SwitchPhase phase{};  ///< Of shared cards.
+  Time now{};
+};
+
 }  // namespace temper::orchestrator

@@ -4,6 +4,7 @@
 #include "cli/view/terminal_view.hpp"
 #include "core/files.hpp"
 #include "orchestrator/metrics/report.hpp"
+#include "orchestrator/scheduler/scheduler.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -371,7 +372,7 @@ TEST(TerminalView, WithoutATerminalItPrintsAPlainLineEveryFewSeconds) {
     const Event started = event::Started{config};
     metrics.feed({0, Time{}, started, scheduler.on(started, Time{})});
     for (int i = 0; i < 50; ++i) {  // 10 s
-      view.refresh(metrics, scheduler, wall.now());
+      view.refresh(metrics, {scheduler.state(), scheduler.phase(), wall.now()});
       wall.advance(200ms);
     }
     view.close(metrics, summarize(metrics, {}));

@@ -31,7 +31,7 @@ TEST(RunWatch, HoweverManyAlarmsAskForAStopTheRunIsAskedOnce) {
   orchestrator::SchedulerConfig scheduler;
   scheduler.actors = {{"trainer", actors::RoleKind::Trainer, {CardId(0)}, 0}};
   recorder->feed({0, Time(), orchestrator::event::Started{scheduler}, {}});
-  watch.refresh(orchestrator::Scheduler(), Time());
+  watch.refresh({orchestrator::RunState()});
   EXPECT_EQ(stops, 1);
   const auto update = [&](std::uint64_t n, double loss) {
     actors::UpdateMetrics metrics;

@@ -150,24 +150,24 @@ TEST_F(RunCoreTest, DeliversEventsOfCommandsAfterTheRecordThatHasTheCommands) {
 
 TEST_F(RunCoreTest, RollsBackToTheLastCheckpoint) {
   RunCore& core = open(options());
-  play([&] { return core.scheduler().progress().version == PolicyVersion(2); });
+  play([&] { return core.state().saved.progress.version == PolicyVersion(2); });
   const auto found = checkpoints().find();
   ASSERT_FALSE(found.empty());
-  core.post(event::ActorDown{core.scheduler().fleet().trainer(), "killed"});
+  core.post(event::ActorDown{core.state().fleet.trainer(), "killed"});
   EXPECT_EQ(driver_.ends, 1);
   ASSERT_EQ(driver_.restored.size(), 1U);
   EXPECT_EQ(driver_.restored[0].folder, found.front().folder);
   EXPECT_EQ(driver_.restored[0].state.sequence, found.front().mark->sequence);
   EXPECT_FALSE(core.finished());
-  EXPECT_EQ(core.scheduler().progress().version, found.front().mark->version);
+  EXPECT_EQ(core.state().saved.progress.version, found.front().mark->version);
 }
 
 TEST_F(RunCoreTest, ARunThatCannotRollBackEnds) {
   RunCore& core = open(options());
-  play([&] { return core.scheduler().progress().version == PolicyVersion(2); });
+  play([&] { return core.state().saved.progress.version == PolicyVersion(2); });
   for (const FoundCheckpoint& found : checkpoints().find())
     fs::remove(found.folder / "manifest");
-  core.post(event::ActorDown{core.scheduler().fleet().trainer(), "killed"});
+  core.post(event::ActorDown{core.state().fleet.trainer(), "killed"});
   ASSERT_TRUE(core.finished());
   EXPECT_EQ(driver_.finishes, 1);
   EXPECT_FALSE(core.outcome().finish.ok);
@@ -190,7 +190,7 @@ TEST_F(RunCoreTest, ACheckpointThatCannotBeCompletedFailsTheRun) {
 
 TEST_F(RunCoreTest, StopsInOrderThenAtOnce) {
   RunCore& core = open(options());
-  play([&] { return core.scheduler().progress().version == PolicyVersion(1); });
+  play([&] { return core.state().saved.progress.version == PolicyVersion(1); });
   core.request_stop();
   EXPECT_FALSE(core.finished());
   core.request_stop();
