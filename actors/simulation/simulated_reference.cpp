@@ -71,7 +71,7 @@ Status SimulatedReference::start(Time now, Outbox&) {
     predicted.host.weights = memory_.device.weights;
   meter_.predict(predicted);
   if (onboard())
-    meter_.add_from_host(memory_.device.weights * meter_.devices());
+    meter_.add_from_host(memory_.device.weights * devices());
   count_held();
   state_ = State::Loading;
   until_ = now + from_seconds(onboard() ? load_seconds(fabric_, memory_) : 0);
@@ -168,9 +168,9 @@ void SimulatedReference::finish(Time, Outbox& out) {
     case State::Switching:
       count_held();
       if (switched_.cost.duration > Duration{} && onboard())
-        meter_.add_from_host(memory_.device.weights * meter_.devices());
+        meter_.add_from_host(memory_.device.weights * devices());
       else if (switched_.cost.duration > Duration{})
-        meter_.add_to_host(memory_.device.weights * meter_.devices());
+        meter_.add_to_host(memory_.device.weights * devices());
       out.send(switched_);
       break;
   }
@@ -215,7 +215,12 @@ double SimulatedReference::settle_on(const std::vector<CardId>& cards) {
   memory_ = reference_memory(settings_);
   model_.emplace(settings_);
   const double bytes = memory_.device.weights;
-  return onload_seconds(fabric_, settings_, bytes) + fabric_seconds(fabric_, settings_, bytes) +
+  const SharedCards shared{settings_.trainer_cards, settings_.cluster.dies_per_card};
+  meter_.add_from_host(bytes * devices());
+  meter_.add_sent(fabric_traffic(fabric_, shared, bytes), devices());
+  meter_.add_to_host(bytes * devices());
+  return onload_seconds(fabric_, settings_, bytes) +
+         fabric_seconds(fabric_, settings_, shared, bytes) +
          offload_seconds(fabric_, settings_, bytes);
 }
 

@@ -73,6 +73,10 @@ class SimulatedReference final : public SimulatedActor {
   /// weights to their hosts.
   double settle_on(const std::vector<CardId>& cards);
   bool onboard() const { return place_ == Place::Card; }
+  /// Number of its current devices.
+  double devices() const {
+    return static_cast<double>(settings_.cards * settings_.cluster.dies_per_card);
+  }
   Bytes held(Place where) const;
   /// Adds the finished part of the current pass to the spans.
   void record(Time now);

@@ -44,6 +44,15 @@ struct Transfer {
   double seconds = 0;
 };
 
+/// The innermost level that joins all devices of the cards that roles share.
+std::size_t level_of(const sim_hw::Fabric& fabric, const SharedCards& shared) {
+  const double devices = as_double(shared.cards * shared.dies_per_card);
+  std::size_t level = 0;
+  while (level + 1 < fabric.level_count && fabric.levels[level].devices < devices)
+    ++level;
+  return level;
+}
+
 /// The engines' cards come first, then the trainer's, unless they are the same.
 Transfer inside(const sim_hw::Fabric& fabric, const SimulationSettings& s, sim_hw::FanOut how) {
   const sim_hw::ShardLayout to = engine_shards(s);
@@ -109,11 +118,11 @@ double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
 WeightPublication publish_beside(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
   const double bytes = rollout_memory(s).device.weights;
   const double devices = as_double(s.cards * s.cluster.dies_per_card);
-  const std::int64_t all = s.cluster.cards() * s.cluster.dies_per_card;
+  const SharedCards shared{s.rollout_cards, s.cluster.dies_per_card};
   const bool relay = s.config.publication.mode == PublicationMode::Relay;
   WeightPublication out;
-  out.received.add(sim_hw::p2p_traffic(fabric, all, bytes), devices);
-  out.seconds = fabric_seconds(fabric, s, bytes) * (relay ? 1 : as_double(engines_of(s))) +
+  out.received.add(fabric_traffic(fabric, shared, bytes), devices);
+  out.seconds = fabric_seconds(fabric, s, shared, bytes) * (relay ? 1 : as_double(engines_of(s))) +
                 offload_seconds(fabric, s, bytes);
   return out;
 }
@@ -135,14 +144,21 @@ double offload_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& s, doub
   return sim_hw::from_device_seconds(fabric, bytes) / s.config.publication.link_share;
 }
 
-double fabric_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& s, double bytes) {
-  const double devices = as_double(s.cluster.cards() * s.cluster.dies_per_card);
-  std::size_t level = 0;
-  while (level + 1 < fabric.level_count && fabric.levels[level].devices < devices)
-    ++level;
-  const sim_hw::Fabric::Level& widest = fabric.levels[level];
-  return bytes * widest.seconds_per_byte * fabric.p2p.slowdown / s.config.publication.link_share +
-         widest.latency;
+double fabric_seconds(const sim_hw::Fabric& fabric,
+                      const SimulatedRun& s,
+                      const SharedCards& shared,
+                      double bytes) {
+  const sim_hw::Fabric::Level& level = fabric.levels[level_of(fabric, shared)];
+  return bytes * level.seconds_per_byte * fabric.p2p.slowdown / s.config.publication.link_share +
+         level.latency;
+}
+
+sim_hw::LevelBytes fabric_traffic(const sim_hw::Fabric& fabric,
+                                  const SharedCards& shared,
+                                  double bytes) {
+  sim_hw::LevelBytes out;
+  out.at[level_of(fabric, shared)] = bytes;
+  return out;
 }
 
 double load_seconds(const sim_hw::Fabric& fabric, const ActorMemory& memory) {

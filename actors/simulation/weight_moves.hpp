@@ -54,9 +54,21 @@ double cache_seconds(const SimulationSettings& engine);
 /// Seconds to move weights and optimizer states in a role switch; `bytes` is per device.
 double onload_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& run, double bytes);
 double offload_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& run, double bytes);
-/// Seconds in which each device sends `bytes` to another one over the fabric level that connects
-/// all devices of the cluster.
-double fabric_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& run, double bytes);
+/// The cards that roles share, consecutive from the first of a supernode on.
+struct SharedCards {
+  std::int64_t cards = 1;
+  std::int64_t dies_per_card = 1;
+};
+/// Seconds in which each device sends `bytes` to another one over the innermost fabric level that
+/// connects all devices of the shared cards.
+double fabric_seconds(const sim_hw::Fabric& fabric,
+                      const SimulatedRun& run,
+                      const SharedCards& shared,
+                      double bytes);
+/// The bytes that each device sends meanwhile.
+sim_hw::LevelBytes fabric_traffic(const sim_hw::Fabric& fabric,
+                                  const SharedCards& shared,
+                                  double bytes);
 /// Seconds of a role's start: its weights and optimizer states move from host memory to their
 /// place.
 double load_seconds(const sim_hw::Fabric& fabric, const ActorMemory& memory);

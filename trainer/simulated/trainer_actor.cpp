@@ -39,6 +39,7 @@ Status check_certificate(const actors::CountedTrain& work, PolicyVersion version
 
 SimulatedTrainer::SimulatedTrainer(actors::SimulationSettings settings, PolicyVersion version)
     : settings_(std::move(settings)),
+      shared_{settings_.trainer_cards, settings_.cluster.dies_per_card},
       fabric_(sim_hw::make_fabric(settings_.cluster)),
       weight_bytes_(2 * sim_hw::count_parameters(settings_.model).total()),
       version_(version),
@@ -323,12 +324,17 @@ double SimulatedTrainer::settle_on(const std::vector<CardId>& cards) {
   if (first && onboard)
     return 0;  // It starts there.
   const double state = moved() + memory_.host.optimizer;
+  meter_.add_from_host(state * devices());
+  meter_.add_sent(actors::fabric_traffic(fabric_, shared_, state), devices());
+  meter_.add_to_host(state * devices());
   double seconds = actors::offload_seconds(fabric_, settings_, state) +
-                   actors::fabric_seconds(fabric_, settings_, state) +
+                   actors::fabric_seconds(fabric_, settings_, shared_, state) +
                    actors::onload_seconds(fabric_, settings_, state);
-  if (onboard)  // From cards that it keeps: to their hosts first.
+  if (onboard) {                              // From cards that it keeps: to their hosts first.
+    meter_.add_to_host(moved() * devices());  // note_usage() counts the way back.
     seconds += actors::offload_seconds(fabric_, settings_, moved()) +
                actors::onload_seconds(fabric_, settings_, moved());
+  }
   return seconds;
 }
 

@@ -27,6 +27,7 @@
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/simulated_actor.hpp"
 #include "actors/simulation/span_log.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "trainer/simulated/update_cost.hpp"
 
 #include <deque>
@@ -98,6 +99,7 @@ class SimulatedTrainer final : public actors::SimulatedActor {
   actors::WeightsHandle weights() const { return {.version = version_, .bytes = weight_bytes_}; }
 
   actors::SimulationSettings settings_;  ///< trainer_cards: its current number of cards.
+  actors::SharedCards shared_;           ///< All cards that it ever has.
   std::optional<UpdateModel> update_;    ///< Created by start(), after the layout is validated.
   sim_hw::Fabric fabric_;
   actors::ActorMemory memory_;

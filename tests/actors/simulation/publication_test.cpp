@@ -91,5 +91,28 @@ TEST(Publication, BroadcastAcrossSupernodesTakesLongerThanInsideOne) {
   EXPECT_LT(seconds_of(apart), seconds_of(together));
 }
 
+/// Bytes of a version that engines on `cards` shared cards of this hardware renew beside
+/// generation.
+sim_hw::LevelBytes renewed_on(std::string_view hardware, std::int64_t cards) {
+  SimulationSettings s = testing::settings_of(hardware, "qwen3-32b");
+  s.colocated = true;
+  s.cards = 4;
+  s.rollout_cards = s.trainer_cards = cards;
+  return publish_beside(sim_hw::make_fabric(s.cluster), s).received;
+}
+
+TEST(Publication, BesideGenerationCrossesTheInnermostLevelThatJoinsTheSharedCards) {
+  constexpr std::size_t kNode = 1, kRdma = 3;
+  const auto only = [](const sim_hw::LevelBytes& bytes, std::size_t level) {
+    return bytes.at[level] > 0 && bytes.at[level] == bytes.total();
+  };
+  // 8 cards to a node, 384 to a supernode.
+  EXPECT_TRUE(only(renewed_on("cm384", 8), kNode));
+  EXPECT_TRUE(only(renewed_on("cm384", 12), kSupernode));
+  EXPECT_TRUE(only(renewed_on("cm384", 384), kSupernode));
+  EXPECT_TRUE(only(renewed_on("cm384-x4", 384), kSupernode));
+  EXPECT_TRUE(only(renewed_on("cm384-x4", 768), kRdma));
+}
+
 }  // namespace
 }  // namespace temper::actors

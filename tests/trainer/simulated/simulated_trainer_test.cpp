@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace temper::trainer {
 namespace {
 
@@ -264,6 +266,36 @@ TEST_F(Trainer, OffloadAndOnloadTakeTheirBytesOverTheHostLink) {
     busy += span.end - span.begin;
   }
   EXPECT_EQ(busy, off + on);
+}
+
+TEST_F(Trainer, CountsTheStateThatItMovesToOtherCards) {
+  const auto cards = [](std::uint32_t count) {
+    std::vector<CardId> out;
+    for (std::uint32_t card = 0; card < count; ++card)
+      out.emplace_back(card);
+    return out;
+  };
+  using A = actors::SwitchAction;
+  ASSERT_TRUE(d_.send(actors::Switch{A::OnloadOptimizer, cards(4)}));  // It starts there.
+  ASSERT_TRUE(d_.send(actors::Switch{A::OnloadOptimizer, cards(8)}));
+  ASSERT_TRUE(d_.run());
+  ASSERT_TRUE(d_.send(actors::Stop{}));
+  const auto planes = d_.all<actors::Activity>().back().second.usage.value().planes;
+  // Weights go to the hosts of the 4 cards. From there, with the optimizer states, they go over the
+  // node to the hosts of the 8 cards (16 devices), and the weights to the devices. It began with a
+  // copy of its weights from the hosts.
+  const actors::ActorMemory memory = actors::trainer_memory(settings_);
+  const double weights = 16 * memory.device.weights;
+  const double state = weights + 16 * memory.host.optimizer;
+  EXPECT_GT(memory.host.optimizer, 0);
+  const std::map<std::string, double> expected{{"package", 0},
+                                               {"node", state},
+                                               {"supernode", 0},
+                                               {"rdma", 0},
+                                               {"to host", weights + state},
+                                               {"from host", weights + state + weights}};
+  for (const actors::PlaneUse& p : planes)
+    EXPECT_NEAR(static_cast<double>(p.bytes.count()), expected.at(p.plane), 2) << p.plane;
 }
 
 TEST_F(Trainer, RefusesABatchWhileItsOptimizerIsParked) {

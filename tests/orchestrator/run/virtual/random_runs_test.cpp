@@ -2,13 +2,8 @@
 // refused before it starts or ends well, stays within its memory and passes the audit. TEMPER_RUNS
 // sets how many (the default keeps the test short).
 #include "core/random.hpp"
-#include "orchestrator/metrics/summary.hpp"
-#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/validate.hpp"
-#include "orchestrator/record/audit.hpp"
-#include "orchestrator/run/virtual/in_process_host.hpp"
-#include "orchestrator/run/virtual/simulated_actors.hpp"
-#include "orchestrator/run/virtual/virtual_driver.hpp"
+#include "tests/support/simulated_run.hpp"
 #include "tests/support/small_pipeline.hpp"
 
 #include <gtest/gtest.h>
@@ -67,38 +62,6 @@ PipelineConfig random_pipeline(Random& random) {
   return c;
 }
 
-struct Ran {
-  RunOutcome outcome;
-  Summary summary;
-  AuditReport audit;
-};
-
-Ran run(const PipelineConfig& config) {
-  VirtualOptions options;
-  options.pipeline = *resolve(config);
-  std::vector<std::string> names;
-  for (const ActorSpec& spec : options.pipeline.slots)
-    names.push_back(spec.name);
-  RunMetrics metrics;
-  Auditor auditor;
-  RunObserver observer;
-  observer.on_record = [&](const Record& record) {
-    metrics.feed(record);
-    auditor.feed(record);
-  };
-  const auto driver =
-      VirtualDriver::create(std::move(options),
-                            std::make_unique<InProcessHost>(names, make_simulated_actor),
-                            std::move(observer),
-                            Log::discard());
-  EXPECT_TRUE(driver) << driver.error().context;
-  Ran ran;
-  ran.outcome = (*driver)->run();
-  ran.summary = summarize(metrics, {config.name, config.seed, 0});
-  ran.audit = auditor.report();
-  return ran;
-}
-
 TEST(RandomRuns, AreRefusedOrStayWithinTheirMemoryAndTheirBound) {
   std::uint64_t refused = 0, without_turns = 0;
   std::set<PlacementMode> modes;
@@ -109,7 +72,7 @@ TEST(RandomRuns, AreRefusedOrStayWithinTheirMemoryAndTheirBound) {
       ++refused;
       continue;
     }
-    const Ran ran = run(config);
+    const testing::SimulatedOutcome ran = testing::run_simulated(config);
     ASSERT_TRUE(ran.outcome.finish.ok) << "seed " << seed << ": " << ran.outcome.finish.reason;
     ASSERT_EQ(ran.audit.violations, std::vector<std::string>()) << "seed " << seed;
     ASSERT_TRUE(ran.summary.memory.has_value()) << "seed " << seed;
