@@ -43,17 +43,17 @@ enum class WaitKind {
   StartSlot,       ///< Other workers start; it is not its turn.
   Start,           ///< Its worker starts.
   Restart,         ///< It was lost, and has not been started again.
-  RoleSwitch,      ///< `action`: its own; `phase`: what the switch is at.
+  RoleSwitch,      ///< `action`: its own; `phase`: what the switch is at. The trainer: its cards.
   Checkpoint,      ///< The trainer saves.
   Evaluation,      ///< `version`: the one under evaluation, where that holds up training.
   EndOfRun,        ///< Nothing is left to do.
   Dispatch,        ///< The trainer: groups that were not dispatched yet.
   Groups,          ///< The trainer: `group` (dispatched at `version`) and others.
-  Weights,         ///< An engine: new weights.
-  StalenessBound,  ///< An engine or a reference: the rule admits no group.
-  TrainerDemand,   ///< An engine: the rule admits a group; just-in-time admission holds it back.
-  Responses,       ///< A reference or a verifier: responses.
-  SharedCards,     ///< A reference: another role has its cards, or those of the engines.
+  Weights,         ///< New weights: its own, or those of the engines that generate for it.
+  StalenessBound,  ///< The rule admits no group.
+  TrainerDemand,   ///< The rule admits a group; just-in-time admission holds it back.
+  Responses,       ///< A reference or a verifier: responses that are generated now.
+  SharedCards,     ///< A reference or a verifier: another role has its cards, or the engines'.
 };
 
 /// What an actor that is not busy waits for.

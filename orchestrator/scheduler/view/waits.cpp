@@ -5,43 +5,106 @@
 namespace temper::orchestrator {
 namespace {
 
-/// What the next step waits for.
-WaitCause missing_for_training(const RunState& run) {
+/// What the next step waits for. `last`: what the trainer was last said to wait for; it keeps its
+/// group for as long as the kind of cause is the same.
+WaitCause missing_for_training(const RunState& run, const command::Waiting& last) {
   // Groups of the next update that are ready, or whose gradients were asked for.
   const std::int64_t ready =
       std::ssize(run.saved.queue.trainable()) + run.saved.outstanding.prepared;
   WaitCause cause{.ready = static_cast<std::uint64_t>(ready),
                   .needed = static_cast<std::uint64_t>(run.config.groups_per_update)};
+  cause.kind = run.select_batch()                             ? WaitKind::RoleSwitch
+               : std::ssize(run.saved.queue.groups()) > ready ? WaitKind::Groups
+                                                              : WaitKind::Dispatch;
+  if (last.state == actors::CardState::WaitData && last.cause.kind == cause.kind)
+    return last.cause;
+  if (cause.kind != WaitKind::Groups)
+    return cause;
   // The earliest deadline that is not ready; by the exact rule it is always among those needed.
   for (const auto& [id, group] : run.saved.queue.groups()) {
     if (group.trainable || run.saved.queue.in_training(id))
       continue;
-    cause.kind = WaitKind::Groups;
     cause.group = id;
     cause.version = group.dispatched;
-    return cause;
+    break;
   }
-  cause.kind = cause.ready < cause.needed ? WaitKind::Dispatch : WaitKind::RoleSwitch;
   return cause;
 }
 
-/// What a reference without responses waits for: while none is being generated, what keeps the
-/// engines from it.
+/// Nothing is left to generate.
+bool all_is_generated(const RunState& run) {
+  return run.draining() ||
+         (run.groups_still_needed() == 0 && run.saved.queue.ready(Task::Generate).empty());
+}
+
+/// Also those of an engine that was removed and has not handed them back yet.
+bool some_are_generated(const RunState& run) {
+  for (std::uint32_t i = 0; i < run.fleet.size(); ++i) {
+    if (run.fleet.spec(ActorId(i)).role == actors::RoleKind::Rollout &&
+        run.saved.queue.load(ActorId(i)).responses > 0)
+      return true;
+  }
+  return false;
+}
+
+/// No engine has the published version and its KV cache in place.
+bool engines_lack_weights(const RunState& run) {
+  return std::ranges::none_of(run.fleet.rollouts(), [&](ActorId id) {
+    const ActorState& a = run.fleet.state(id);
+    return a.ready() && a.has_kv && !a.switching && !a.staging &&
+           a.version == run.saved.progress.version;
+  });
+}
+
+/// What a reference or a verifier without responses waits for: what keeps engines from generating
+/// them.
 command::Waiting missing_for_scoring(const RunState& run,
                                      const CardSharing& sharing,
                                      std::optional<Time> held_until,
                                      ActorId id) {
   using S = actors::CardState;
   using K = WaitKind;
-  if (run.responses_in_flight() > 0)
-    return {id, S::WaitData, {K::Responses}};
-  if (run.groups_still_needed() == 0 || run.draining())
-    return {id, S::Idle, {K::EndOfRun}};
-  if (run.saved.queue.ready(Task::Generate).empty() && !run.can_admit())
-    return {id, S::WaitQuota, {held_until ? K::TrainerDemand : K::StalenessBound}};
+  // Of an evaluation, a reference has nothing to score.
+  const bool evaluates = run.fleet.spec(id).role == actors::RoleKind::Reward;
+  const bool returned =
+      !run.saved.queue.ready(Task::Generate).empty() ||
+      (evaluates && run.evaluation_has_the_cards() && run.evaluation.wants_engine());
   const bool away = std::ranges::any_of(run.fleet.turning_engines(),
                                         [&](ActorId engine) { return sharing.has_left(engine); });
-  return {id, S::WaitData, {away ? K::SharedCards : K::Responses}};
+  if (returned && away)
+    return {id, S::WaitData, {K::SharedCards}};
+  if (some_are_generated(run) || (evaluates && run.evaluation.generates()))
+    return {id, S::WaitData, {K::Responses}};
+  if (all_is_generated(run))
+    return {id, S::Idle, {K::EndOfRun}};
+  if (!returned && !run.can_admit())
+    return {id, S::WaitQuota, {K::StalenessBound}};
+  if (held_until)
+    return {id, S::WaitQuota, {K::TrainerDemand}};
+  if (away)
+    return {id, S::WaitData, {K::SharedCards}};
+  if (engines_lack_weights(run))
+    return {id, S::WaitWeights, {K::Weights}};
+  return {id, S::WaitData, {K::Responses}};
+}
+
+/// What an engine without responses waits for.
+command::Waiting missing_for_rollout(const RunState& run,
+                                     const CardSharing& sharing,
+                                     std::optional<Time> held_until,
+                                     ActorId id) {
+  using S = actors::CardState;
+  using K = WaitKind;
+  const ActorState& a = run.fleet.state(id);
+  if (all_is_generated(run))
+    return {id, S::Idle, {K::EndOfRun}};
+  if (run.fleet.spec(id).takes_turns && sharing.phase() != SwitchPhase::Rollout &&
+      sharing.has_left(id))
+    return {id, S::Switch, {.kind = K::RoleSwitch, .phase = sharing.phase()}};
+  const bool wanted = !run.saved.queue.ready(Task::Generate).empty() || run.can_admit();
+  if (!a.version || a.staging || (wanted && a.version != run.saved.progress.version))
+    return {id, S::WaitWeights, {K::Weights}};
+  return {id, S::WaitQuota, {held_until ? K::TrainerDemand : K::StalenessBound}};
 }
 
 command::Waiting wait_of(const RunState& run,
@@ -73,20 +136,11 @@ command::Waiting wait_of(const RunState& run,
         return because(S::Idle, {run.evaluation.under_way() ? K::Evaluation : K::EndOfRun});
       if (run.evaluation_holds_up_training())
         return because(S::WaitData, {.kind = K::Evaluation, .version = run.evaluation.version()});
-      if (a.waiting.state == S::WaitData && a.waiting.cause.kind != K::Evaluation)
-        return a.waiting;
-      return because(S::WaitData, missing_for_training(run));
+      return because(S::WaitData, missing_for_training(run, a.waiting));
     case actors::RoleKind::Rollout:
       if (load.responses > 0)
         return because(S::Idle, {K::Work});
-      if (run.groups_still_needed() == 0 || run.draining())
-        return because(S::Idle, {K::EndOfRun});
-      if (run.fleet.spec(id).takes_turns && sharing.phase() != SwitchPhase::Rollout &&
-          sharing.has_left(id))
-        return because(S::Switch, {.kind = K::RoleSwitch, .phase = sharing.phase()});
-      if (!a.version || a.staging)
-        return because(S::WaitWeights, {K::Weights});
-      return because(S::WaitQuota, {held_until ? K::TrainerDemand : K::StalenessBound});
+      return missing_for_rollout(run, sharing, held_until, id);
     case actors::RoleKind::Reference:
       if (load.leases > 0)
         return because(S::Idle, {K::Work});
@@ -94,8 +148,9 @@ command::Waiting wait_of(const RunState& run,
         return because(S::WaitData, {K::SharedCards});
       return missing_for_scoring(run, sharing, held_until, id);
     case actors::RoleKind::Reward:
-      return because(load.leases > 0 ? S::Idle : S::WaitData,
-                     {load.leases > 0 ? K::Work : K::Responses});
+      if (load.leases > 0)
+        return because(S::Idle, {K::Work});
+      return missing_for_scoring(run, sharing, held_until, id);
   }
   return because(S::Idle, {K::Work});
 }

@@ -193,13 +193,30 @@ TEST(ReportWaits, OfAnEngine) {
   });
 }
 
+TEST(ReportWaits, OfAnEngineWithOlderWeightsThanItsWorkNeeds) {
+  using W = WaitingRun&;
+  expect_waits({{"a group is admitted under the published version",
+                 kEngine,
+                 [](W w) { publish(w.run, 1); },
+                 CardState::WaitWeights,
+                 {K::Weights}}});
+}
+
+/// The last groups of the run are dispatched, and one of them has been handed back.
+void return_the_last(WaitingRun& w) {
+  w.run.saved.progress.groups_trained = 15;
+  add_group(w.run);
+}
+
 TEST(ReportWaits, OfAnEngineOnTheTrainersCards) {
   using W = WaitingRun&;
-  expect_waits({{"waits for its turn",
+  const WaitCause turn{.kind = K::RoleSwitch, .phase = SwitchPhase::Train};
+  expect_waits({{"waits for its turn", kEngine, [](W) {}, CardState::Switch, turn},
+                {"the last responses wait for its cards",
                  kEngine,
-                 [](W) {},
+                 return_the_last,
                  CardState::Switch,
-                 {.kind = K::RoleSwitch, .phase = SwitchPhase::Train}}},
+                 turn}},
                Shared::Engines);
 }
 
@@ -263,6 +280,81 @@ TEST(ReportWaits, OfAReferenceNameWhatKeepsResponsesFromBeingGenerated) {
                Shared::EnginesAndReference);
 }
 
+TEST(ReportWaits, OfAVerifierNameWhatKeepsResponsesFromBeingGenerated) {
+  using W = WaitingRun&;
+  expect_waits({{"some are generated",
+                 kReward,
+                 [](W w) { generating_group(w.run, kEngine); },
+                 CardState::WaitData,
+                 {K::Responses}},
+                {"the bound admits no group",
+                 kReward,
+                 [](W w) {
+                   while (w.run.can_admit())
+                     trainable_group(w.run);
+                 },
+                 CardState::WaitQuota,
+                 {K::StalenessBound}},
+                {"a group is held back",
+                 kReward,
+                 [](W w) { w.held_until = at(9); },
+                 CardState::WaitQuota,
+                 {K::TrainerDemand}},
+                {"the engines have old weights",
+                 kReward,
+                 [](W w) { publish(w.run, 1); },
+                 CardState::WaitWeights,
+                 {K::Weights}},
+                {"an evaluation generates some",
+                 kReward,
+                 [](W w) {
+                   w.run.saved.progress.groups_trained = 16;
+                   w.run.evaluation.begin(version(0), at(0));
+                 },
+                 CardState::WaitData,
+                 {K::Responses}},
+                {"no group is needed any more",
+                 kReward,
+                 [](W w) { w.run.saved.progress.groups_trained = 16; },
+                 CardState::Idle,
+                 {K::EndOfRun}}});
+  expect_waits({{"the engines' cards are the trainer's",
+                 kReward,
+                 [](W) {},
+                 CardState::WaitData,
+                 {K::SharedCards}},
+                {"the last responses wait for the engines' cards",
+                 kReward,
+                 return_the_last,
+                 CardState::WaitData,
+                 {K::SharedCards}},
+                {"the responses of an evaluation wait for them",
+                 kReward,
+                 [](W w) { w.run.evaluation.begin(version(0), at(0)); },
+                 CardState::WaitData,
+                 {K::SharedCards}}},
+               Shared::EnginesAndReference);
+}
+
+TEST(ReportWaits, NameCardsWhileResponsesWaitForThemAndOthersAreGenerated) {
+  for (const ActorId actor : {kReference, kReward}) {
+    WaitingRun w(small_config(Shared::OneEngine));
+    generating_group(w.run, kEngine);
+    EXPECT_EQ(w.wait(actor).cause, (WaitCause{K::Responses}));
+    add_group(w.run);  // Handed back by the engine whose cards the trainer has.
+    EXPECT_EQ(w.wait(actor).cause, (WaitCause{K::SharedCards}));
+  }
+}
+
+TEST(ReportWaits, OfATrainerWithACompleteBatchAreItsCards) {
+  WaitingRun w(small_config(Shared::Engines));
+  generating_group(w.run, kEngine);
+  EXPECT_EQ(w.wait(kTrainer).cause.kind, K::Groups);
+  trainable_group(w.run);
+  trainable_group(w.run);
+  EXPECT_EQ(w.wait(kTrainer).cause.kind, K::RoleSwitch);
+}
+
 // --- Once per kind
 
 TEST(ReportWaits, OnceForEachActor) {
@@ -278,8 +370,11 @@ TEST(ReportWaits, AgainOnlyWhereTheStateOrTheKindOfCauseChanges) {
   w.report();
   generating_group(w.run, kEngine);
   w.report();
-  EXPECT_EQ(only<command::Waiting>(w.run),
-            (command::Waiting{kEngine, CardState::Idle, {K::Work}}));  // the trainer still waits
+  const auto changed = emitted<command::Waiting>(w.run);
+  ASSERT_EQ(changed.size(), 2U);
+  EXPECT_EQ(changed[0].actor, kTrainer);  // It waited for the dispatch.
+  EXPECT_EQ(changed[0].cause.kind, K::Groups);
+  EXPECT_EQ(changed[1], (command::Waiting{kEngine, CardState::Idle, {K::Work}}));
   generating_group(w.run, kEngine);
   w.report();
   EXPECT_TRUE(w.run.out.empty());
