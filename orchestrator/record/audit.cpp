@@ -21,6 +21,8 @@ void Auditor::feed(const Record& record) {
   for (const Command& command : record.commands) {
     std::visit([this](const auto& c) { on_command(c); }, command);
   }
+  if (!ended_ && !std::holds_alternative<event::Activity>(record.event))
+    check_waits();
   // After the commands, because a snapshot of the scheduler contains them, though their leases are
   // void.
   if (std::holds_alternative<event::Started>(record.event) ||
@@ -164,6 +166,7 @@ void Auditor::on_event(const event::Resumed& e) {
     config_ = *e.config;
   }
   state_.evaluation.resume(config_.evaluation);
+  recount_stages();
   batches_.drop_from(state_.version);
   saved_.erase(std::next(it), saved_.end());
 }
@@ -227,6 +230,7 @@ void Auditor::on_event(const event::Generated& e) {
     else if (item.finish != actors::FinishReason::Interrupted && r->tokens == 0)
       violation(fmt::format("response {} ended without a token", item.response));
     r->generated = item.finish != actors::FinishReason::Interrupted;
+    set_stage(item.response.value(), *r);
     if (config_.age == AgeRule::TokenWeighted)
       weigh(state_.outstanding.at(group_of(item.response.value())));
   }
@@ -273,6 +277,8 @@ void Auditor::on_event(const event::Judged& e) {
     r->judged = true;
     r->reward = e.items[i].reward;
     r->failed = r->failed || e.items[i].failed;
+    if (r->failed)
+      state_.waits.settled(lease->responses[i]);
   }
   state_.leases.erase(e.lease.value());
 }
@@ -308,7 +314,7 @@ void Auditor::on_event(const event::Trained& e) {
     state_.age_max = std::max(state_.age_max, age);
     ++state_.trained;
     batch.groups.push_back(certified(g.value(), it->second));
-    state_.outstanding.erase(it);
+    drop(it);
   }
   std::ranges::sort(batch.groups, {}, &AuditedBatch::Group::id);
   if (batches_.size() == 0 || batches_.at(batches_.size() - 1).step <= batch.step)

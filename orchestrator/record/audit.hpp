@@ -14,12 +14,14 @@
 //   evaluations   each evaluates every problem under one version, and its result follows from the
 //                 rewards
 //   actors        work is given only to actors that the run has; ids keep their meaning
+//   waits         what an idle trainer, reference or verifier is said to lack is missing
 // After a resume, records behind the checkpoint are void, and the rest is checked as one run.
 #pragma once
 
 #include "orchestrator/record/audited_batches.hpp"
 #include "orchestrator/record/evaluation_audit.hpp"
 #include "orchestrator/record/event_log.hpp"
+#include "orchestrator/record/wait_audit.hpp"
 
 #include <map>
 #include <optional>
@@ -104,12 +106,13 @@ class Auditor {
     std::uint32_t actor = 0;
     std::vector<std::uint64_t> responses;
   };
+  using Outstanding = std::map<std::uint64_t, GroupState>;
   struct State {
     std::uint64_t version = 0;
     std::uint64_t dispatched = 0, trained = 0, filtered = 0, failed = 0, evicted = 0;
     std::uint64_t age_sum = 0, age_max = 0;
     std::uint64_t highest_group = 0;
-    std::map<std::uint64_t, GroupState> outstanding;
+    Outstanding outstanding;
     std::map<std::uint64_t, LeaseState> leases;
     std::map<std::uint32_t, std::uint64_t> engine_version;
     bool trainer_parked = false;  ///< Its state is in host memory; others have its cards.
@@ -119,12 +122,13 @@ class Auditor {
     std::set<std::uint32_t> visiting;  ///< Time-shared references that are on the cards now.
     std::uint64_t updating = 0;        ///< Lease of the current step; 0: none.
     EvaluationAudit evaluation;
+    WaitAudit waits;
   };
 
   void on_event(const event::Started& e);
   void on_event(const event::Resumed& e);
   void on_event(const event::ActorReady& e) { state_.engine_version.erase(e.actor.value()); }
-  void on_event(const event::ActorDown&) {}
+  void on_event(const event::ActorDown& e) { forget(e.actor); }
   void on_event(const event::ActorLoading&) {}
   void on_event(const event::Generated& e);
   void on_event(const event::ReferenceScored& e);
@@ -155,6 +159,7 @@ class Auditor {
   void on_command(const command::Discard& c) { forget(c.actor); }
   void on_command(const command::Retire& c);
   void on_command(const command::Switch& c);
+  void on_command(const command::Waiting& c);
   void on_command(const command::Finish& c);
   template <class C>
   void on_command(const C&) {}
@@ -162,6 +167,8 @@ class Auditor {
   /// Voids everything the actor holds, because its process ends.
   void forget(ActorId actor);
   void drop_empty_leases();
+  /// The group leaves the run.
+  void drop(Outstanding::iterator group);
   void violation(const std::string& what);
   void note(const EvaluationAudit::Violations& violations);
   /// The largest age that the staleness rule allows; nullopt: any.
@@ -175,6 +182,11 @@ class Auditor {
   /// Checks that the run has this actor, and has not removed it.
   void check_at_work(ActorId actor);
   void check_filtered(GroupId id, const GroupState& group);
+  /// Whether the trainer can lack this.
+  void check_trainer_waits(const WaitCause& cause);
+  void check_waits();
+  /// Derives the stages of all responses, none of which is leased.
+  void recount_stages();
   /// Whether a time-shared engine holds weights on cards that the trainer or a reference uses.
   bool shared_cards_hold_engines() const;
   /// Whether the cards of this engine are those that the trainer or a reference uses.
@@ -182,6 +194,10 @@ class Auditor {
     return !state_.share || state_.share->contains(engine);
   }
   void take_share(const std::vector<ActorId>& cards_of);
+  /// What an engine or a reference holds is with nobody, because its process ends.
+  void take_back(ActorId actor);
+  /// Of a response that is not leased to an engine or a reference.
+  void set_stage(std::uint64_t id, const ResponseState& r);
   bool is_whole(const ResponseState& r) const {
     return r.generated && r.judged && (r.scored || !config_.has_reference());
   }

@@ -12,6 +12,8 @@ namespace temper::orchestrator {
 void Auditor::forget(ActorId actor) {
   state_.engine_version.erase(actor.value());
   state_.visiting.erase(actor.value());
+  state_.waits.forget(actor);
+  take_back(actor);
   std::erase_if(state_.leases, [&](const auto& l) { return l.second.actor == actor.value(); });
   state_.evaluation.forget(actor);
 }
@@ -94,6 +96,8 @@ void Auditor::on_command(const command::Dispatch& c) {
     violation(fmt::format("group {} continues with weights older than its first", c.group));
   }
   grant(c.actor, c.lease, c.responses);
+  for (const ResponseId r : c.responses)
+    state_.waits.generating(r.value());
 }
 
 void Auditor::on_command(const command::ScoreReference& c) {
@@ -101,7 +105,10 @@ void Auditor::on_command(const command::ScoreReference& c) {
   if (takes_turns(c.actor) && !state_.visiting.contains(c.actor.value()))
     violation("a reference scores on cards that it does not hold");
   grant(c.actor, c.lease, c.responses);
+  for (const ResponseId r : c.responses)
+    state_.waits.settled(r.value());
 }
+
 void Auditor::on_command(const command::Cancel& c) {
   if (is_evaluation(c.response))
     state_.evaluation.cancel();
@@ -202,7 +209,7 @@ void Auditor::on_command(const command::Release& c) {
   ++(c.outcome == Outcome::Failed    ? state_.failed
      : c.outcome == Outcome::Evicted ? state_.evicted
                                      : state_.filtered);
-  state_.outstanding.erase(it);
+  drop(it);
   if (c.outcome != Outcome::Filtered)
     drop_empty_leases();
 }
@@ -230,6 +237,90 @@ void Auditor::check_filtered(GroupId id, const GroupState& group) {
   }
   if (rewards.size() != 1)
     violation(fmt::format("group {} is filtered, but its rewards differ", id));
+}
+
+void Auditor::drop(Outstanding::iterator group) {
+  const auto each = static_cast<std::uint64_t>(config_.responses_per_group);
+  state_.waits.left(group->first * each, (group->first + 1) * each);
+  state_.outstanding.erase(group);
+}
+
+// --- Waits
+
+void Auditor::set_stage(std::uint64_t id, const ResponseState& r) {
+  if (!r.failed && !r.generated)
+    state_.waits.handed_back(id);
+  else if (!r.failed && !r.scored && config_.has_reference())
+    state_.waits.to_score(id);
+  else
+    state_.waits.settled(id);
+}
+
+/// Of other roles, no lease changes a stage.
+void Auditor::take_back(ActorId actor) {
+  using actors::RoleKind;
+  if (actor.value() >= config_.actors.size() ||
+      (config_.actors[actor.value()].role != RoleKind::Rollout &&
+       config_.actors[actor.value()].role != RoleKind::Reference))
+    return;
+  for (const auto& [lease, held] : state_.leases) {
+    if (held.actor != actor.value())
+      continue;
+    for (const std::uint64_t id : held.responses) {
+      if (const auto group = state_.outstanding.find(group_of(id));
+          group != state_.outstanding.end())
+        set_stage(id, group->second.responses[id]);
+    }
+  }
+}
+
+void Auditor::recount_stages() {
+  state_.waits.clear();
+  for (const auto& [group, state] : state_.outstanding) {
+    for (const auto& [id, r] : state.responses)
+      set_stage(id, r);
+  }
+}
+
+void Auditor::on_command(const command::Waiting& c) {
+  using actors::RoleKind;
+  if (c.actor.value() >= config_.actors.size())
+    return violation(fmt::format("actor {} waits, which does not exist", c.actor));
+  const RoleKind role = config_.actors[c.actor.value()].role;
+  if (role == RoleKind::Reference || role == RoleKind::Reward)
+    state_.waits.said(c);
+  if (role == RoleKind::Trainer && c.state == actors::CardState::WaitData)
+    check_trainer_waits(c.cause);
+}
+
+void Auditor::check_trainer_waits(const WaitCause& cause) {
+  std::uint64_t unready = 0;
+  for (const auto& [id, group] : state_.outstanding) {
+    const bool ready = group.promised || group.in_update != 0 ||
+                       std::ranges::all_of(group.responses, [&](const auto& r) {
+                         return r.second.failed || is_whole(r.second);
+                       });
+    unready += ready ? 0 : 1;
+    if (cause.kind == WaitKind::Groups && cause.group && cause.group->value() == id && ready)
+      violation(fmt::format("the trainer waits for group {}, which is ready", id));
+  }
+  if (cause.kind == WaitKind::Groups && unready == 0)
+    violation("the trainer waits for groups, but all are ready");
+  if (cause.kind == WaitKind::Dispatch && unready > 0)
+    violation(fmt::format("the trainer waits for dispatch, but {} groups are not ready", unready));
+  if (cause.kind == WaitKind::RoleSwitch &&
+      state_.outstanding.size() - unready < static_cast<std::size_t>(config_.groups_per_update))
+    violation("the trainer waits for its cards, but has no complete batch");
+}
+
+void Auditor::check_waits() {
+  const bool shared = std::ranges::any_of(config_.actors, [](const ActorSpec& actor) {
+    return actor.takes_turns && actor.role == actors::RoleKind::Rollout;
+  });
+  const bool held = shared && (!state_.trainer_parked || !state_.visiting.empty());
+  // From when to when an evaluation waits for engines, the log does not say.
+  const bool evaluates = config_.evaluation.every > 0;
+  note(state_.waits.check(config_.actors, {shared, held, evaluates}));
 }
 
 void Auditor::on_command(const command::Finish& c) {
