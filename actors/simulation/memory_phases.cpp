@@ -103,17 +103,11 @@ Ledger reserve_of(const Ledger& role) {
   return ledger;
 }
 
-/// A trainer with weights and optimizer in host memory.
-Ledger parked(const ActorMemory& trainer) {
-  Ledger host = trainer.host;
-  host.weights = trainer.device.weights;
-  host.optimizer += trainer.device.optimizer;
-  return host;
-}
-
 class Phases {
  public:
-  Phases(const SimulatedRun& run, const Roles& roles) : run_(run), roles_(roles) {}
+  /// `engines`: on the shared cards.
+  Phases(const SimulatedRun& run, const Roles& roles, std::int64_t engines)
+      : run_(run), roles_(roles), engines_(engines) {}
 
   void own_trainer() {
     role_ = RoleKind::Trainer;
@@ -134,20 +128,21 @@ class Phases {
 
   enum class Reference { Absent, InTurn };
   enum class Switching { Together, OneByOne };
-  void shared(Reference reference, Switching switching) {
+  void shared(Reference reference, Switching switching, Gradients gradients) {
     role_ = RoleKind::Trainer;
     const ActorMemory& t = roles_.trainer;
     const ActorMemory& e = roles_.switching_engine;
     const ActorMemory idle_engine{reserve_of(e.device), {}};
-    const ActorMemory moving{without_activations(t.device), parked(t)};
+    const Ledger away_trainer = parked(t, gradients);
+    const ActorMemory moving{without_activations(t.device), away_trainer};
     Ledger weights = reserve_of(t.device);
     weights.weights = t.device.weights;
     Ledger arriving = reserve_of(e.device);
     arriving.weights = e.device.weights;
     const ActorMemory bound{arriving, {}};
     arriving.communication = bucket();
-    const ActorMemory resharding{weights, parked(t)};
-    const ActorMemory idle_trainer{reserve_of(t.device), parked(t)};
+    const ActorMemory resharding{weights, away_trainer};
+    const ActorMemory idle_trainer{reserve_of(t.device), away_trainer};
     Ledger cached = bound.device;
     cached.kv_cache = e.device.kv_cache;
 
@@ -177,12 +172,8 @@ class Phases {
     phase("bind", resharding, bound);
     phase("kv_alloc", idle_trainer, {cached, {}});
     phase("rollout", idle_trainer, e);
-    if (switching == Switching::OneByOne) {
-      ActorMemory renewed = e;
-      renewed.device.communication += bucket();
-      renewed.host.weights += e.device.weights;
-      phase("renew", idle_trainer, renewed);
-    }
+    if (switching == Switching::OneByOne)
+      phase("renew", idle_trainer, renewing(e));
     phase("free_kv", idle_trainer, bound);
     if (scores) {
       with_reference("onload_reference", idle_trainer, idle_engine, {coming, host_copy});
@@ -197,12 +188,17 @@ class Phases {
   double bucket() const { return std::min(kBucketBytes, roles_.trainer.device.weights); }
   void add(std::string_view group, std::string_view phase, std::vector<PhaseLedger::Part> parts) {
     const sim_hw::HardwareSpec& hardware = hardware_of(run_, role_);
-    out_.push_back(
-        {group, phase, std::move(parts), device_capacity(hardware), host_capacity(hardware)});
+    out_.push_back({group,
+                    phase,
+                    engines_,
+                    std::move(parts),
+                    device_capacity(hardware),
+                    host_capacity(hardware)});
   }
 
   const SimulatedRun& run_;
   const Roles& roles_;
+  std::int64_t engines_ = 0;
   RoleKind role_ = RoleKind::Trainer;  ///< Role whose cards the next phases are on.
   std::vector<PhaseLedger> out_;
 };
@@ -260,7 +256,7 @@ std::string PhaseLedger::text() const {
 
 Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& p) {
   TEMPER_TRY(const Roles roles, make_roles(p));
-  Phases phases(p.run, roles);
+  Phases phases(p.run, roles, p.one_by_one ? p.engines : 0);
   using Reference = Phases::Reference;
   switch (p.mode) {
     case PlacementMode::Separate:
@@ -270,11 +266,12 @@ Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& p) {
     case PlacementMode::Colocated:
     case PlacementMode::Fused:
       phases.shared(p.reference == ReferencePlace::InTurn ? Reference::InTurn : Reference::Absent,
-                    p.one_by_one ? Phases::Switching::OneByOne : Phases::Switching::Together);
+                    p.one_by_one ? Phases::Switching::OneByOne : Phases::Switching::Together,
+                    p.keeps_gradients ? Gradients::Kept : Gradients::Dropped);
       break;
     case PlacementMode::Hybrid:
       phases.own_rollout();
-      phases.shared(Reference::Absent, Phases::Switching::Together);
+      phases.shared(Reference::Absent, Phases::Switching::Together, Gradients::Dropped);
       break;
   }
   if (p.reference == ReferencePlace::Own)
@@ -282,12 +279,11 @@ Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& p) {
   return phases.take();
 }
 
-std::optional<double> host_left(const SimulatedPlacement& p) {
-  const auto phases = memory_phases(p);
-  if (!phases)
+std::optional<double> host_left(const std::vector<PhaseLedger>& phases) {
+  if (phases.empty())
     return std::nullopt;
   double left = std::numeric_limits<double>::infinity();
-  for (const PhaseLedger& phase : *phases)
+  for (const PhaseLedger& phase : phases)
     left = std::min(left, phase.host_capacity - phase.host());
   return left < 0 ? std::nullopt : std::optional(left);
 }

@@ -21,7 +21,9 @@
 //                              onload             T without activations, on device and host
 // `separate` has groups of the first three kinds, `colocated` a shared group, `fused` a shared
 // group with the reference, `hybrid` exclusive rollout cards and a shared group.
-// Ledgers and range of validity: role_memory.hpp.
+// A trainer that gives up its cards between parts of a batch (stragglers.prepare) keeps gradients
+// in host memory; on shared cards that switch one by one, the phases of every number of engines
+// count (orchestrator/pipeline/card_shares.hpp). Ledgers and range of validity: role_memory.hpp.
 #pragma once
 
 #include "actors/simulation/placement_mode.hpp"
@@ -49,6 +51,7 @@ struct SimulatedPlacement {
   std::int64_t references = 1;
   std::int64_t reference_cards = 0;  ///< Cards of all references together.
   bool one_by_one = false;           ///< Remaining engines receive new weights while they generate.
+  bool keeps_gradients = false;      ///< The trainer gives up its cards between parts of a batch.
 };
 
 /// Settings of an engine on exclusive rollout cards.
@@ -66,6 +69,8 @@ struct PhaseLedger {
   };
   std::string_view group;
   std::string_view phase;
+  /// Cards that switch one by one: engines whose cards trainer and reference use.
+  std::int64_t engines = 0;
   std::vector<Part> parts;
   double device_capacity = 0, host_capacity = 0;  ///< Capacities of the hardware of these cards.
 
@@ -79,8 +84,9 @@ struct PhaseLedger {
 /// cards, or a KV cache smaller than one longest response.
 Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& placement);
 
-/// Bytes of a device's share of host memory that no phase needs; empty if a phase does not fit.
-std::optional<double> host_left(const SimulatedPlacement& placement);
+/// Bytes of a device's share of host memory that no phase needs; empty if there is none, or if one
+/// does not fit.
+std::optional<double> host_left(const std::vector<PhaseLedger>& phases);
 
 /// "1.50" for 1.5 GiB.
 std::string gib_text(double bytes);

@@ -83,6 +83,15 @@ ActorMemory trainer_memory(const SimulatedRun& s, std::int64_t micro_batches, To
                                                           : sim_hw::TrainerState::Active);
 }
 
+sim_hw::Ledger parked(const ActorMemory& trainer, Gradients gradients) {
+  sim_hw::Ledger host = trainer.host;
+  host.weights = trainer.device.weights;
+  host.optimizer += trainer.device.optimizer;
+  if (gradients == Gradients::Kept)
+    host.gradients += trainer.device.gradients;
+  return host;
+}
+
 ActorMemory reference_memory(const SimulationSettings& s) {
   return reference_memory(s, largest_micro_batch(s));
 }
@@ -107,6 +116,13 @@ ActorMemory rollout_memory(const SimulationSettings& s) {
     memory.host.weights = memory.device.weights;
   }
   return memory;
+}
+
+ActorMemory renewing(const ActorMemory& engine) {
+  ActorMemory renewed = engine;
+  renewed.device.communication += std::min(kBucketBytes, engine.device.weights);
+  renewed.host.weights += engine.device.weights;
+  return renewed;
 }
 
 Tokens kv_tokens(const SimulationSettings& s) {

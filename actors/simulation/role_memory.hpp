@@ -38,6 +38,11 @@ ActorMemory trainer_memory(const SimulatedRun& run);
 /// The same for an update whose replicas have `micro_batches` of at most `longest` tokens.
 ActorMemory trainer_memory(const SimulatedRun& run, std::int64_t micro_batches, Tokens longest);
 
+enum class Gradients { Dropped, Kept };
+/// Host memory of a trainer whose cards others have: weights, optimizer states, and the gradients
+/// of a part of a batch, if they are kept.
+sim_hw::Ledger parked(const ActorMemory& trainer, Gradients gradients);
+
 // For a reference:
 ActorMemory reference_memory(const SimulationSettings& reference);
 /// The same for a pass whose longest micro-batch has `longest` tokens.
@@ -47,6 +52,8 @@ ActorMemory reference_memory(const SimulationSettings& reference, Tokens longest
 /// Peak: weights, the KV cache (kv_share of the memory left by weights, in whole blocks), prefill
 /// workspace and logits. On exclusive cards the staged version is in host memory.
 ActorMemory rollout_memory(const SimulationSettings& engine);
+/// The same while a version arrives in host memory beside the one in use, on shared cards.
+ActorMemory renewing(const ActorMemory& engine);
 /// Tokens of KV cache of one replica (tp devices), in whole blocks.
 Tokens kv_tokens(const SimulationSettings& engine);
 /// Responses that fill the KV cache of all replicas of an engine, each with the mean context of a

@@ -66,10 +66,7 @@ Status SimulatedReference::start(Time now, Outbox&) {
   model_.emplace(settings_);
   memory_ = reference_memory(settings_);
   place_ = settings_.colocated ? Place::Host : Place::Card;
-  ActorMemory predicted = memory_;
-  if (settings_.colocated)  // other roles have the cards first
-    predicted.host.weights = memory_.device.weights;
-  meter_.predict(predicted);
+  predict();
   if (onboard())
     meter_.add_from_host(memory_.device.weights * devices());
   count_held();
@@ -146,6 +143,13 @@ void SimulatedReference::account(double share) {
   meter_.hold(pass_.memory.device.total(), pass_.memory.host.total());
 }
 
+void SimulatedReference::predict() {
+  ActorMemory predicted = memory_;
+  if (settings_.colocated)  // Others have its cards in turn.
+    predicted.host.weights = memory_.device.weights;
+  meter_.predict(predicted);
+}
+
 /// Counts its weights, wherever they are.
 void SimulatedReference::count_held() {
   const double weights = memory_.device.weights;
@@ -213,6 +217,7 @@ double SimulatedReference::settle_on(const std::vector<CardId>& cards) {
   cards_ = cards;
   settings_.cards = std::ssize(cards);
   memory_ = reference_memory(settings_);
+  predict();
   model_.emplace(settings_);
   const double bytes = memory_.device.weights;
   const SharedCards shared{settings_.trainer_cards, settings_.cluster.dies_per_card};

@@ -83,6 +83,8 @@ class SimulatedReference final : public SimulatedActor {
   /// Adds a share of the current pass to the usage.
   void account(double share);
   void count_held();
+  /// The ledger of its present cards.
+  void predict();
 
   SimulationSettings settings_;          ///< `cards` is the current number.
   std::optional<ReferenceModel> model_;  ///< Created by start().

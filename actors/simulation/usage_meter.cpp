@@ -37,7 +37,8 @@ UsageMeter::UsageMeter(const SimulatedRun& s,
 }
 
 void UsageMeter::predict(const ActorMemory& memory) {
-  predicted_ = memory;
+  device_predicted_ = std::max(device_predicted_, memory.device.total());
+  host_predicted_ = std::max(host_predicted_, memory.host.total());
 }
 
 void UsageMeter::hold(double device, double host) {
@@ -62,11 +63,9 @@ Usage UsageMeter::report(Time now) {
     usage.planes[l].bytes = whole_bytes(sent_.at[l]);
   usage.planes[levels()].bytes = whole_bytes(to_host_);
   usage.planes[levels() + 1].bytes = whole_bytes(from_host_);
-  usage.device = {whole_bytes(device_peak_),
-                  whole_bytes(predicted_.device.total()),
-                  whole_bytes(device_capacity_)};
-  usage.host = {
-      whole_bytes(host_peak_), whole_bytes(predicted_.host.total()), whole_bytes(host_capacity_)};
+  usage.device = {
+      whole_bytes(device_peak_), whole_bytes(device_predicted_), whole_bytes(device_capacity_)};
+  usage.host = {whole_bytes(host_peak_), whole_bytes(host_predicted_), whole_bytes(host_capacity_)};
   return usage;
 }
 

@@ -26,7 +26,7 @@ class UsageMeter {
              std::int64_t cards,
              std::optional<BytesPerSecond> outside = {});
 
-  /// Sets the peak memory predicted by the ledger.
+  /// The actor enters a phase in which the ledger predicts this memory.
   void predict(const ActorMemory& memory);
 
   void add_flops(double flops) { flops_ += flops; }
@@ -50,17 +50,17 @@ class UsageMeter {
   }  ///< Number of planes without those of
      ///< the host.
 
-  // Constant after predict().
+  // Constant.
   double devices_;
   FlopsPerSecond peak_;
   std::vector<PlaneUse> planes_;  ///< Planes with zero bytes.
-  ActorMemory predicted_;
   double device_capacity_, host_capacity_;
   // Mutable state.
   double flops_ = 0;
   sim_hw::LevelBytes sent_;
   double to_host_ = 0, from_host_ = 0;
   double device_peak_ = 0, host_peak_ = 0;
+  double device_predicted_ = 0, host_predicted_ = 0;
   Time reported_{};
 };
 

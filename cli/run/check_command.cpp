@@ -9,6 +9,7 @@
 #include "cli/laboratory/laboratory.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/card_shares.hpp"
 #include "orchestrator/pipeline/changed_yaml.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -27,6 +28,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -106,8 +108,8 @@ std::string publication(const orchestrator::ResolvedPipeline& pipeline) {
 
 /// The memory of each phase per device and host, as YAML comments.
 std::string memory_map(const orchestrator::ResolvedPipeline& pipeline) {
-  const auto phases = actors::memory_phases(orchestrator::simulated_placement(pipeline));
-  if (!phases)
+  const std::vector<actors::PhaseLedger> ledger = orchestrator::memory_ledger(pipeline);
+  if (ledger.empty())
     return "";
   const bool alike = !pipeline.simulation->clusters;
   std::string out =
@@ -115,7 +117,16 @@ std::string memory_map(const orchestrator::ResolvedPipeline& pipeline) {
                           actors::device_capacity(*pipeline.simulation) / 1e9,
                           actors::host_capacity(*pipeline.simulation) / 1e9)
             : "\n# memory by phase: GB used per device, GB used per host, capacities\n";
-  for (const actors::PhaseLedger& phase : *phases) {
+  struct Most {
+    double device = 0, host = 0;
+  };
+  std::map<std::int64_t, Most> most;  // By number of engines, if cards switch one by one.
+  for (const actors::PhaseLedger& phase : ledger) {
+    if (phase.engines != ledger.front().engines) {
+      Most& of = most[phase.engines];
+      of = {std::max(of.device, phase.device()), std::max(of.host, phase.host())};
+      continue;
+    }
     out += fmt::format("#   {:<28} {:8.1f} {:8.1f}",
                        fmt::format("{}: {}", phase.group, phase.phase),
                        phase.device() / 1e9,
@@ -125,6 +136,12 @@ std::string memory_map(const orchestrator::ResolvedPipeline& pipeline) {
           "   of {:.1f} and {:.1f}", phase.device_capacity / 1e9, phase.host_capacity / 1e9);
     }
     out += '\n';
+  }
+  for (const auto& [engines, of] : most) {
+    out += fmt::format("#   {:<28} {:8.1f} {:8.1f}\n",
+                       fmt::format("cards of {} engines: most", engines),
+                       of.device / 1e9,
+                       of.host / 1e9);
   }
   return out + publication(pipeline);
 }

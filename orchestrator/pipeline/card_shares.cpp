@@ -27,8 +27,7 @@ actors::SimulatedPlacement on_share(const actors::SimulatedPlacement& whole, std
   return part;
 }
 
-/// `keeps`: whether gradients persist between steps (stragglers.prepare).
-bool is_share(const actors::SimulatedPlacement& p, bool keeps) {
+bool is_share(const actors::SimulatedPlacement& p) {
   if (!actors::check_trainer(p.run))
     return false;
   if (p.reference == actors::ReferencePlace::InTurn &&
@@ -37,9 +36,7 @@ bool is_share(const actors::SimulatedPlacement& p, bool keeps) {
   const auto phases = actors::memory_phases(p);
   if (!phases)
     return false;
-  const double kept = keeps ? actors::trainer_memory(p.run).device.gradients : 0;
-  return std::ranges::all_of(
-      *phases, [&](const actors::PhaseLedger& phase) { return fits(phase, {.host = kept}); });
+  return std::ranges::all_of(*phases, [](const actors::PhaseLedger& phase) { return fits(phase); });
 }
 
 }  // namespace
@@ -50,10 +47,43 @@ std::vector<std::int32_t> card_shares(const ResolvedPipeline& pipeline) {
     return shares;
   const actors::SimulatedPlacement whole = simulated_placement(pipeline);
   for (std::int64_t engines = 1; engines <= whole.engines; ++engines) {
-    if (is_share(on_share(whole, engines), pipeline.config.stragglers.prepare))
+    if (is_share(on_share(whole, engines)))
       shares.push_back(static_cast<std::int32_t>(engines));
   }
   return shares;
+}
+
+std::vector<actors::PhaseLedger> memory_ledger(const ResolvedPipeline& pipeline) {
+  std::vector<actors::PhaseLedger> ledger;
+  const auto add = [&](const actors::SimulatedPlacement& p) {
+    if (auto phases = actors::memory_phases(p))
+      ledger.insert(ledger.end(), phases->begin(), phases->end());
+  };
+  const actors::SimulatedPlacement whole = simulated_placement(pipeline);
+  const std::vector<std::int32_t>& shares = pipeline.shares;
+  if (std::ranges::find(shares, whole.engines) == shares.end()) {
+    actors::SimulatedPlacement start = whole;
+    start.keeps_gradients = false;  // The trainer only starts there.
+    add(start);
+  }
+  for (auto share = shares.rbegin(); share != shares.rend(); ++share)
+    add(on_share(whole, *share));
+  return ledger;
+}
+
+std::optional<double> room_for_caches(const ResolvedPipeline& pipeline) {
+  actors::SimulatedPlacement whole = simulated_placement(pipeline);
+  whole.keeps_gradients = false;
+  const auto phases = actors::memory_phases(whole);
+  if (!phases)
+    return std::nullopt;
+  std::optional<double> room = actors::host_left(*phases);
+  std::vector<actors::PhaseLedger> ledger = memory_ledger(pipeline);
+  std::erase_if(ledger, [](const actors::PhaseLedger& phase) { return phase.phase == "renew"; });
+  const std::optional<double> on_shares = actors::host_left(ledger);
+  if (room && on_shares)
+    room = std::min(*room, *on_shares);
+  return room;
 }
 
 std::vector<std::int32_t> share_parts(const ResolvedPipeline& pipeline,

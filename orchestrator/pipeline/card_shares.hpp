@@ -8,6 +8,7 @@
 // has a share and that actors::check_lengths() succeeds for prompts and responses.
 #pragma once
 
+#include "actors/simulation/memory_phases.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 
 namespace temper::orchestrator {
@@ -16,6 +17,16 @@ namespace temper::orchestrator {
 /// get cards. Without prepared gradients, all cards together always fit if check_memory() accepts
 /// the placement.
 std::vector<std::int32_t> card_shares(const ResolvedPipeline& pipeline);
+
+/// Every phase on all cards, and on each of the shares, largest first. Empty: a phase is
+/// impossible. Requires: pipeline.shares are known.
+std::vector<actors::PhaseLedger> memory_ledger(const ResolvedPipeline& pipeline);
+
+/// Bytes of a device's share of host memory in which engines may park caches: what no role needs in
+/// any phase. A version arrives only at engines that stay on their cards, whose hosts hold nothing
+/// of a trainer on a share, so that phase counts once, on all cards; none if a phase does not fit.
+/// Requires: pipeline.shares are known.
+std::optional<double> room_for_caches(const ResolvedPipeline& pipeline);
 
 /// For each of the shares, the groups that fill the trainer's pipeline on it: with as many
 /// micro-batches per replica that its stages wait at most 5 % of the time to fill and drain.

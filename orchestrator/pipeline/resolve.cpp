@@ -1,7 +1,6 @@
 #include "orchestrator/pipeline/resolve.hpp"
 
 #include "actors/simulation/lengths.hpp"
-#include "actors/simulation/memory_phases.hpp"
 #include "orchestrator/pipeline/card_shares.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
@@ -27,8 +26,8 @@ Result<ResolvedPipeline> resolve(PipelineConfig config) {
   ResolvedPipeline out = resolve_cards(std::move(config));
   if (out.config.hardware == HardwareKind::Simulated) {
     TEMPER_TRY(out.simulation, resolve_simulation(out.config, out.placement));
-    out.host_left = actors::host_left(simulated_placement(out));
     out.shares = card_shares(out);
+    out.host_left = room_for_caches(out);
     const actors::SimulationConfig& c = out.simulation->config;
     if (!out.shares.empty() && actors::check_lengths(c.prompt) &&
         actors::check_lengths(c.response)) {

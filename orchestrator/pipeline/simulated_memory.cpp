@@ -191,6 +191,7 @@ SimulatedPlacement simulated_placement(const PipelineConfig& config,
   p.concurrency = config.rollout.concurrency;
   p.mode = cards.mode;
   p.one_by_one = config.placement.switching == Switching::OneByOne;
+  p.keeps_gradients = p.one_by_one && config.stragglers.prepare;
   p.engines = config.rollout.replicas;
   p.references = config.reference.replicas;
   p.reference_cards = std::ssize(cards.reference);

@@ -121,7 +121,9 @@ void check_cards_hold(const PipelineConfig& c, Rules& rules) {
   }
   if (!rules.hold())
     return;
-  const Status fits = check_memory(simulated_placement(*pipeline));
+  actors::SimulatedPlacement whole = simulated_placement(*pipeline);
+  whole.keeps_gradients = false;  // Those are the last rule.
+  const Status fits = check_memory(whole);
   if (!fits)
     return rules.require(false, {"simulation", "placement", "rollout"}, fits.error().context);
   rules.require(

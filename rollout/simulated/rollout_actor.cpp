@@ -191,11 +191,8 @@ void SimulatedRollout::stage(PolicyVersion version, Time now) {
     way = beside_ ? actors::publish_beside(fabric, settings_)
                   : actors::publish_weights(fabric, settings_);
   }
-  if (beside_) {
-    actors::ActorMemory renewed = actors::rollout_memory(settings_);
-    renewed.host.weights += weight_bytes_;
-    meter_.predict(renewed);
-  }
+  if (beside_)
+    meter_.predict(actors::renewing(actors::rollout_memory(settings_)));
   staging_ = version;
   staging_until_ = now + from_seconds(way->seconds);
 }

@@ -278,10 +278,7 @@ void SimulatedTrainer::note_usage() {
   if (switched_.cost.duration > Duration{} &&
       switched_.action == actors::SwitchAction::OffloadOptimizer) {
     meter_.add_to_host(moved);
-    actors::ActorMemory parked = memory_;  // From the ledger, for time-shared cards.
-    parked.host.weights = memory_.device.weights;
-    parked.host.optimizer += memory_.device.optimizer;
-    meter_.predict(parked);
+    meter_.predict({memory_.device, actors::parked(memory_, gradients())});
   } else if (switched_.cost.duration > Duration{}) {
     meter_.add_from_host(moved);
   }
@@ -302,10 +299,9 @@ SimulatedTrainer::HeldMemory SimulatedTrainer::held() const {
   };
   const sim_hw::Ledger& device = memory_.device;
   const sim_hw::Ledger& host = memory_.host;
-  const double kept = prepared_.empty() ? 0 : device.gradients;
   if (optimizer_ == Optimizer::Onboard)
     return {bytes(device.weights + device.gradients + device.optimizer), bytes(host.optimizer)};
-  return {bytes(device.weights), bytes(host.optimizer + device.optimizer + device.weights + kept)};
+  return {bytes(device.weights), bytes(actors::parked(memory_, gradients()).total())};
 }
 
 double SimulatedTrainer::moved() const {
@@ -320,6 +316,7 @@ double SimulatedTrainer::settle_on(const std::vector<CardId>& cards) {
   cards_ = cards;
   settings_.trainer_cards = std::ssize(cards);
   memory_ = actors::trainer_memory(settings_);
+  meter_.predict(memory_);
   update_.emplace(settings_);
   if (first && onboard)
     return 0;  // It starts there.

@@ -90,6 +90,9 @@ class SimulatedTrainer final : public actors::SimulatedActor {
   double devices() const {
     return static_cast<double>(actors::bytes_on(settings_, settings_.trainer_cards, 1).count());
   }
+  actors::Gradients gradients() const {
+    return prepared_.empty() ? actors::Gradients::Dropped : actors::Gradients::Kept;
+  }
   /// Bytes per device that an offload moves.
   double moved() const;
   bool works() const {

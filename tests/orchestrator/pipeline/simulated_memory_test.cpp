@@ -344,5 +344,27 @@ TEST(CardShares, GradientsNeedRoomWhereTheyAreKeptAndAreRefusedWithoutIt) {
   EXPECT_EQ(broken.front().keys.front(), "stragglers.prepare");
 }
 
+TEST(CardShares, LeaveRoomForCachesBesideTheGradientsThatAreKeptOnTheSmallest) {
+  const test::TemporaryFolder folder;
+  PipelineConfig c = one_by_one(folder, Bytes(1'500'000'000'000));
+  const ResolvedPipeline dropped = resolve(c).value();
+  c.stragglers.prepare = true;
+  const ResolvedPipeline kept = resolve(c).value();
+  ASSERT_EQ(kept.shares, (std::vector<std::int32_t>{1, 2}));
+  const SimulatedPlacement whole = simulated_placement(kept);
+  const double capacity = actors::host_capacity(whole.run);
+  const actors::ActorMemory all = actors::trainer_memory(whole.run);
+  const double renewed = actors::parked(all, actors::Gradients::Dropped).total() +
+                         actors::rollout_memory(actors::switching_engine(whole)).device.weights;
+  // Half of the devices hold twice the optimizer states each, and the gradients of a part.
+  SimulatedPlacement half = whole;
+  half.run.trainer_cards /= 2;
+  const actors::ActorMemory trainer = actors::trainer_memory(half.run);
+  const double parked = actors::parked(trainer, actors::Gradients::Kept).total();
+  EXPECT_GT(parked, actors::parked(trainer, actors::Gradients::Dropped).total());
+  EXPECT_NEAR(*kept.host_left, capacity - std::max(renewed, parked), 1);
+  EXPECT_LE(*kept.host_left, *dropped.host_left);
+}
+
 }  // namespace
 }  // namespace temper::orchestrator
