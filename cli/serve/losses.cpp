@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 namespace temper::cli {
 namespace {
@@ -20,13 +21,11 @@ constexpr double kLeast = 0.001;
 /// Cards that are occupied for at least this share of their time are the bottleneck.
 constexpr double kLimit = 0.8;
 
-/// Advice against a loss, and the setting whose effect can be predicted; empty: none.
+/// The cause of a loss, and changes that might reduce it: each is recommended only once its
+/// prediction shows a gain.
 struct Advice {
-  std::string text, change;
-};
-/// One remedy of several, and its setting; empty: no setting.
-struct Way {
-  std::string_view text, setting;
+  std::string text;
+  std::vector<std::string> changes{};  ///< As in a Prediction, most likely first.
 };
 
 using Shares = std::map<CardState, double>;
@@ -112,9 +111,11 @@ std::string names_of(const std::vector<RoleKind>& roles) {
   return text;
 }
 
-/// The change "tuned" for simulated runs; `temper tune` cannot search others.
-std::string tuned(const Summary& s) {
-  return s.simulated ? std::string(orchestrator::kTunedChange) : std::string();
+/// The change "tuned" for simulated runs, which `temper tune` can search; for others, these.
+std::vector<std::string> tuned_or(const Summary& s, std::vector<std::string> others = {}) {
+  if (s.simulated)
+    return {std::string(orchestrator::kTunedChange)};
+  return others;
 }
 
 std::string bound_of(std::uint64_t bound) {
@@ -128,22 +129,6 @@ bool has(const RunFacts& run, std::string_view setting) {
     return false;
   const auto it = run.settings.find(std::string(setting.substr(0, at)));
   return it != run.settings.end() && it->second == setting.substr(at + 1);
-}
-
-/// The remedies that the run does not use yet, as one sentence.
-std::string ways_text(const RunFacts& run, std::initializer_list<Way> ways) {
-  std::string text;
-  for (const Way& way : ways) {
-    if (has(run, way.setting))
-      continue;
-    text += text.empty() ? "" : ", or ";
-    text += way.text;
-    if (!way.setting.empty())
-      text += fmt::format(" ({})", way.setting);
-  }
-  if (!text.empty())
-    text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
-  return text + ".";
 }
 
 std::optional<BusiestCards> busiest_of(const std::vector<CardGroup>& groups, const Summary& s) {
@@ -186,28 +171,28 @@ std::optional<BusiestCards> busiest_of(const std::vector<CardGroup>& groups, con
         "busier.",
         s.slots.while_serving * 100);
   }
-  b.command = tuned(s);
+  if (s.simulated)
+    b.command = orchestrator::kTunedChange;
   return b;
 }
 
-Advice advice_on_bound(const WaitSummary& w, const Summary& s, std::uint64_t more) {
+Advice advice_on_quota(const WaitSummary& w, const Summary& s, std::uint64_t more) {
   if (w.cause == orchestrator::WaitKind::TrainerDemand) {
     return {
         "The scheduler holds groups back until the trainer needs them (staleness.admission: "
         "just_in_time). The trainer is the limit and a larger bound changes nothing; give it more "
         "cards, for example from the rollout.",
-        tuned(s)};
+        tuned_or(s)};
   }
-  return {fmt::format("The staleness bound throttles the engines. A bound of {} lets them start "
-                      "sooner; with more cards for the trainer the same bound throttles less.",
-                      more),
-          bound_of(more)};
+  return {
+      "The staleness bound throttles the engines. With more cards for the trainer the same bound "
+      "throttles less.",
+      {bound_of(more)}};
 }
 
 Advice advice_on(const WaitSummary& w,
                  const Summary& s,
-                 const std::optional<BusiestCards>& busiest,
-                 const RunFacts& run) {
+                 const std::optional<BusiestCards>& busiest) {
   const std::uint64_t more = s.staleness.bound + 1;
   const bool behind = busiest && busiest->limits && std::ranges::count(busiest->roles, w.role) == 0;
   const bool waits = w.state == CardState::WaitData || w.state == CardState::WaitQuota ||
@@ -216,38 +201,34 @@ Advice advice_on(const WaitSummary& w,
     return {fmt::format(
                 "These cards wait for the bottleneck, {}. Only a faster bottleneck shortens it.",
                 names_of(busiest->roles)),
-            tuned(s)};
+            tuned_or(s)};
   }
   switch (w.state) {
     case CardState::WaitQuota:
-      return advice_on_bound(w, s, more);
+      return advice_on_quota(w, s, more);
     case CardState::WaitData:
       if (w.role == RoleKind::Trainer) {
-        return {"The trainer waits for groups. " +
-                    ways_text(run,
-                              {{"give the rollout more cards or slots", ""},
-                               {"lend the trainer's cards to the rollout while the trainer waits",
-                                "placement.mode=hybrid"}}),
-                s.simulated ? tuned(s) : bound_of(more)};
+        return {
+            "The trainer waits for groups. More cards or slots for the rollout shorten the wait.",
+            tuned_or(s, {bound_of(more), "placement.mode=hybrid"})};
       }
       if (w.role == RoleKind::Rollout) {
         return {
-            "Engines have free slots but no group to generate. Raise the groups in flight "
-            "(rollout.concurrency, staleness.bound) or use fewer rollout cards.",
-            bound_of(more)};
+            "Engines have free slots but no group to generate: there are too few groups in flight "
+            "for the cards of the rollout.",
+            {bound_of(more)}};
       }
       return {
           "These cards had no work. If they are exclusive to the role, give it fewer cards, or let "
-          "it "
-          "share the rollout's.",
-          tuned(s)};
+          "it share the rollout's.",
+          tuned_or(s)};
     case CardState::WaitWeights:
       return {
           "Idle engines waited for new weights. A faster link, or fewer and larger steps, shorten "
           "the wait.",
-          tuned(s)};
+          tuned_or(s)};
     case CardState::Idle:
-      return {"No work: the end of the run, or a role that is rarely needed.", tuned(s)};
+      return {"No work: the end of the run, or a role that is rarely needed.", tuned_or(s)};
     case CardState::Down:
       return {
           w.cause == orchestrator::WaitKind::Start
@@ -267,16 +248,42 @@ std::string command_for(const std::string& change, const std::string& run) {
   return fmt::format("temper whatif {} --set {} --keep", run, change);
 }
 
-/// Adds the advice, the command that predicts its effect, and the prediction if one is stored.
+std::string name_of_change(const std::string& change) {
+  return change == orchestrator::kTunedChange ? "the best configuration that `temper tune` found"
+                                              : change;
+}
+
+const orchestrator::Prediction* prediction_of(const std::string& change, const RunFacts& run) {
+  const auto it = std::ranges::find(run.predictions, change, &orchestrator::Prediction::change);
+  return it == run.predictions.end() ? nullptr : &*it;
+}
+
+/// Whether the predicted gain is larger than its error.
+bool gains(const orchestrator::Prediction& p) {
+  return p.gain > std::max(p.error, kLeast);
+}
+
+/// Adds the cause and one change that the run does not have: the first with a predicted gain, else
+/// the first without a prediction, else the first. Only a predicted gain is recommended.
 void advise(Loss& loss, const Advice& advice, const RunFacts& run) {
   loss.advice = advice.text;
-  loss.command = command_for(advice.change, run.folder);
-  const auto known =
-      std::ranges::find(run.predictions, advice.change, &orchestrator::Prediction::change);
-  if (known == run.predictions.end() || advice.change.empty())
+  std::vector<std::string> changes = advice.changes;
+  std::erase_if(changes, [&](const std::string& change) { return has(run, change); });
+  if (changes.empty())
     return;
-  loss.predicted = known->gain;
-  loss.predicted_error = known->error;
+  const auto rank = [&](const std::string& change) {
+    const auto* predicted = prediction_of(change, run);
+    return predicted == nullptr ? 1 : gains(*predicted) ? 0 : 2;
+  };
+  const std::string change = *std::ranges::min_element(changes, {}, rank);
+  loss.command = command_for(change, run.folder);
+  const auto* predicted = prediction_of(change, run);
+  if (predicted == nullptr)
+    return;
+  loss.predicted = predicted->gain;
+  loss.predicted_error = predicted->error;
+  if (gains(*predicted))
+    loss.advice += fmt::format(" Use {}.", name_of_change(change));
 }
 
 }  // namespace
@@ -306,19 +313,20 @@ Losses rank_losses(const Live& live, const RunFacts& run) {
     loss.longest_s = w.longest_s;
     loss.longest_at_s = w.longest_at_s;
     loss.longest_on = w.longest_on;
-    add(std::move(loss), advice_on(w, s, out.busiest, run));
+    add(std::move(loss), advice_on(w, s, out.busiest));
   }
   // Overheads of the cards by state. They are no waits, so they have no cause.
   const double all = s.wall_s * static_cast<double>(s.cards);
-  const std::pair<CardState, std::string> overheads[] = {
+  const std::tuple<CardState, std::string, std::vector<std::string>> overheads[] = {
       {CardState::WeightSync,
        "Weights are exported, loaded and checkpointed. Fewer, larger steps or rarer checkpoints "
-       "(checkpoint.every) reduce the time."},
+       "(checkpoint.every) reduce the time.",
+       tuned_or(s)},
       {CardState::Switch,
-       ways_text(run,
-                 {{"use larger batches, so that cards switch roles less often", ""},
-                  {"give each role exclusive cards", "placement.mode=separate"}})}};
-  for (const auto& [state, advice] : overheads) {
+       "Cards change their role. Larger batches, or exclusive cards for each role, make that "
+       "rarer.",
+       tuned_or(s, {"placement.mode=separate"})}};
+  for (const auto& [state, text, changes] : overheads) {
     const auto it = s.utilization.states.find(state);
     if (it == s.utilization.states.end())
       continue;
@@ -327,7 +335,7 @@ Losses rank_losses(const Live& live, const RunFacts& run) {
     loss.state = state;
     loss.card_s = it->second * all;
     loss.share = it->second;
-    add(std::move(loss), {advice, tuned(s)});
+    add(std::move(loss), {text, changes});
   }
   std::ranges::stable_sort(out.losses, std::greater{}, &Loss::card_s);
   return out;

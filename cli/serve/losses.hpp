@@ -2,6 +2,10 @@
 // ranked, each with advice, an upper limit of the gain, and the simulator's prediction if one is
 // stored. Pure functions.
 //
+// A setting is recommended only if the run does not have it and a stored prediction (`temper
+// whatif` or `temper tune` with --keep) shows a gain larger than its error. Otherwise the loss has
+// only its cause and the command that predicts the effect.
+//
 // No gain exceeds what the busiest cards allow: a run takes at least as long as its busiest cards
 // were occupied, whatever the other cards wait for.
 #pragma once
@@ -37,7 +41,7 @@ struct Loss {
   double most_gain = 0;  ///< Upper limit of the relative gain if nothing were lost here.
   double longest_s = 0, longest_at_s = 0;
   std::string longest_on;
-  std::string advice;               ///< How to reduce the loss.
+  std::string advice;               ///< Cause; names a setting only if its prediction is a gain.
   std::string command;              ///< Command that predicts the effect; empty: none.
   std::optional<double> predicted;  ///< Relative gain in tokens/s from that command.
   double predicted_error = 0;       ///< A smaller gain is within the error.

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+#include <utility>
+
 namespace temper::cli {
 namespace {
 
@@ -104,23 +107,159 @@ TEST(Losses, WhatWaitsForTheBottleneckIsNotToldToBeginSooner) {
   EXPECT_EQ(first_of(0.9).command, "");
 }
 
-TEST(Losses, WhatARunDoesAlreadyIsNoAdvice) {
-  using S = CardState;
-  const Live live = two_cards({{S::Decode, 0.5}, {S::WaitWeights, 0.5}},
-                              {{S::Train, 0.2}, {S::WaitData, 0.6}, {S::Switch, 0.2}});
-  const auto text = [&](std::map<std::string, std::string> settings) {
-    std::string all;
-    for (const Loss& loss : rank_losses(live, {"run", std::move(settings), {}}).losses)
-      all += loss.advice + "\n";
-    return all;
-  };
-  for (const std::string key : {"placement.mode=hybrid", "placement.mode=separate"}) {
-    EXPECT_NE(text({}).find(key), std::string::npos);
-    const std::size_t at = key.find('=');
-    EXPECT_EQ(text({{key.substr(0, at), key.substr(at + 1)}}).find(key), std::string::npos);
+/// Losses of which each has a change that might reduce it.
+struct AdvisedLoss {
+  const char* name;
+  std::map<CardState, double> rollout, trainer;
+  bool simulated;
+  std::string_view what;  ///< How the loss begins.
+  std::vector<std::string> changes;
+};
+using S = CardState;
+const std::vector<AdvisedLoss>& advised_losses() {
+  static const std::vector<AdvisedLoss> all{
+      {"Throttled",
+       {{S::Decode, 0.5}, {S::WaitQuota, 0.5}},
+       {{S::Train, 0.6}},
+       false,
+       "rollout: wait-quota",
+       {"staleness.bound=1"}},
+      {"ThrottledInSimulation",
+       {{S::Decode, 0.5}, {S::WaitQuota, 0.5}},
+       {{S::Train, 0.6}},
+       true,
+       "rollout: wait-quota",
+       {"staleness.bound=1"}},
+      {"EnginesWithoutGroups",
+       {{S::Decode, 0.5}, {S::WaitData, 0.5}},
+       {{S::Train, 0.6}},
+       false,
+       "rollout: wait-data",
+       {"staleness.bound=1"}},
+      {"TrainerWithoutGroups",
+       {{S::Decode, 0.7}},
+       {{S::Train, 0.4}, {S::WaitData, 0.6}},
+       false,
+       "trainer: wait-data",
+       {"staleness.bound=1", "placement.mode=hybrid"}},
+      {"TrainerBehindTheRollout",  // the bottleneck is busy: nothing to begin sooner
+       {{S::Decode, 0.95}},
+       {{S::Train, 0.4}, {S::WaitData, 0.6}},
+       false,
+       "trainer: wait-data",
+       {}},
+      {"TrainerBehindTheRolloutInSimulation",
+       {{S::Decode, 0.95}},
+       {{S::Train, 0.4}, {S::WaitData, 0.6}},
+       true,
+       "trainer: wait-data",
+       {"tune"}},
+      {"TrainerWithoutGroupsInSimulation",
+       {{S::Decode, 0.7}},
+       {{S::Train, 0.4}, {S::WaitData, 0.6}},
+       true,
+       "trainer: wait-data",
+       {"tune"}},
+      {"Switches",
+       {{S::Decode, 0.7}},
+       {{S::Train, 0.4}, {S::Switch, 0.3}},
+       false,
+       "switch",
+       {"placement.mode=separate"}},
+      {"SwitchesInSimulation",
+       {{S::Decode, 0.7}},
+       {{S::Train, 0.4}, {S::Switch, 0.3}},
+       true,
+       "switch",
+       {"tune"}},
+      {"Weights",
+       {{S::Decode, 0.5}, {S::WaitWeights, 0.5}},
+       {{S::Train, 0.6}},
+       true,
+       "rollout: wait-weights",
+       {"tune"}},
+      {"WeightsOutsideASimulation",
+       {{S::Decode, 0.5}, {S::WaitWeights, 0.5}},
+       {{S::Train, 0.6}},
+       false,
+       "rollout: wait-weights",
+       {}},
+      {"Publication",
+       {{S::Decode, 0.5}, {S::WeightSync, 0.4}},
+       {{S::Train, 0.6}},
+       true,
+       "weight-sync",
+       {"tune"}}};
+  return all;
+}
+
+class AnAdvisedLoss : public testing::TestWithParam<AdvisedLoss> {
+ protected:
+  Loss with(std::map<std::string, std::string> settings,
+            std::vector<orchestrator::Prediction> predictions) const {
+    Live live = two_cards(GetParam().rollout, GetParam().trainer);
+    live.summary.simulated = GetParam().simulated;
+    const Losses found = rank_losses(live, {"run", std::move(settings), std::move(predictions)});
+    for (const Loss& loss : found.losses) {
+      if (loss.what.starts_with(GetParam().what))
+        return loss;
+    }
+    ADD_FAILURE() << "no such loss";
+    return {};
   }
-  // Old keys and values are not what an engine without work waits for.
-  EXPECT_EQ(text({}).find("keep_kv"), std::string::npos);
+  /// Whether the text tells to make this change.
+  static bool advises(const Loss& loss, const std::string& change) {
+    return loss.advice.find("Use " + (change == "tune" ? "the best" : change)) != std::string::npos;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Each,
+                         AnAdvisedLoss,
+                         testing::ValuesIn(advised_losses()),
+                         [](const auto& p) { return std::string(p.param.name); });
+
+TEST_P(AnAdvisedLoss, NamesNoSettingBeforeItsPrediction) {
+  const Loss loss = with({}, {});
+  EXPECT_FALSE(loss.advice.empty());
+  EXPECT_EQ(loss.advice.find('='), std::string::npos) << loss.advice;
+  EXPECT_EQ(loss.advice.find("Use "), std::string::npos) << loss.advice;
+  EXPECT_EQ(loss.command.empty(), GetParam().changes.empty()) << loss.command;
+}
+
+TEST_P(AnAdvisedLoss, NamesAChangeOnlyIfItsPredictionIsAGain) {
+  for (const std::string& change : GetParam().changes) {
+    EXPECT_TRUE(advises(with({}, {{change, 0.2, 0.05}}), change));
+    for (const auto& [gain, error] : {std::pair{0.04, 0.05}, {0.0, 0.0}, {-0.3, 0.05}}) {
+      const Loss loss = with({}, {{change, gain, error}});
+      EXPECT_FALSE(advises(loss, change)) << gain << ": " << loss.advice;
+    }
+    EXPECT_FALSE(advises(with({}, {{"staleness.bound=9", 0.2, 0.05}}), change));
+  }
+}
+
+TEST_P(AnAdvisedLoss, NamesNoChangeThatTheRunHasAlready) {
+  for (const std::string& change : GetParam().changes) {
+    const std::size_t at = change.find('=');
+    if (at == std::string::npos)
+      continue;
+    const Loss loss = with({{change.substr(0, at), change.substr(at + 1)}}, {{change, 0.2, 0.05}});
+    EXPECT_FALSE(advises(loss, change)) << loss.advice;
+    EXPECT_EQ(loss.command.find(change), std::string::npos) << loss.command;
+  }
+}
+
+TEST_P(AnAdvisedLoss, AsksForTheNextChangeIfTheFirstIsNoGain) {
+  const auto& changes = GetParam().changes;
+  if (changes.size() < 2)
+    return;
+  EXPECT_NE(with({}, {}).command.find(changes[0]), std::string::npos);
+  EXPECT_NE(with({}, {{changes[0], 0, 0.1}}).command.find(changes[1]), std::string::npos);
+  EXPECT_TRUE(advises(with({}, {{changes[1], 0.2, 0.1}}), changes[1]));
+}
+
+TEST(Losses, OldKeysAndValuesAreNotWhatAnEngineWithoutWorkWaitsFor) {
+  const Live live = two_cards({{S::Decode, 0.5}, {S::WaitWeights, 0.5}}, {{S::Train, 0.2}});
+  for (const Loss& loss : rank_losses(live, {"run", {}, {}}).losses)
+    EXPECT_EQ(loss.advice.find("keep_kv"), std::string::npos) << loss.advice;
 }
 
 TEST(Losses, AGroupThatIsHeldBackForAFedTrainerIsNoMatterOfTheBound) {
