@@ -7,14 +7,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -302,6 +306,54 @@ TEST_P(Bounds, CountsProcesses) {
                   "        if os.fork() == 0: time.sleep(1000)\n"
                   "    except OSError: time.sleep(1000)\n"),
             "killed: it had more than 512 processes");
+}
+
+/// Whether the kernel counts the processes of a user by namespace (Linux 5.14).
+bool counts_processes_by_namespace() {
+  utsname system{};
+  int major = 0, minor = 0;
+  return ::uname(&system) == 0 && std::sscanf(system.release, "%d.%d", &major, &minor) == 2 &&
+         (major > 5 || (major == 5 && minor >= 14));
+}
+
+TEST_P(Bounds, AreTheKernelLimitsOfThePageOnSecurity) {
+  rlimit processes{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NPROC, &processes), 0);
+  if (GetParam() == SandboxKind::Namespaces && counts_processes_by_namespace())
+    processes.rlim_max = std::min<rlim_t>(processes.rlim_max, 4096);
+  EXPECT_EQ(
+      python("import resource as r\n"
+             "for name in ['DATA', 'FSIZE', 'NOFILE', 'CORE']:\n"
+             "    soft, hard = r.getrlimit(getattr(r, 'RLIMIT_' + name))\n"
+             "    assert soft == hard\n"
+             "    print(name, soft)\n"
+             "print(r.getrlimit(r.RLIMIT_NPROC)[1] % 2**64)\n",
+             sandbox_),
+      fmt::format(
+          "DATA {}\nFSIZE {}\nNOFILE 1024\nCORE 0\n{}\n", 96 << 20, 1 << 30, processes.rlim_max));
+}
+
+TEST_P(Bounds, StopWhatExceedsThem) {
+  EXPECT_EQ(python("import errno, os, tempfile\n"
+                   "def attempt(call):\n"
+                   "    try:\n"
+                   "        call()\n"
+                   "        print('DONE')\n"
+                   "    except (OSError, MemoryError) as e:\n"
+                   "        print(errno.errorcode[e.errno] if e.args else 'MemoryError')\n"
+                   "f, name = tempfile.mkstemp()\n"
+                   "attempt(lambda: os.pwrite(f, b'x', (1 << 30) - 1))\n"
+                   "attempt(lambda: os.pwrite(f, b'x', 1 << 30))\n"
+                   "attempt(lambda: bytearray(97 << 20))\n"
+                   "attempt(lambda: [os.dup(f) for _ in range(1024)])\n"
+                   "os.unlink(name)\n",
+                   sandbox_),
+            "DONE\nEFBIG\nMemoryError\nEMFILE\n");
+}
+
+TEST_F(InNamespaces, ItsPrivateFolderHoldsOneGibibyte) {
+  EXPECT_EQ(python("import os\ns = os.statvfs('/tmp')\nprint(s.f_blocks * s.f_frsize)\n", sandbox_),
+            fmt::format("{}\n", 1 << 30));
 }
 
 TEST_F(InNamespaces, RunsOrdinaryPrograms) {
