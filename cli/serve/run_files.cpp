@@ -2,6 +2,7 @@
 
 #include "actors/runtime/process.hpp"
 #include "core/json.hpp"
+#include "core/json_document.hpp"
 #include "core/json_read.hpp"
 #include "core/unix_time.hpp"
 #include "orchestrator/record/outputs.hpp"
@@ -42,7 +43,8 @@ struct Blocks {
   bool fits = true;
 };
 
-/// Adds the blocks of a file's text that overlap the buckets [from, to), up to `most` bytes.
+/// Adds the blocks of a file's text that overlap the buckets [from, to), up to `most` bytes. Lines
+/// that are not JSON are skipped, since one of them would spoil the whole answer.
 void add_blocks(const Result<std::string>& text,
                 std::int64_t from,
                 std::int64_t to,
@@ -55,7 +57,7 @@ void add_blocks(const Result<std::string>& text,
     const std::string_view line = std::string_view(*text).substr(begin, end - begin);
     const std::int64_t first = head_number(line, "\"b\":");
     blocks.from = std::min(blocks.from, first);
-    if (first >= to || head_number(line, "\"e\":") <= from)
+    if (first >= to || head_number(line, "\"e\":") <= from || parse_json(line).is_discarded())
       continue;
     blocks.text += blocks.text.empty() ? "" : ",";
     blocks.text += line;

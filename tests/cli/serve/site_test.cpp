@@ -168,6 +168,28 @@ TEST_F(SiteTest, SamplesComeInGroupsWithAllTheirResponses) {
   EXPECT_TRUE(found.at("groups")[0][1].at("reward").is_null());
 }
 
+/// The folder of a run may be anyone's, and a run that is killed leaves half a line.
+TEST_F(SiteTest, ATimelineLineThatIsNotJsonSpoilsNoAnswer) {
+  fs::create_directory(run() / "timeline");
+  const std::string good = R"({"b":0,"e":9,"s":[]})";
+  for (const std::string bad : {R"({"b":0,"e":9)",
+                                R"({"b":0,"e":9}})",
+                                R"({"b":0,"e":9},)",
+                                R"("b":0,"e":9)",
+                                R"(x"b":0,"e":9)",
+                                R"({"b":0,"e":9,"s":nan})",
+                                R"({"b":0,"e":9,"s":"\x"})",
+                                "{\"b\":0,\"e\":9,\"s\":\"\xff\"}",
+                                "{\"b\":0,\"e\":9,\"s\":\"\x01\"}",
+                                R"({"b":0,"e":9,"s":[1,]})",
+                                R"([]"b":0,"e":9)",
+                                R"({"b":0,"e":9}]}, {"level":1)"}) {
+    write("timeline/0.jsonl", good + "\n" + bad + "\n" + good + "\n");
+    const auto answer = parse_json_or_throw(get("/api/runs/first/timeline?from=0&to=9").body);
+    EXPECT_EQ(answer.at("blocks").size(), 2U) << bad;
+  }
+}
+
 TEST_F(SiteTest, LossesSayWhatAndAtMostHowMuch) {
   get("/api/runs");
   const auto answer = parse_json_or_throw(get("/api/runs/first/losses").body);
