@@ -3,7 +3,9 @@
 // TEMPER_FUZZ_SEEDS=FOLDER writes the valid inputs that are made here to FOLDER/TARGET, for
 // libFuzzer: those in corpus/ are of the formats of their day.
 #include "actors/protocol/catalog.hpp"
+#include "cli/watch/live.hpp"
 #include "core/files.hpp"
+#include "core/json.hpp"
 #include "core/msgpack.hpp"
 #include "core/random.hpp"
 #include "orchestrator/record/replay.hpp"
@@ -63,6 +65,26 @@ void add_answers(std::vector<std::string>& to) {
   add(2, actors::Judged{LeaseId(2), {{1e308, ""}, {-1e18, ""}}});
 }
 
+/// A live.json for the target `page_files`.
+std::string live_file() {
+  using namespace actors;
+  cli::Live live;
+  live.pid = 1;
+  live.host = "elsewhere";
+  live.steps = 100;
+  live.rewards = {0.25, 0.5};
+  live.summary.name = "first";
+  live.summary.wall_s = 12;
+  live.summary.cards = 2;
+  live.summary.waits = {
+      {RoleKind::Trainer, CardState::WaitData, "group N", 6, 0.25, 1, 3, "group 7"}};
+  live.summary.utilization.states = {{CardState::WeightSync, 0.1}, {CardState::Switch, 0.2}};
+  live.actors = {{"rollout-0", RoleKind::Rollout, CardState::Decode, "", 3, 4, 0}};
+  live.cards = {{{0, 2}, {0}, {{CardState::Decode, 1.0}}, {{CardState::Decode, 0.5}}}};
+  live.alarms = {{orchestrator::AlarmKind::SlowEngine, Time(), 2, "slow"}};
+  return to_json(live);
+}
+
 /// Valid inputs of what is not text.
 void add_made(std::string_view target, std::vector<std::string>& to) {
   using namespace orchestrator;
@@ -70,6 +92,8 @@ void add_made(std::string_view target, std::vector<std::string>& to) {
     add_messages(to, actors::AllMessages{});
   if (target == "answers")
     add_answers(to);
+  if (target == "page_files")
+    to.push_back(std::string(1, '\0') + live_file());
   if (target != "record" && target != "snapshot")
     return;
   Random random(5, "fuzz");

@@ -45,6 +45,13 @@ void agent_request(std::string_view bytes);
 /// scale.request
 void scale_request(std::string_view bytes);
 
+// page_targets.cpp
+/// A request to the web page of runs, by lines: method, target, cookie, authorization,
+/// accept-encoding, host.
+void page_request(std::string_view bytes);
+/// A file of a run folder that the page shows: the first byte chooses which.
+void page_files(std::string_view bytes);
+
 // model_targets.cpp
 void safetensors(std::string_view bytes);
 /// The metadata of a GGUF file.
@@ -69,6 +76,8 @@ inline constexpr Target kTargets[] = {{"agent_request", agent_request, 1024},
                                       {"message", message, 1024},
                                       {"model_config", model_config, 1024},
                                       {"packed", packed, 2048},
+                                      {"page_files", page_files, 1024},
+                                      {"page_request", page_request, 512},
                                       {"record", record, 1024},
                                       {"replies", replies, 1024},
                                       {"safetensors", safetensors, 1024},
