@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 
 namespace temper::fuzz {
 namespace {
@@ -102,6 +104,98 @@ void take(actors::Judged message) {
   keep(message, run.queue, run.payloads);
 }
 
+/// Choices by the bytes of an input: each takes one byte, and is the first one after the last byte.
+class Choices {
+ public:
+  explicit Choices(std::string_view bytes) : rest_(bytes) {}
+
+  std::size_t below(std::size_t end) {
+    if (rest_.empty())
+      return 0;
+    const auto byte = static_cast<unsigned char>(rest_.front());
+    rest_.remove_prefix(1);
+    return byte % end;
+  }
+  /// About n; mostly n itself.
+  std::size_t near(std::size_t n) {
+    const std::size_t choice = below(16);
+    return choice == 1 ? n + 1 : choice == 2 && n > 0 ? n - 1 : choice == 3 ? 0 : n;
+  }
+  /// n of these values; in most of the lists only of the first `possible` ones.
+  template <class T, std::size_t N>
+  std::vector<T> list_of(const std::array<T, N>& values, std::size_t possible, std::size_t n) {
+    const std::size_t end = below(4) == 3 ? N : possible;
+    std::vector<T> list(n);
+    for (T& value : list)
+      value = values[below(end)];
+    return list;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr std::array kLogprobs{-1.0F,
+                               -0.0F,
+                               -99.5F,
+                               0.0005F,
+                               0.002F,
+                               -100.5F,
+                               -1e5F,
+                               -2e5F,
+                               5.0F,
+                               -3e38F,
+                               3e38F,
+                               1e-45F,
+                               NAN,
+                               kInfinity,
+                               -kInfinity};
+constexpr std::array kRewards{
+    0.0F, 1.0F, -0.5F, 9e17F, 1.1e18F, -3e38F, 1e-45F, NAN, kInfinity, -kInfinity};
+constexpr std::array<std::int32_t, 8> kTokens{0, 7, 13, 14, -1, 1 << 30, INT32_MAX, INT32_MIN};
+constexpr std::array<std::uint8_t, 4> kMasks{1, 0, 2, 255};
+
+actors::Generated drawn_generated(Choices& choices) {
+  actors::Generated message;
+  actors::Generated::Item& item = message.items.emplace_back();
+  item.lease = LeaseId(choices.near(1));
+  item.response = ResponseId(choices.below(2));
+  const std::size_t tokens = choices.near(1 + choices.below(6));
+  item.tokens = choices.list_of(kTokens, 3, tokens);
+  item.logprobs = choices.list_of(kLogprobs, 4, choices.near(tokens));
+  if (choices.below(2) == 1)
+    item.mask = choices.list_of(kMasks, 2, choices.near(tokens));
+  if (choices.below(2) == 1)
+    item.rewards = choices.list_of(kRewards, 4, choices.near(tokens));
+  item.segments = {{PolicyVersion(choices.below(2)), Tokens(static_cast<Tokens::rep>(tokens))}};
+  item.finish = std::array{FinishReason::End,
+                           FinishReason::Length,
+                           FinishReason::Interrupted,
+                           FinishReason::Failed}[choices.below(4)];
+  item.failure = std::string(choices.below(4) == 3 ? 5000 : 0, static_cast<char>(0xc3));
+  return message;
+}
+
+actors::ReferenceScored drawn_scores(Choices& choices) {
+  actors::ReferenceScored message{LeaseId(choices.near(2)), {}};
+  message.logprobs.resize(choices.near(2));
+  for (auto& scores : message.logprobs)
+    scores = choices.list_of(kLogprobs, 4, choices.near(2));
+  return message;
+}
+
+actors::Judged drawn_rewards(Choices& choices) {
+  actors::Judged message{LeaseId(choices.near(2)), {}};
+  message.items.resize(choices.near(2));
+  for (auto& item : message.items) {
+    item.reward = choices.list_of(kRewards, 4, 1).front();
+    item.failure = std::string(choices.below(4) == 3 ? 5000 : 0, 'x');
+  }
+  message.gave_up = choices.below(8) == 7;
+  return message;
+}
+
 template <class M>
 void take_as(std::string_view bytes) {
   if (auto message = decode<M>(bytes))
@@ -120,6 +214,16 @@ void answers(std::string_view bytes) {
   if (choice % 3 == 1)
     return take_as<actors::ReferenceScored>(bytes);
   take_as<actors::Judged>(bytes);
+}
+
+void drawn_answers(std::string_view bytes) {
+  Choices choices(bytes);
+  const std::size_t which = choices.below(4);
+  if (which == 1)
+    return take(drawn_scores(choices));
+  if (which == 2)
+    return take(drawn_rewards(choices));
+  take(drawn_generated(choices));
 }
 
 void verdict(std::string_view bytes) {

@@ -92,6 +92,13 @@ void add_made(std::string_view target, std::vector<std::string>& to) {
     add_messages(to, actors::AllMessages{});
   if (target == "answers")
     add_answers(to);
+  if (target == "drawn_answers") {
+    Random random(5, "fuzz");
+    for (int i = 0; i < 64; ++i) {
+      std::string& bytes = to.emplace_back(48, '\0');
+      std::ranges::generate(bytes, [&] { return static_cast<char>(random.below(256)); });
+    }
+  }
   if (target == "page_files")
     to.push_back(std::string(1, '\0') + live_file());
   if (target != "record" && target != "snapshot")

@@ -38,6 +38,9 @@ void message(std::string_view bytes);
 /// What engines, references and reward roles answer, at the border of a run: the first byte chooses
 /// the message.
 void answers(std::string_view bytes);
+/// The same answers with values near the bounds of the border: each byte is a choice, so that most
+/// inputs pass the decoder.
+void drawn_answers(std::string_view bytes);
 /// A line that a verifier writes.
 void verdict(std::string_view bytes);
 /// What an agent asks of its endpoint: the first byte chooses the route, or the path.
@@ -69,6 +72,7 @@ inline constexpr Target kTargets[] = {{"agent_request", agent_request, 1024},
                                       {"answers", answers, 1024},
                                       {"certificates", certificates, 2048},
                                       {"csv", csv, 1024},
+                                      {"drawn_answers", drawn_answers, 64},
                                       {"gguf", gguf, 2048},
                                       {"json", json, 1024},
                                       {"log", log, 2048},
