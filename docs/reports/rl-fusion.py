@@ -1,6 +1,7 @@
 """Figures of docs/reports/rl-fusion.md. `./x figures` runs these functions (docs/figures.py)."""
 import math
 
+import figures_limit
 from figures_recipe import figures
 
 CONFIG = "configs/cm384_pangu_fused.yaml"
@@ -13,20 +14,24 @@ LENGTHS = {"mean": 7000, "p99_over_median": 8, "cap": 32768}
 PROMPTS = {"mean": 512, "p99_over_median": 4, "cap": 4096}
 
 
-def moments(mean, p99_over_median, cap):
-    """First and second moment of a lognormal length with this mean after its cap."""
+def length_weights(mean, p99_over_median, cap):
+    """Weights and lengths of a lognormal distribution with this mean after its cap."""
     sigma = math.log(p99_over_median) / 2.3263478740408408
     steps = [(i + 0.5) / 4000 * 16 - 8 for i in range(4000)]
     weights = [math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * 16 / 4000 for z in steps]
 
-    def moment(mu, power):
-        return sum(w * min(cap, math.exp(mu + sigma * z)) ** power for w, z in zip(weights, steps))
+    def with_median(mu):
+        return [(w, min(cap, math.exp(mu + sigma * z))) for w, z in zip(weights, steps)]
 
     low, high = 0.0, math.log(cap)
     while high - low > 1e-9:
         middle = (low + high) / 2
-        low, high = (middle, high) if moment(middle, 1) < mean else (low, middle)
-    return moment(low, 1), moment(low, 2)
+        low, high = (middle, high) if moment(with_median(middle), 1) < mean else (low, middle)
+    return with_median(low)
+
+
+def moment(of, power):
+    return sum(weight * length ** power for weight, length in of)
 
 
 def decode_step(fig, batch, context):
@@ -47,8 +52,9 @@ def cache_tokens(fig):
 
 def ceiling(fig):
     """Card seconds per trained token that generation, training and scoring need at least."""
-    mean, square = moments(**LENGTHS)
-    prompt = moments(**PROMPTS)[0]
+    responses_of = length_weights(**LENGTHS)
+    mean, square = moment(responses_of, 1), moment(responses_of, 2)
+    prompt = moment(length_weights(**PROMPTS), 1)
     context = prompt + square / mean / 2  # of a token, on average over all that are generated
     batch = cache_tokens(fig) / context
     whole = fig.run(f"{CONFIG} staleness.bound=0 steps=2")
@@ -58,18 +64,30 @@ def ceiling(fig):
     return context, batch, seconds, whole.tokens.trained_per_s * whole.wall_s / whole.steps / sum(seconds.values())
 
 
+def decoding(fig):
+    """The replicas of all engines (figures_limit.py)."""
+    per_context = (decode_step(fig, 10, 16000) - decode_step(fig, 10, 4000)) / 12000 / 10
+    base = [decode_step(fig, size, 4000) - per_context * size * 4000 for size in figures_limit.SIZES]
+    width = LENGTHS["cap"] / figures_limit.AGES
+    reach = [sum(w * min(max(length - age * width, 0), width) / width for w, length in length_weights(**LENGTHS))
+             for age in range(figures_limit.AGES)]
+    return figures_limit.Decoding(ENGINES * REPLICAS, base, per_context, cache_tokens(fig), reach, width,
+                                  moment(length_weights(**PROMPTS), 1))
+
+
 @figures("exact", "slow")
 def batch_and_bound(fig):
     fig.head("batch", "bound", "cards switch together", "one by one", "gain", "limit", "of the limit", align="rrrrrrr")
-    _, _, _, most = ceiling(fig)
-    alone = LENGTHS["cap"] * decode_step(fig, 1, LENGTHS["cap"] / 2)
+    _, _, seconds, _ = ceiling(fig)
+    replicas = decoding(fig)
+    computed = (seconds["train"] + seconds["reference"]) / 512
     for batch in BATCHES:
         for bound in BOUNDS:
             sets = f"{CONFIG} algorithm.groups_per_update={batch} staleness.bound={bound} steps={30 if batch == 512 else 5}"
             together, apart = (fig.run(sets + x) for x in ("", ONE_BY_ONE))
             a, b = together.tokens.trained_per_s, apart.tokens.trained_per_s
             tokens = b * apart.wall_s / apart.steps
-            limit = min(most, tokens * (bound + 1) / alone)
+            limit = tokens / replicas.least_seconds(batch * SIBLINGS, computed * batch, bound)
             fig.row(f"{batch} x {SIBLINGS}", bound, fig.k(a), fig.k(b), fig.gain(b / a), fig.k(limit), fig.pct(b / limit))
 
 
