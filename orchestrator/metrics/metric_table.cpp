@@ -38,8 +38,8 @@ double since(Line l, std::uint64_t GroupCounts::*groups) {
 
 // Names in TRL 1.x (GRPOTrainer, AsyncGRPOTrainer), verl (metric_utils.py) and prime-rl
 // (monitors/wandb/overview.py), as of 2026-11. A name is listed only if the figure has the same
-// meaning. Rows of one nested object stand together;
-// the page and the report show groups in the order of their first rows.
+// meaning. Rows of one nested object stand together; the page and the report show groups in the
+// order of their first rows.
 constexpr auto kTable = std::to_array<Metric>({
     {.name = "step",
      .unit = "version",

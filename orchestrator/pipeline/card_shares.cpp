@@ -39,6 +39,24 @@ bool is_share(const actors::SimulatedPlacement& p) {
   return std::ranges::all_of(*phases, [](const actors::PhaseLedger& phase) { return fits(phase); });
 }
 
+/// Every phase on all cards, and on each of the shares, largest first.
+std::vector<actors::PhaseLedger> ledger_on(const actors::SimulatedPlacement& whole,
+                                           const std::vector<std::int32_t>& shares) {
+  std::vector<actors::PhaseLedger> ledger;
+  const auto add = [&](const actors::SimulatedPlacement& p) {
+    if (auto phases = actors::memory_phases(p))
+      ledger.insert(ledger.end(), phases->begin(), phases->end());
+  };
+  if (std::ranges::find(shares, whole.engines) == shares.end()) {
+    actors::SimulatedPlacement start = whole;
+    start.keeps_gradients = false;  // The trainer only starts there.
+    add(start);
+  }
+  for (auto share = shares.rbegin(); share != shares.rend(); ++share)
+    add(on_share(whole, *share));
+  return ledger;
+}
+
 }  // namespace
 
 std::vector<std::int32_t> card_shares(const ResolvedPipeline& pipeline) {
@@ -54,21 +72,7 @@ std::vector<std::int32_t> card_shares(const ResolvedPipeline& pipeline) {
 }
 
 std::vector<actors::PhaseLedger> memory_ledger(const ResolvedPipeline& pipeline) {
-  std::vector<actors::PhaseLedger> ledger;
-  const auto add = [&](const actors::SimulatedPlacement& p) {
-    if (auto phases = actors::memory_phases(p))
-      ledger.insert(ledger.end(), phases->begin(), phases->end());
-  };
-  const actors::SimulatedPlacement whole = simulated_placement(pipeline);
-  const std::vector<std::int32_t>& shares = pipeline.shares;
-  if (std::ranges::find(shares, whole.engines) == shares.end()) {
-    actors::SimulatedPlacement start = whole;
-    start.keeps_gradients = false;  // The trainer only starts there.
-    add(start);
-  }
-  for (auto share = shares.rbegin(); share != shares.rend(); ++share)
-    add(on_share(whole, *share));
-  return ledger;
+  return ledger_on(simulated_placement(pipeline), pipeline.shares);
 }
 
 std::optional<double> room_for_caches(const ResolvedPipeline& pipeline) {
@@ -78,9 +82,10 @@ std::optional<double> room_for_caches(const ResolvedPipeline& pipeline) {
   if (!phases)
     return std::nullopt;
   std::optional<double> room = actors::host_left(*phases);
-  std::vector<actors::PhaseLedger> ledger = memory_ledger(pipeline);
-  std::erase_if(ledger, [](const actors::PhaseLedger& phase) { return phase.phase == "renew"; });
-  const std::optional<double> on_shares = actors::host_left(ledger);
+  actors::SimulatedPlacement no_arrivals = simulated_placement(pipeline);
+  no_arrivals.one_by_one = false;
+  const std::optional<double> on_shares =
+      actors::host_left(ledger_on(no_arrivals, pipeline.shares));
   if (room && on_shares)
     room = std::min(*room, *on_shares);
   return room;

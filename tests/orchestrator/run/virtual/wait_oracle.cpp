@@ -113,7 +113,7 @@ void WaitOracle::on(const event::Switched& e) {
   }
 }
 
-// --- What is asked
+// --- Commands
 
 void WaitOracle::does(const command::Dispatch& c) {
   const auto [it, fresh] = groups_.try_emplace(c.group.value());
