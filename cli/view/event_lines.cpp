@@ -3,6 +3,7 @@
 #include "cli/view/render.hpp"
 #include "core/statistics.hpp"
 #include "orchestrator/record/sentences.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
 

@@ -2,6 +2,7 @@
 
 #include "core/statistics.hpp"
 #include "orchestrator/record/sentences.hpp"
+#include "orchestrator/scheduler/state/run_state.hpp"
 
 #include <fmt/format.h>
 

@@ -3,10 +3,13 @@
 #pragma once
 
 #include "orchestrator/metrics/run_metrics.hpp"
-#include "orchestrator/scheduler/state/run_state.hpp"
 
 #include <string>
 #include <vector>
+
+namespace temper::orchestrator {
+struct RunTick;
+}
 
 namespace temper::cli {
 

@@ -1,6 +1,7 @@
 #include "cli/view/terminal_view.hpp"
 
 #include "orchestrator/record/sentences.hpp"
+#include "orchestrator/scheduler/state/run_state.hpp"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

@@ -3,6 +3,7 @@
 #include "core/statistics.hpp"
 #include "orchestrator/metrics/metrics_line.hpp"
 #include "orchestrator/record/sentences.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,6 +4,7 @@
 #include "cli/watch/machine.hpp"
 #include "core/json_read.hpp"
 #include "core/unix_time.hpp"
+#include "orchestrator/scheduler/state/run_state.hpp"
 #include "orchestrator/start/start_run.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 #include "orchestrator/metrics/evaluation_time.hpp"
 
 #include "orchestrator/scheduler/queue/evaluation_ids.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <algorithm>
 
@@ -13,10 +14,8 @@ constexpr std::size_t kMostChanges = 1 << 16;
 }  // namespace
 
 void EvaluationTime::feed(const Record& record) {
-  if (const auto* started = std::get_if<event::Started>(&record.event))
-    ever_ = started->config.evaluation.every > 0;
-  if (const auto* resumed = std::get_if<event::Resumed>(&record.event); resumed && resumed->config)
-    ever_ = ever_ || resumed->config->evaluation.every > 0;
+  if (const SchedulerConfig* config = config_in(record.event))
+    ever_ = ever_ || config->evaluation.every > 0;
   if (!ever_)
     return;
   const Time now = record.time;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "orchestrator/metrics/summary.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <filesystem>
 

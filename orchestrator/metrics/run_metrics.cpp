@@ -2,6 +2,7 @@
 
 #include "orchestrator/metrics/without_evaluation.hpp"
 #include "orchestrator/record/sentences.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
 
@@ -29,7 +30,7 @@ void RunMetrics::feed(const Record& record) {
   if (!finish_ || std::holds_alternative<event::Resumed>(record.event))
     wall_ = record.time;
   timeline_.feed(record);
-  if (config_.evaluation.every == 0)
+  if (config_->evaluation.every == 0)
     return feed_training(record);
   feed_evaluation(record);
   const auto rest = without_evaluation(record);
@@ -45,12 +46,9 @@ void RunMetrics::feed_training(const Record& record) {
   for (const Command& command : record.commands)
     std::visit([this](const auto& c) { on_command(c); }, command);
   // After the commands, because the scheduler's own snapshot contains what they dispatched.
-  if (std::holds_alternative<event::Started>(record.event)) {
+  const auto* saved = std::get_if<event::CheckpointSaved>(&record.event);
+  if (std::holds_alternative<event::Started>(record.event) || (saved && saved->error.empty()))
     take_snapshot(record.sequence);
-  } else if (const auto* saved = std::get_if<event::CheckpointSaved>(&record.event)) {
-    if (saved->error.empty())
-      take_snapshot(record.sequence);
-  }
 }
 
 double RunMetrics::token_staleness() const {
@@ -62,14 +60,18 @@ Duration RunMetrics::publish_lag_mean() const {
   return lags_ == 0 ? Duration{} : lag_sum_ / static_cast<std::int64_t>(lags_);
 }
 
+const SchedulerConfig& RunMetrics::config() const {
+  return *config_;
+}
+
 std::string RunMetrics::name_of_actor(ActorId actor) const {
-  return actor.value() < config_.actors.size() ? config_.actors[actor.value()].name : "?";
+  return actor.value() < config_->actors.size() ? config_->actors[actor.value()].name : "?";
 }
 
 std::string RunMetrics::host_of(CardId card) const {
   for (const auto& [actor, host] : hosts_) {
-    if (actor < config_.actors.size() && !config_.actors[actor].away &&
-        std::ranges::count(config_.actors[actor].cards, card) > 0)
+    if (actor < config_->actors.size() && !config_->actors[actor].away &&
+        std::ranges::count(config_->actors[actor].cards, card) > 0)
       return host;
   }
   return {};
@@ -157,17 +159,20 @@ void RunMetrics::take_snapshot(std::uint64_t sequence) {
 
 void RunMetrics::on_event(const event::Started& e) {
   config_ = e.config;
-  ids_ = ResponseIds(config_.responses_per_group);
-  with_reference_ = config_.has_reference();
+  ids_ = ResponseIds(config_->responses_per_group);
+  with_reference_ = config_->has_reference();
+}
+
+void RunMetrics::on_event(const event::Scaled& e) {
+  config_->actors = e.actors;
 }
 
 void RunMetrics::on_event(const event::Resumed& e) {
   if (e.config)
     config_ = *e.config;
   ++resumes_;
-  if (restarts_.empty() || restarts_.back().kind != Restart::Kind::Rollback || e.rollbacks == 0) {
+  if (restarts_.empty() || restarts_.back().kind != Restart::Kind::Rollback || e.rollbacks == 0)
     restarts_.push_back({Restart::Kind::Resume, now_, "", std::nullopt, e.changes});
-  }
   finish_.reset();
   training_.reset();
   leases_.clear();
@@ -429,7 +434,7 @@ void RunMetrics::on_command(const command::Release& c) {
   if (c.outcome == Outcome::Trained)
     return;  // Counted when the step completed.
   if (c.outcome == Outcome::Failed)
-    last_failure_ = fmt::format("group {}: {}", c.group, sentence(c.reason, config_.actors));
+    last_failure_ = fmt::format("group {}: {}", c.group, sentence(c.reason, config_->actors));
   ++(c.outcome == Outcome::Failed    ? stored_.groups.failed
      : c.outcome == Outcome::Evicted ? stored_.groups.evicted
                                      : stored_.groups.filtered);

@@ -102,7 +102,7 @@ class RunMetrics {
   /// Call for every record, in order.
   void feed(const Record& record);
 
-  const SchedulerConfig& config() const { return config_; }
+  const SchedulerConfig& config() const;
   const Timeline& timeline() const { return timeline_; }
   Timeline& timeline() { return timeline_; }
   const UsageTotals& usage() const { return usage_; }
@@ -193,7 +193,7 @@ class RunMetrics {
 
   void on_event(const event::Started& e);
   void on_event(const event::Resumed& e);
-  void on_event(const event::Scaled& e) { config_.actors = e.actors; }
+  void on_event(const event::Scaled& e);
   void on_event(const event::ActorDown& e) { lies_ += e.lied ? 1 : 0; }
   void on_event(const event::WorkerAttached& e) { hosts_[e.actor.value()] = e.host; }
   void on_event(const event::Generated& e);
@@ -234,7 +234,7 @@ class RunMetrics {
   void go_back(const Snapshot& back);
   std::string name_of_actor(ActorId actor) const;
 
-  SchedulerConfig config_;
+  Indirect<SchedulerConfig> config_;
   ResponseIds ids_;
   bool with_reference_ = false;
 

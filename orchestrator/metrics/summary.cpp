@@ -3,6 +3,7 @@
 #include "core/statistics.hpp"
 #include "orchestrator/metrics/metrics_file.hpp"
 #include "orchestrator/record/sentences.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
 

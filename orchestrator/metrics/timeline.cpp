@@ -1,5 +1,7 @@
 #include "orchestrator/metrics/timeline.hpp"
 
+#include "orchestrator/scheduler/state/config.hpp"
+
 #include <algorithm>
 
 namespace temper::orchestrator {

@@ -5,6 +5,7 @@
 #include "orchestrator/metrics/metric_table.hpp"
 #include "orchestrator/metrics/metrics_file.hpp"
 #include "orchestrator/record/sentences.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/compile.h>
 #include <fmt/format.h>

@@ -140,7 +140,7 @@ bool Auditor::shared_cards_hold_engines() const {
 void Auditor::on_event(const event::Started& e) {
   if (current_ != 0)
     violation("a second start; a run starts once, at record 0");
-  config_ = e.config;
+  config_ = *e.config;
   state_.evaluation.start(config_.evaluation);
 }
 
@@ -162,8 +162,8 @@ void Auditor::on_event(const event::Resumed& e) {
   }
   ended_ = false;
   if (e.config) {
-    change_actors(e.config->actors);
-    config_ = *e.config;
+    change_actors((*e.config)->actors);
+    config_ = **e.config;
   }
   state_.evaluation.resume(config_.evaluation);
   recount_stages();

@@ -22,6 +22,7 @@
 #include "orchestrator/record/evaluation_audit.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/record/wait_audit.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <map>
 #include <optional>

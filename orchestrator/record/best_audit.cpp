@@ -3,6 +3,7 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/json_read.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"
+#include "orchestrator/scheduler/state/settings.hpp"
 
 #include <map>
 #include <optional>

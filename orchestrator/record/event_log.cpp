@@ -4,6 +4,7 @@
 #include "core/msgpack.hpp"
 #include "core/version.hpp"
 #include "orchestrator/record/log_reader.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
 

@@ -3,6 +3,7 @@
 #include "core/hash.hpp"
 #include "core/msgpack.hpp"
 #include "orchestrator/record/log_reader.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
 

@@ -20,7 +20,7 @@ Replay::~Replay() = default;
 
 Status Replay::feed(const Record& record) {
   if (const auto* started = std::get_if<event::Started>(&record.event)) {
-    config_ = started->config;
+    config_ = *started->config;
     *scheduler_ = Scheduler();
     snapshots_[record.sequence] = "";
   }
@@ -31,7 +31,7 @@ Status Replay::feed(const Record& record) {
           fmt::format("resumes from record {}, which is not a checkpoint", resumed->sequence));
     }
     if (resumed->config)
-      config_ = *resumed->config;
+      config_ = **resumed->config;
     TEMPER_TRY(*scheduler_, Scheduler::restored(config_, it->second));
   }
   if (const auto* scaled = std::get_if<event::Scaled>(&record.event))

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <map>
 #include <memory>

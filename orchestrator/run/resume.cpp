@@ -4,6 +4,7 @@
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/record/outputs.hpp"
 #include "orchestrator/run/best_checkpoint.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
 

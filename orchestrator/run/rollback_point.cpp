@@ -42,13 +42,10 @@ HistoryReader::HistoryReader(const Checkpoints& checkpoints) {
 }
 
 void HistoryReader::feed(const Record& record, const LogPosition& behind) {
-  if (const auto* started = std::get_if<event::Started>(&record.event))
-    config_ = started->config;
-  if (const auto* resumed = std::get_if<event::Resumed>(&record.event)) {
+  if (const SchedulerConfig* config = config_in(record.event))
+    config_ = *config;
+  if (const auto* resumed = std::get_if<event::Resumed>(&record.event))
     history_.erase(history_.upper_bound(resumed->sequence), history_.end());
-    if (resumed->config)
-      config_ = resumed->config;
-  }
   if (const auto* scaled = std::get_if<event::Scaled>(&record.event); scaled && config_)
     config_->actors = scaled->actors;
   if (const auto* trained = std::get_if<event::Trained>(&record.event))

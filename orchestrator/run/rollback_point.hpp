@@ -8,6 +8,7 @@
 
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/run/checkpoints.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <set>
 #include <string>

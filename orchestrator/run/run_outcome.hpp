@@ -5,11 +5,12 @@
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/record/sentences.hpp"
 #include "orchestrator/run/payload_store.hpp"
-#include "orchestrator/scheduler/state/run_state.hpp"
 
 #include <functional>
 
 namespace temper::orchestrator {
+
+struct RunTick;
 
 struct RunOutcome {
   RunEnd finish;

@@ -131,7 +131,7 @@ bool Scheduler::may_say(ActorId actor, std::uint32_t tag) const {
 // --- Events
 
 void Scheduler::handle(const event::Started& e) {
-  run_.configure(e.config);
+  run_.configure(*e.config);
   launch_all(0);
 }
 

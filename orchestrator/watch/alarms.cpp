@@ -1,6 +1,7 @@
 #include "orchestrator/watch/alarms.hpp"
 
 #include "core/statistics.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
 

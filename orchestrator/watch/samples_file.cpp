@@ -6,6 +6,7 @@
 #include "core/replace.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/record/sentences.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
 

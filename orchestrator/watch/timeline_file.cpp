@@ -3,6 +3,7 @@
 #include "core/json.hpp"
 #include "core/replace.hpp"
 #include "orchestrator/record/sentences.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
 

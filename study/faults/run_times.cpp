@@ -1,5 +1,7 @@
 #include "study/faults/run_times.hpp"
 
+#include "orchestrator/scheduler/state/config.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -21,7 +23,7 @@ std::optional<double> ended(std::map<Key, Time>& begun, Key key, Time now) {
 
 void RunTimesReader::feed(const orchestrator::Record& record) {
   if (const auto* started = std::get_if<event::Started>(&record.event))
-    actors_ = started->config.actors;
+    actors_ = started->config->actors;
   on_event(record);
   for (const orchestrator::Command& c : record.commands)
     on_command(c, record.time);

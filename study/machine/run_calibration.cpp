@@ -2,6 +2,7 @@
 
 #include "actors/runtime/process.hpp"
 #include "core/statistics.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
 
@@ -33,7 +34,7 @@ void RunRecord::feed(const orchestrator::Record& record) {
   if (const auto* actors = orchestrator::actors_in(record.event))
     actors_ = *actors;
   if (const auto* started = std::get_if<orchestrator::event::Started>(&record.event)) {
-    per_group_ = static_cast<std::uint64_t>(std::max(1, started->config.responses_per_group));
+    per_group_ = static_cast<std::uint64_t>(std::max(1, started->config->responses_per_group));
   }
   if (const auto* generated = std::get_if<orchestrator::event::Generated>(&record.event))
     note(*generated);

@@ -25,8 +25,7 @@ CONFIG = "orchestrator/scheduler/state/config.hpp"
 
 MOST_FILES = 2
 MOST_MEMBERS = 15
-# The goal is 100. events.hpp holds the configuration by value, which is most of what is above it.
-MOST_INCLUDING = 141
+MOST_INCLUDING = 100
 # scheduler.cpp, the run core, replay, and two benchmarks.
 MOST_BESIDE = 5
 

@@ -4,6 +4,7 @@
 
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/run/run_dir.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 #include "orchestrator/scheduler/state/events.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -1,6 +1,7 @@
 #include "tests/system/harness.hpp"
 
 #include "core/clock.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -272,7 +273,7 @@ std::map<std::string, pid_t> SystemTest::await_workers() {
       return false;
     const auto* started = std::get_if<event::Started>(&r.front().event);
     found = workers();
-    return started != nullptr && found.size() == started->config.actors.size();
+    return started != nullptr && found.size() == started->config->actors.size();
   });
   return found;
 }

@@ -1,6 +1,7 @@
 // Simulated hardware as a user runs it: worker processes and plain objects leave the same log.
 #include "core/json_document.hpp"
 #include "orchestrator/metrics/card_timeline.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 #include "tests/support/gunzip.hpp"
 #include "tests/support/trace.hpp"
 #include "tests/system/harness.hpp"
@@ -353,7 +354,7 @@ TEST_P(Shipped, HasNoTwoActorsAtWorkOnOneCardAtOnce) {
   const auto read = orchestrator::read_event_log(
       run_folder("a") / "events.log", [&](const orchestrator::Record& record) {
         if (const auto* started = std::get_if<orchestrator::event::Started>(&record.event))
-          slots = started->config.actors;
+          slots = started->config->actors;
         const auto* activity = std::get_if<orchestrator::event::Activity>(&record.event);
         if (activity == nullptr)
           return Status();

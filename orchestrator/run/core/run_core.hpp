@@ -20,6 +20,8 @@
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/run/core/checkpoint_keeper.hpp"
 #include "orchestrator/run/run_outcome.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
+#include "orchestrator/scheduler/state/run_state.hpp"
 
 #include <algorithm>
 #include <concepts>

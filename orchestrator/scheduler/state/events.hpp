@@ -5,19 +5,24 @@
 #include "actors/protocol/lifecycle.hpp"
 #include "actors/protocol/sample.hpp"
 #include "actors/protocol/weights.hpp"
-#include "orchestrator/scheduler/state/config.hpp"
+#include "core/indirect.hpp"
+#include "orchestrator/scheduler/state/actor_spec.hpp"
 #include "orchestrator/scheduler/state/setting_change.hpp"
 
 #include <optional>
 #include <variant>
 #include <vector>
 
+namespace temper::orchestrator {
+struct SchedulerConfig;
+}
+
 namespace temper::orchestrator::event {
 
 /// The first event of a run; the scheduler launches its actors.
 struct Started {
   static constexpr std::string_view kName = "started";
-  SchedulerConfig config;
+  Indirect<SchedulerConfig> config{};
 };
 template <class V>
 void describe(V& v, Started& e) {
@@ -31,7 +36,7 @@ struct Resumed {
   std::uint64_t sequence = 0;  ///< Of CheckpointSaved, or of Started without a checkpoint.
   std::int32_t rollbacks = 0;  ///< Rollbacks in a row, without the user.
   /// The configuration from here on; nullopt: unchanged.
-  std::optional<SchedulerConfig> config{};
+  std::optional<Indirect<SchedulerConfig>> config{};
   std::vector<SettingChange> changes{};  ///< Settings that the user changed.
 };
 template <class V>
@@ -350,18 +355,8 @@ using Event = std::variant<event::Started,
                            event::ActorLoading>;
 
 /// The run's configuration from this event on; null: unchanged.
-inline const SchedulerConfig* config_in(const Event& event) {
-  if (const auto* started = std::get_if<event::Started>(&event))
-    return &started->config;
-  const auto* resumed = std::get_if<event::Resumed>(&event);
-  return resumed != nullptr && resumed->config ? &*resumed->config : nullptr;
-}
+const SchedulerConfig* config_in(const Event& event);
 /// The run's actors from this event on, earlier ones at their indexes; null: unchanged.
-inline const std::vector<ActorSpec>* actors_in(const Event& event) {
-  if (const auto* scaled = std::get_if<event::Scaled>(&event))
-    return &scaled->actors;
-  const SchedulerConfig* config = config_in(event);
-  return config == nullptr ? nullptr : &config->actors;
-}
+const std::vector<ActorSpec>* actors_in(const Event& event);
 
 }  // namespace temper::orchestrator

@@ -1,5 +1,6 @@
 // Events of a run as lines of text, and the remaining time.
 #include "cli/view/render.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,6 +4,7 @@
 #include "cli/serve/run_files.hpp"
 #include "core/files.hpp"
 #include "orchestrator/record/event_log.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>

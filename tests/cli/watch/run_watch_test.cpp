@@ -2,6 +2,8 @@
 #include "cli/watch/run_watch.hpp"
 
 #include "core/json_read.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
+#include "orchestrator/scheduler/state/run_state.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>

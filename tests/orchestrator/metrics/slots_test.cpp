@@ -1,5 +1,6 @@
 #include "orchestrator/metrics/slots.hpp"
 
+#include "orchestrator/scheduler/state/config.hpp"
 #include "tests/support/times.hpp"
 
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "orchestrator/metrics/timeline.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 namespace temper::orchestrator {
 

@@ -1,5 +1,6 @@
 #include "orchestrator/metrics/turns.hpp"
 
+#include "orchestrator/scheduler/state/config.hpp"
 #include "tests/support/times.hpp"
 
 #include <gtest/gtest.h>
@@ -15,10 +16,10 @@ class TurnsTest : public ::testing::Test {
  protected:
   TurnsTest() {
     event::Started started;
-    started.config.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 8, false},
-                             {"rollout-1", RoleKind::Rollout, {CardId(1)}, 8, true},
-                             {"rollout-2", RoleKind::Rollout, {CardId(1)}, 8, true},
-                             {"trainer", RoleKind::Trainer, {CardId(1)}, 0, false}};
+    started.config->actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 8, false},
+                              {"rollout-1", RoleKind::Rollout, {CardId(1)}, 8, true},
+                              {"rollout-2", RoleKind::Rollout, {CardId(1)}, 8, true},
+                              {"trainer", RoleKind::Trainer, {CardId(1)}, 0, false}};
     feed(0, started);
   }
   void feed(double time, Event event, Commands commands = {}) {

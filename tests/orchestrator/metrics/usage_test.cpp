@@ -1,5 +1,7 @@
 #include "orchestrator/metrics/usage.hpp"
 
+#include "orchestrator/scheduler/state/config.hpp"
+
 #include <gtest/gtest.h>
 
 namespace temper::orchestrator {
@@ -21,9 +23,9 @@ class Usage : public ::testing::Test {
  protected:
   Usage() {
     event::Started started;
-    started.config.actors = {{"rollout-0", RoleKind::Rollout, cards(0, 1), 1},
-                             {"rollout-1", RoleKind::Rollout, cards(1, 2), 1},
-                             {"trainer", RoleKind::Trainer, cards(2, 4), 0}};
+    started.config->actors = {{"rollout-0", RoleKind::Rollout, cards(0, 1), 1},
+                              {"rollout-1", RoleKind::Rollout, cards(1, 2), 1},
+                              {"trainer", RoleKind::Trainer, cards(2, 4), 0}};
     feed(0s, started);
   }
   void feed(Duration at, Event event) {
@@ -97,8 +99,8 @@ TEST_F(Usage, PlanesSumOverActorsAndMemoryIsThatOfTheFullest) {
 
 TEST_F(Usage, CardsThatRolesShareHaveTheirPeakOnce) {
   event::Started started;
-  started.config.actors = {{"rollout-0", RoleKind::Rollout, cards(0, 2), 1},
-                           {"trainer", RoleKind::Trainer, cards(0, 2), 0}};
+  started.config->actors = {{"rollout-0", RoleKind::Rollout, cards(0, 2), 1},
+                            {"trainer", RoleKind::Trainer, cards(0, 2), 0}};
   feed(0s, started);
   report(0, 10s, {}, used(1000, 4, 0));
   report(1, 10s, {}, used(1000, 4, 0));

@@ -3,6 +3,7 @@
 #include "core/files.hpp"
 #include "orchestrator/run/best_checkpoint.hpp"
 #include "orchestrator/run/run_dir.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>

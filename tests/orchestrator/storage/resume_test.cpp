@@ -244,7 +244,7 @@ TEST(Resume, TheLogIsToldOfAnotherConfigurationAndOnlyOfThat) {
   wider.staleness_bound += 1;
   const event::Resumed resumed = reader.resumed(4, wider, {{"staleness.bound", "1", "2"}});
   ASSERT_TRUE(resumed.config);
-  EXPECT_EQ(resumed.config->staleness_bound, wider.staleness_bound);
+  EXPECT_EQ((*resumed.config)->staleness_bound, wider.staleness_bound);
   EXPECT_EQ(resumed.changes.size(), 1U);
 }
 

@@ -1,5 +1,7 @@
 #include "orchestrator/watch/alarms.hpp"
 
+#include "orchestrator/scheduler/state/config.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,7 @@
 #include "cli/run/samples_command.hpp"
 #include "core/files.hpp"
 #include "core/json_read.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 #include "orchestrator/watch/samples_file.hpp"
 #include "tests/support/temporary_folder.hpp"
 

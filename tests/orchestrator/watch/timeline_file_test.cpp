@@ -1,6 +1,7 @@
 #include "orchestrator/watch/timeline_file.hpp"
 
 #include "core/json_document.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <fmt/format.h>

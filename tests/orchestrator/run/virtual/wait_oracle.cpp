@@ -29,7 +29,7 @@ void WaitOracle::feed(const Record& record) {
 // --- What happens
 
 void WaitOracle::on(const event::Started& e) {
-  config_ = e.config;
+  config_ = *e.config;
   for (const ActorSpec& spec : config_.actors) {
     Actor& a = actors_.emplace_back();
     a.role = spec.role;

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <cstdint>
 #include <map>
