@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 namespace temper::cli {
 namespace {
@@ -62,30 +61,6 @@ std::string label(std::string_view name, std::string_view value) {
   return out + '"';
 }
 
-std::map<std::string, std::string> help_texts() {
-  std::map<std::string, std::string> help{
-      {"temper_up", "1 while the run is running."},
-      {"temper_steps_done_total", "Completed steps."},
-      {"temper_steps_wanted", "Configured number of steps."},
-      {"temper_actor_load", "Responses that an actor currently holds."},
-      {"temper_actor_capacity", "Maximum number of responses of an engine."},
-      {"temper_actor_restarts", "Consecutive restarts of an actor."},
-      {"temper_card_share",
-       "Share of card time in a state, over all cards and the last ten seconds."},
-      {"temper_alarms_total", "Alarms raised, by kind."},
-      {"temper_memory_bytes", "Resident memory of the run's processes."},
-      {"temper_disk_free_bytes", "Free space under the run's folder."},
-      {"temper_tokens_generated_total", "Sampled tokens, including discarded ones."},
-      {"temper_tokens_trained_total", "Prompt and response tokens of trained groups."},
-      {"temper_tokens_effective_total", "Trained tokens without groups of equal rewards."}};
-  for (const orchestrator::Metric& metric : orchestrator::metric_table())
-    help[metric_name(metric.name)] = metric.doc;
-  for (const auto& [state, name] : EnumNames<actors::CardState>::value)
-    help[metric_name("states/" + std::string(name))] =
-        fmt::format("Share of card time in state {} since the previous step.", name);
-  return help;
-}
-
 void add_live(Exposition& out, const Live& live, const std::string& run) {
   out.add("temper_steps_done_total", run, static_cast<double>(live.summary.steps));
   out.add("temper_steps_wanted", run, static_cast<double>(live.steps));
@@ -124,6 +99,30 @@ void add_live(Exposition& out, const Live& live, const std::string& run) {
 
 }  // namespace
 
+std::map<std::string, std::string> prometheus_metrics() {
+  std::map<std::string, std::string> help{
+      {"temper_up", "1 while the run is running."},
+      {"temper_steps_done_total", "Completed steps."},
+      {"temper_steps_wanted", "Configured number of steps."},
+      {"temper_actor_load", "Responses that an actor currently holds."},
+      {"temper_actor_capacity", "Maximum number of responses of an engine."},
+      {"temper_actor_restarts", "Consecutive restarts of an actor."},
+      {"temper_card_share",
+       "Share of card time in a state, over all cards and the last ten seconds."},
+      {"temper_alarms_total", "Alarms raised, by kind."},
+      {"temper_memory_bytes", "Resident memory of the run's processes."},
+      {"temper_disk_free_bytes", "Free space under the run's folder."},
+      {"temper_tokens_generated_total", "Sampled tokens, including discarded ones."},
+      {"temper_tokens_trained_total", "Prompt and response tokens of trained groups."},
+      {"temper_tokens_effective_total", "Trained tokens without groups of equal rewards."}};
+  for (const orchestrator::Metric& metric : orchestrator::metric_table())
+    help[metric_name(metric.name)] = metric.doc;
+  for (const auto& [state, name] : EnumNames<actors::CardState>::value)
+    help[metric_name("states/" + std::string(name))] =
+        fmt::format("Share of card time in state {} since the previous step.", name);
+  return help;
+}
+
 std::string prometheus_text(std::span<const std::unique_ptr<RunFiles>> runs) {
   Exposition out;
   for (const std::unique_ptr<RunFiles>& files : runs) {
@@ -134,7 +133,7 @@ std::string prometheus_text(std::span<const std::unique_ptr<RunFiles>> runs) {
     if (files->live())
       add_live(out, *files->live(), run);
   }
-  return out.take(help_texts());
+  return out.take(prometheus_metrics());
 }
 
 }  // namespace temper::cli

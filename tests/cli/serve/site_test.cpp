@@ -16,6 +16,7 @@
 
 #include <cmath>
 #include <limits>
+#include <regex>
 
 namespace temper::cli {
 namespace {
@@ -246,6 +247,16 @@ TEST_F(SiteTest, PrometheusGetsTheNewestLineAndTheActors) {
   EXPECT_NE(text.find("temper_alarms_total{run=\"first\",kind=\"slow_engine\"} 300\n"),
             std::string::npos);
   EXPECT_NE(text.find("temper_up{run=\"first\"} 1\n"), std::string::npos);
+}
+
+TEST(Grafana, ThePanelsShowMetricsThatExist) {
+  const std::string text = read_file(fs::path(TEMPER_SOURCE_DIR) / "docs/grafana.json").value();
+  const auto metrics = prometheus_metrics();
+  const std::regex name("temper_[a-z0-9_]+");
+  int found = 0;
+  for (std::sregex_iterator it(text.begin(), text.end(), name), end; it != end; ++it, ++found)
+    EXPECT_TRUE(metrics.contains(it->str())) << it->str();
+  EXPECT_GT(found, 20);
 }
 
 TEST_F(SiteTest, NothingBesideTheRoutesIsAnswered) {
