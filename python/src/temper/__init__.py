@@ -19,7 +19,7 @@ from .roles import (
 )
 from .weights import Weights, make_image
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Arrays",
