@@ -425,6 +425,7 @@ Result<TuneResult> tune(const TuneOptions& options) {
   if (options.objective == TuneObjective::Reward && !options.curve)
     return invalid_input(
         "--objective reward needs --curve FILE, a compare.csv of `temper compare`");
+  TEMPER_TRY_STATUS(check_batches(options));
   TuneOptions whole = options;
   if (whole.modes.empty())
     whole.modes.assign(std::begin(kModes), std::end(kModes));

@@ -248,4 +248,20 @@ Result<std::vector<double>> allowed_etas(const TuneOptions& options) {
   return out;
 }
 
+Status check_batches(const TuneOptions& options) {
+  if (options.objective == TuneObjective::Throughput)
+    return {};
+  for (const SweepAxis& axis : options.vary) {
+    for (const std::string& key : axis.keys) {
+      if (key == "algorithm.groups_per_update" || key == "algorithm.responses_per_group") {
+        return invalid_input(
+            fmt::format("--vary {}: only tokens/s are comparable between batches; use --objective "
+                        "throughput, or tune each batch alone",
+                        key));
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace temper::study

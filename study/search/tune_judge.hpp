@@ -50,4 +50,8 @@ std::optional<TuneResult::Agreement> agreement_of(const std::vector<const TuneRo
 /// The bounds to try. Errors: none is given; none is within the limit.
 Result<std::vector<double>> allowed_etas(const TuneOptions& options);
 
+/// Error: batches are varied for another objective than throughput. Steps of different batches
+/// train different numbers of responses, and a reward curve is that of one batch.
+Status check_batches(const TuneOptions& options);
+
 }  // namespace temper::study

@@ -283,6 +283,16 @@ TEST_F(Tune, VariedKeysAreSearched) {
   EXPECT_TRUE(varied.contains("algorithm.groups_per_update=16"));
 }
 
+TEST_F(Tune, ABatchIsVariedOnlyForThroughput) {
+  options_.vary = {*parse_axis("--vary", "algorithm.groups_per_update=8,16")};
+  options_.objective = TuneObjective::Steps;
+  EXPECT_EQ(error(),
+            "--vary algorithm.groups_per_update: only tokens/s are comparable between batches; use "
+            "--objective throughput, or tune each batch alone");
+  options_.vary = {*parse_axis("--vary", "rollout.concurrency=16,32")};
+  tuned();
+}
+
 TEST_F(Tune, StoppingEarlyDecidesOnTheBestSoFar) {
   int asked = 0;
   options_.stop = [&] { return ++asked > 1; };
