@@ -6,6 +6,7 @@
 #include "core/json.hpp"
 #include "core/parallel.hpp"
 #include "core/parse_name.hpp"
+#include "core/text/numbers.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -41,6 +42,20 @@ Result<std::vector<study::Deployment>> choose_rungs(const std::vector<std::strin
   return out;
 }
 
+Result<std::vector<std::int32_t>> parse_batches(const std::vector<std::string>& texts) {
+  std::vector<std::int32_t> out;
+  for (const std::string& text : texts) {
+    const auto groups = parse_number<std::int32_t>(text);
+    if (!groups || *groups < 1)
+      return invalid_input(
+          fmt::format("--batch {}: expected a number of prompts, 1 or more", text));
+    if (std::ranges::find(out, *groups) != out.end())
+      return invalid_input(fmt::format("--batch: {} is given twice", *groups));
+    out.push_back(*groups);
+  }
+  return out;
+}
+
 Result<study::DeploymentOptions> to_options(const LadderOptions& command) {
   if (command.effort < 1)
     return invalid_input(fmt::format("--effort: expected at least 1, found {}", command.effort));
@@ -56,6 +71,7 @@ Result<study::DeploymentOptions> to_options(const LadderOptions& command) {
   if (options.spreads.empty())
     options.spreads =
         command.quick ? std::vector{study::default_spreads()[2]} : study::default_spreads();
+  TEMPER_TRY(options.batches, parse_batches(command.batches));
   options.runs = command.quick ? std::min(command.effort, kQuickEffort) : command.effort;
   options.steady_updates = command.quick ? std::min(command.steps, kQuickSteps) : command.steps;
   options.threads = worker_threads(command.threads);
@@ -69,6 +85,8 @@ Status write_files(const study::DeploymentComparison& ladder, const fs::path& fo
                                           to_csv(std::span<const study::DeploymentRow>(rows))));
   for (const study::DeploymentCell& cell : ladder.cells) {
     std::string name = fmt::format("{}-{}", cell.deployment, cell.spread.text());
+    if (ladder.batches.size() > 1)
+      name += fmt::format("-{}", cell.groups);
     std::ranges::replace(name, ':', '-');
     if (cell.tuned)
       TEMPER_TRY_STATUS(
@@ -82,12 +100,15 @@ Status write_files(const study::DeploymentComparison& ladder, const fs::path& fo
 
 Result<study::DeploymentComparison> climb(const LadderOptions& command, std::ostream& err) {
   TEMPER_TRY(study::DeploymentOptions options, to_options(command));
-  const std::size_t all = options.deployments.size() * options.spreads.size();
+  const std::size_t all = options.deployments.size() * options.spreads.size() *
+                          std::max<std::size_t>(1, options.batches.size());
   options.on_cell = [&](const study::DeploymentComparison& so_far) {
     const study::DeploymentRow row = study::deployment_rows(so_far).back();
-    err << fmt::format("{:>3} of {}  {:<16}{:<34}{:>7.1f}k tokens/s\n",
+    err << fmt::format("{:>3} of {}  {} x {}  {:<16}{:<34}{:>7.1f}k tokens/s\n",
                        so_far.cells.size(),
                        all,
+                       row.groups_per_update,
+                       row.responses_per_group,
                        row.lengths,
                        so_far.deployment_of(so_far.cells.size() - 1).text,
                        row.tokens_per_s / 1e3)
@@ -118,16 +139,17 @@ Handler ladder_command(Flags& flags) {
   flags.pipeline(options->config, options->sets);
   flags.repeated(
       "--lengths", options->lengths, "Response lengths as mean:cap:p99/median (repeatable)");
+  flags.list("--batch", options->batches, "Prompts of a step to compare (default: as in CONFIG)");
   flags.repeated(
       "--rung", options->rungs, "Only this deployment, by its id (repeatable; default: all)");
   flags.number("--effort",
                options->effort,
-               "Runs per search; each deployment and length distribution has two searches");
+               "Runs per search; each deployment, batch and length distribution has two");
   flags.number("--steps", options->steps, "Steady-state steps that the figures cover");
   flags.number("--threads", options->threads, "Runs in parallel (default: one per core)");
   flags.flag("--quick", options->quick, "One length distribution and little effort");
   flags.text("--out", options->out, "Folder for ladder.csv and the best configurations");
-  flags.json(options->json, "Print a JSON list, one object per deployment and length distribution");
+  flags.json(options->json, "Print a JSON list, one object per deployment, batch and lengths");
   return [options] { return run_ladder(*options, std::cout, std::cerr); };
 }
 

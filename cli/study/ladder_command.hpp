@@ -15,6 +15,7 @@ struct LadderOptions {
   std::string config;
   std::vector<std::string> sets;
   std::vector<std::string> lengths;  ///< "mean:cap:p99/median"; empty: the defaults.
+  std::vector<std::string> batches;  ///< In groups; empty: the batch of CONFIG.
   std::vector<std::string> rungs;    ///< Ids of deployments; empty: all.
   int effort = 40;                   ///< Runs per search; a cell has two searches.
   std::uint64_t steps = 20;          ///< Steady-state steps that the figures cover.

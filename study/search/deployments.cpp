@@ -61,12 +61,14 @@ Result<TunedDeployment> tuned(const DeploymentOptions& options,
 
 DeploymentCell climb(const DeploymentOptions& options,
                      const Deployment& deployment,
-                     const LengthSpread& spread) {
+                     const LengthSpread& spread,
+                     std::int32_t groups) {
   orchestrator::PipelineConfig like = options.config;
+  like.algorithm.groups_per_update = groups;
   like.name = fmt::format("comparison-{}", deployment.id);
   like.staleness.bound = deployment.bound;
   like.simulation.response = lengths_of(spread);
-  DeploymentCell cell{deployment.id, spread, std::nullopt, std::nullopt, {}, {}};
+  DeploymentCell cell{deployment.id, spread, std::nullopt, std::nullopt, {}, {}, groups};
   if (auto plain = tuned(options, deployment, like, OptionalMechanisms::AsConfigured))
     cell.tuned = *std::move(plain);
   else
@@ -153,17 +155,23 @@ Result<DeploymentComparison> compare_deployments(const DeploymentOptions& option
   if (options.config.hardware != orchestrator::HardwareKind::Simulated)
     return invalid_input(
         "hardware: found local, expected `simulated` for a comparison of deployments");
-  DeploymentComparison out{options.config.placement.cards,
-                           options.deployments,
-                           options.spreads,
-                           {},
-                           options.runs,
-                           options.config.simulation.model};
-  for (const LengthSpread& spread : options.spreads) {
-    for (const Deployment& deployment : options.deployments) {
-      out.cells.push_back(climb(options, deployment, spread));
-      if (options.on_cell)
-        TEMPER_TRY_STATUS(options.on_cell(out));
+  DeploymentComparison out;
+  out.cards = options.config.placement.cards;
+  out.deployments = options.deployments;
+  out.spreads = options.spreads;
+  out.batches = options.batches;
+  if (out.batches.empty())
+    out.batches = {options.config.algorithm.groups_per_update};
+  out.responses_per_group = options.config.algorithm.responses_per_group;
+  out.runs = options.runs;
+  out.model = options.config.simulation.model;
+  for (const std::int32_t groups : out.batches) {
+    for (const LengthSpread& spread : options.spreads) {
+      for (const Deployment& deployment : options.deployments) {
+        out.cells.push_back(climb(options, deployment, spread, groups));
+        if (options.on_cell)
+          TEMPER_TRY_STATUS(options.on_cell(out));
+      }
     }
   }
   return out;

@@ -1,6 +1,7 @@
 // Compares deployments: the result of each way to run RL post-training on the same simulated cards,
-// when all are tuned with the same effort, for several response length distributions. Published
-// figures are printed with the results but enter no computation; nothing is fitted to them.
+// when all are tuned with the same effort, for several batches and response length distributions.
+// Published figures are printed with the results but enter no computation; nothing is fitted to
+// them.
 //
 // A deployment is a staleness bound and one or more placements, among which `tune` searches with
 // the same number of runs for every deployment (tune.hpp). A reference always has exclusive cards
@@ -67,14 +68,17 @@ struct DeploymentCell {
   LengthSpread spread;
   std::optional<TunedDeployment> tuned, with_mechanisms;
   std::string reason, mechanisms_reason;  ///< Why there is no result: nothing could run.
+  std::int32_t groups = 0;                ///< Groups (prompts) of a batch.
 };
 
 struct DeploymentComparison {
   std::int32_t cards = 0;
   std::vector<Deployment> deployments;
   std::vector<LengthSpread> spreads;
-  std::vector<DeploymentCell>
-      cells;          ///< By distribution, then by deployment; fewer while the comparison runs.
+  std::vector<std::int32_t> batches;     ///< In groups.
+  std::int32_t responses_per_group = 0;  ///< From the configuration.
+  /// By batch, then by distribution, then by deployment; fewer while the comparison runs.
+  std::vector<DeploymentCell> cells;
   int runs = 0;       ///< Runs of each of a cell's two searches.
   std::string model;  ///< From the configuration.
 
@@ -86,6 +90,7 @@ struct DeploymentComparison {
 struct DeploymentOptions {
   orchestrator::PipelineConfig config;
   std::vector<LengthSpread> spreads;
+  std::vector<std::int32_t> batches;  ///< In groups; empty: the batch of the configuration.
   std::vector<Deployment> deployments;
   int runs = 24;  ///< Runs per search.
   int finalists = 4;

@@ -6,7 +6,9 @@
 #include "orchestrator/pipeline/placement.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -19,6 +21,8 @@ bool is_meant(const std::string& pattern, const std::string& deployment) {
                                 : deployment == pattern;
 }
 
+/// The second baseline: rollout and trainer time-share the cards, bound 0.
+constexpr std::string_view kColocated = "colocated";
 /// Model of the published figures.
 constexpr std::string_view kPublishedModel = "pangu-ultra-moe-718b";
 
@@ -59,6 +63,8 @@ DeploymentRow row_of(const DeploymentComparison& comparison,
   DeploymentRow row;
   row.deployment = cell.deployment;
   row.lengths = cell.spread.text();
+  row.groups_per_update = cell.groups;
+  row.responses_per_group = comparison.responses_per_group;
   row.bound = deployment.bound;
   row.published = published_for(comparison, cell.deployment);
   row.reason = cell.reason;
@@ -88,20 +94,38 @@ DeploymentRow row_of(const DeploymentComparison& comparison,
 
 using Show = std::function<std::string(const DeploymentRow&)>;
 
-/// Deployments in rows, distributions in columns.
-std::string over_lengths(const DeploymentComparison& comparison,
-                         const std::vector<DeploymentRow>& rows,
-                         const Show& show) {
+std::string batch_text(std::int32_t groups, std::int32_t responses_per_group) {
+  return fmt::format("{} x {}", groups, responses_per_group);
+}
+
+std::string batches_text(const DeploymentComparison& comparison) {
+  std::vector<std::string> texts;
+  for (const std::int32_t groups : comparison.batches)
+    texts.push_back(batch_text(groups, comparison.responses_per_group));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+/// Names a batch and a distribution; the batch only if several are compared.
+std::string workload_text(const DeploymentComparison& comparison, const DeploymentRow& row) {
+  if (comparison.batches.size() < 2)
+    return row.lengths;
+  return fmt::format(
+      "{}, {}", batch_text(row.groups_per_update, row.responses_per_group), row.lengths);
+}
+
+/// Deployments in rows, batches and distributions in columns.
+std::string over_workloads(const DeploymentComparison& comparison,
+                           const std::vector<DeploymentRow>& rows,
+                           const Show& show) {
   std::vector<std::vector<std::string>> table{{"deployment"}};
-  for (const LengthSpread& spread : comparison.spreads)
-    table.front().push_back(spread.text());
-  for (std::size_t deployment = 0; deployment < comparison.deployments.size(); ++deployment) {
+  const std::size_t deployments = comparison.deployments.size();
+  for (std::size_t first = 0; first < rows.size(); first += deployments)
+    table.front().push_back(workload_text(comparison, rows[first]));
+  for (std::size_t deployment = 0; deployment < deployments; ++deployment) {
     std::vector<std::string>& line = table.emplace_back();
     line.push_back(comparison.deployments[deployment].text);
-    for (std::size_t spread = 0; spread < comparison.spreads.size(); ++spread) {
-      const DeploymentRow& row = rows[spread * comparison.deployments.size() + deployment];
-      line.push_back(row.tokens_per_s > 0 ? show(row) : "-");
-    }
+    for (std::size_t at = deployment; at < rows.size(); at += deployments)
+      line.push_back(rows[at].tokens_per_s > 0 ? show(rows[at]) : "-");
   }
   return bar_table(table);
 }
@@ -123,14 +147,16 @@ std::string published_text(const DeploymentComparison& comparison) {
       out);
 }
 
-std::string reasons_text(const std::vector<DeploymentRow>& rows) {
+std::string reasons_text(const DeploymentComparison& comparison,
+                         const std::vector<DeploymentRow>& rows) {
   std::string out;
   for (const DeploymentRow& row : rows) {
+    const std::string where =
+        fmt::format("{} at {}", row.deployment, workload_text(comparison, row));
     if (!row.reason.empty())
-      out += fmt::format("  {} at {}: {}\n", row.deployment, row.lengths, row.reason);
+      out += fmt::format("  {}: {}\n", where, row.reason);
     if (!row.mechanisms_reason.empty() && row.mechanisms_reason != row.reason)
-      out += fmt::format(
-          "  {} at {}, mechanisms on: {}\n", row.deployment, row.lengths, row.mechanisms_reason);
+      out += fmt::format("  {}, mechanisms on: {}\n", where, row.mechanisms_reason);
   }
   return out.empty() ? out : "\nnot run\n" + out;
 }
@@ -139,13 +165,31 @@ std::string reasons_text(const std::vector<DeploymentRow>& rows) {
 
 std::vector<DeploymentRow> deployment_rows(const DeploymentComparison& comparison) {
   std::vector<DeploymentRow> rows;
-  for (std::size_t i = 0; i < comparison.cells.size(); ++i) {
+  const auto of = [](const DeploymentRow& row, const DeploymentRow& baseline) {
+    return baseline.tokens_per_s > 0 ? rounded(row.tokens_per_s / baseline.tokens_per_s, 1e3) : 0;
+  };
+  for (std::size_t i = 0; i < comparison.cells.size(); ++i)
     rows.push_back(row_of(comparison, comparison.cells[i], comparison.deployment_of(i)));
-    const DeploymentRow& first = rows[i - i % comparison.deployments.size()];
-    if (first.tokens_per_s > 0)
-      rows.back().of_separate = rounded(rows.back().tokens_per_s / first.tokens_per_s, 1e3);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t first = i - i % comparison.deployments.size();
+    rows[i].of_separate = of(rows[i], rows[first]);
+    for (std::size_t at = first; at < rows.size() && at < first + comparison.deployments.size();
+         ++at) {
+      if (rows[at].deployment == kColocated)
+        rows[i].of_colocated = of(rows[i], rows[at]);
+    }
   }
   return rows;
+}
+
+std::string split_text(const DeploymentRow& r) {
+  using enum orchestrator::PlacementMode;
+  const std::int64_t rollout = r.engines * r.engine_cards;
+  if (r.mode == name_of(Fused))
+    return fmt::format("{} shared", rollout);
+  if (r.mode == name_of(Colocated))
+    return fmt::format("{} shared + {}", rollout, r.reference_cards);
+  return fmt::format("{} + {} + {}", rollout, r.reference_cards, r.trainer_cards);
 }
 
 std::string layout_text(const DeploymentRow& r) {
@@ -170,34 +214,45 @@ std::string layout_text(const DeploymentRow& r) {
 std::string deployments_text(const DeploymentComparison& comparison) {
   const std::vector<DeploymentRow> rows = deployment_rows(comparison);
   std::string out = fmt::format(
-      "{} cards, {} tuning runs per cell; lengths are mean:cap:p99/median\n\n"
+      "{} cards, batch {}, {} tuning runs per cell; lengths are mean:cap:p99/median\n\n"
       "trained tokens/s, sustained\n",
       comparison.cards,
+      batches_text(comparison),
       comparison.runs);
-  out += over_lengths(
+  out += over_workloads(
       comparison, rows, [](const DeploymentRow& r) { return thousands_text(r.tokens_per_s, 1); });
   out += "\ntuned with gradients during generation, and time-shared cards that switch one by one\n";
-  out += over_lengths(comparison, rows, [](const DeploymentRow& r) {
+  out += over_workloads(comparison, rows, [](const DeploymentRow& r) {
     return r.mechanisms_per_s > 0 ? thousands_text(r.mechanisms_per_s, 1) : "-";
   });
   out += fmt::format("\nrelative to `{}`\n", comparison.deployments.front().text);
-  out += over_lengths(comparison, rows, [](const DeploymentRow& r) {
+  out += over_workloads(comparison, rows, [](const DeploymentRow& r) {
     return fmt::format("{:.2f}", r.of_separate);
   });
+  const auto colocated = std::ranges::find(comparison.deployments, kColocated, &Deployment::id);
+  if (colocated != comparison.deployments.end()) {
+    out += fmt::format("\nrelative to `{}`\n", colocated->text);
+    out += over_workloads(comparison, rows, [](const DeploymentRow& r) {
+      return r.of_colocated > 0 ? fmt::format("{:.2f}", r.of_colocated) : "-";
+    });
+  }
+  out += "\ncards: rollout + reference + trainer\n";
+  out += over_workloads(comparison, rows, split_text);
   out += "\ncards busy\n";
-  out += over_lengths(comparison, rows, [](const DeploymentRow& r) {
+  out += over_workloads(comparison, rows, [](const DeploymentRow& r) {
     return fmt::format("{:.0f} %", 100 * r.busy);
   });
   out += "\nmean staleness\n";
-  out += over_lengths(comparison, rows, [](const DeploymentRow& r) {
+  out += over_workloads(comparison, rows, [](const DeploymentRow& r) {
     return fmt::format("{:.2f}", r.staleness_mean);
   });
   out += "\nchosen\n";
   for (const DeploymentRow& row : rows) {
     if (row.tokens_per_s > 0)
-      out += fmt::format("  {:<16}{:<16}{}\n", row.lengths, row.deployment, layout_text(row));
+      out += fmt::format(
+          "  {:<16}{:<16}{}\n", workload_text(comparison, row), row.deployment, layout_text(row));
   }
-  return out + reasons_text(rows) + published_text(comparison);
+  return out + reasons_text(comparison, rows) + published_text(comparison);
 }
 
 }  // namespace temper::study

@@ -1,5 +1,5 @@
-// Reports of a comparison of deployments: tables of deployments over length distributions, and one
-// flat row per cell for CSV and JSON.
+// Reports of a comparison of deployments: tables of deployments over batches and length
+// distributions, and one flat row per cell for CSV and JSON.
 #pragma once
 
 #include "core/describe.hpp"
@@ -28,6 +28,8 @@ struct DeploymentRow {
   double mechanisms_per_s = 0, mechanisms_busy = 0, mechanisms_staleness = 0;
   std::string mechanisms_layout, mechanisms_reason;
   std::string reason;
+  std::int32_t groups_per_update = 0, responses_per_group = 0;
+  double of_colocated = 0;  ///< tokens_per_s relative to `colocated`; 0: not compared.
 };
 
 std::vector<DeploymentRow> deployment_rows(const DeploymentComparison& comparison);
@@ -35,6 +37,8 @@ std::vector<DeploymentRow> deployment_rows(const DeploymentComparison& compariso
 std::string deployments_text(const DeploymentComparison& comparison);
 /// "separate: 4 x 32 tp2 + 32 reference + 224 trainer tp1 pp7 cp2 ep32 mb8K".
 std::string layout_text(const DeploymentRow& row);
+/// Cards of rollout + reference + trainer: "224 + 32 + 128", "352 shared + 32", "384 shared".
+std::string split_text(const DeploymentRow& row);
 
 template <class V>
 void describe(V& v, DeploymentRow& r) {
@@ -69,6 +73,9 @@ void describe(V& v, DeploymentRow& r) {
   v.field(29, "means_staleness", r.mechanisms_staleness);
   v.field(30, "means_layout", r.mechanisms_layout);
   v.field(31, "means_reason", r.mechanisms_reason);
+  v.field(33, "groups_per_update", r.groups_per_update);
+  v.field(34, "responses_per_group", r.responses_per_group);
+  v.field(35, "of_colocated", r.of_colocated);
   v.field(32, "reason", r.reason);
 }
 

@@ -201,6 +201,39 @@ TEST(DeploymentComparison, OfASmallModelMatchesTheGoldenFile) {
   EXPECT_EQ(text, read_file(path).value()) << path << " is stale; TEMPER_UPDATE_GOLDEN=1";
 }
 
+TEST(DeploymentComparison, ComparesEveryDeploymentAtEveryBatch) {
+  DeploymentOptions options = small_ladder({"separate", "colocated", "fusion"});
+  options.batches = {4, 8};
+  const auto comparison = compare_deployments(options);
+  ASSERT_TRUE(comparison);
+  ASSERT_EQ(comparison->cells.size(), 6U);
+  for (const DeploymentCell& cell : comparison->cells)
+    EXPECT_EQ(cell.tuned.value().config.algorithm.groups_per_update, cell.groups);
+  const std::vector<DeploymentRow> rows = deployment_rows(*comparison);
+  EXPECT_EQ(rows[2].groups_per_update, 4);
+  EXPECT_EQ(rows[5].groups_per_update, 8);
+  // Each row is relative to the baselines of its own batch.
+  EXPECT_NEAR(rows[5].of_separate, rows[5].tokens_per_s / rows[3].tokens_per_s, 1e-3);
+  EXPECT_NEAR(rows[5].of_colocated, rows[5].tokens_per_s / rows[4].tokens_per_s, 1e-3);
+  const std::string text = deployments_text(*comparison);
+  EXPECT_NE(text.find("batch 4 x 4, 8 x 4"), std::string::npos) << text;
+  EXPECT_NE(text.find("| 4 x 4, 256:1024:4 | 8 x 4, 256:1024:4 |"), std::string::npos) << text;
+  EXPECT_NE(text.find("relative to `synchronous, co-located`"), std::string::npos) << text;
+}
+
+TEST(DeploymentComparison, StatesTheSplitOfTheCards) {
+  DeploymentRow row;
+  row.engines = 7, row.engine_cards = 32, row.reference_cards = 32, row.trainer_cards = 128;
+  row.mode = "separate";
+  EXPECT_EQ(split_text(row), "224 + 32 + 128");
+  row.engines = 11;
+  row.mode = "colocated";
+  EXPECT_EQ(split_text(row), "352 shared + 32");
+  row.engines = 12;
+  row.mode = "fused";
+  EXPECT_EQ(split_text(row), "384 shared");
+}
+
 TEST(DeploymentComparison, PublishedFiguresAreListedForTheirNumberOfCards) {
   DeploymentComparison comparison;
   comparison.cards = 384;
@@ -273,6 +306,12 @@ TEST(LadderCommand, RefusesWrongFlagsByName) {
             "temper: --steps: expected at least 1, found 0\n");
   EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.rungs = {"fusion-eta9"}; }),
             "temper: --rung fusion-eta9: did you mean `fusion-eta1`?\n");
+  EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.batches = {"0"}; }),
+            "temper: --batch 0: expected a number of prompts, 1 or more\n");
+  EXPECT_EQ(ladder_error([](cli::LadderOptions& c) {
+              c.batches = {"512", "512"};
+            }),
+            "temper: --batch: 512 is given twice\n");
   EXPECT_NE(
       ladder_error([](cli::LadderOptions& c) { c.lengths = {"8000"}; }).find("lengths `8000`"),
       std::string::npos);
