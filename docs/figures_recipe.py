@@ -98,7 +98,10 @@ class Recipe:
 
     def plot(self, line, name, to):
         """Puts a plot that a command line left in `{out}` into docs/images, where figures are made."""
-        svg = self.file(line, name)
+        self.picture(self.file(line, name), to)
+
+    def picture(self, svg, to):
+        """Puts a picture into docs/images, where figures are made."""
         if self.program.writing:
             (ROOT / "docs/images" / to).write_text(svg)
 
