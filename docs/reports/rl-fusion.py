@@ -194,6 +194,45 @@ def against_separate_cards(fig):
 Three steps are enough: at 7000:32768:8, ten steps change no gain at 512 x 16 and 2048 x 16 by more than {fig.pct(change, 1)}.""")
 
 
+PUBLISHED_SWITCH = 35.7  # Seconds of a step: Ascend report of DeepSeek-R1 on 128 cards, reports/simulated-supernode.md.
+
+
+def switch_seconds(run, *states):
+    """Seconds of a step in which shared cards switch roles: of all states of a switch, or of some."""
+    return sum(s.count * s.mean_s for name, s in run.switches.states.items() if not states or name in states) / run.steps
+
+
+def published_link_share(fig):
+    """The share of the links at which the published step switches as slowly as published."""
+    config = "configs/a3_128_r1_671b.yaml simulation.publication.link_share="
+    ideal = fig.run(config + "1")
+    beside = switch_seconds(ideal, "bind", "allocate_kv")  # Not on the links.
+    share = round((switch_seconds(ideal) - beside) / (PUBLISHED_SWITCH - beside), 4)
+    fig.holds(abs(switch_seconds(fig.run(f"{config}{share}")) - PUBLISHED_SWITCH) < 0.5, "the published seconds")
+    return share
+
+
+@figures("exact", "slow")
+def framework_time(fig):
+    published = published_link_share(fig)
+    fig.head("framework", "link_share", "batch", "switches of a step, together", "one by one", "separate, best split", "switch together",
+             "one by one", "together over best", "one by one over best", align="llrrrrrrrr")
+    speeds = {}
+    for name, share in (("ideal", 1), ("ten times as slow", 0.1), ("as published", published)):
+        for batch in (512, 2048):
+            sets = f" algorithm.groups_per_update={batch} staleness.bound=0 steps=3 simulation.publication.link_share={share}"
+            best = max(fig.run(f"{gain.SEPARATE}{sets} {split}").tokens.trained_per_s for split in gain.SPLITS.values())
+            together, apart = fig.run(gain.SHARED + sets), fig.run(gain.SHARED + sets + gain.ONE_BY_ONE)
+            a, b = together.tokens.trained_per_s, apart.tokens.trained_per_s
+            fig.row(name, share, f"{batch} x {SIBLINGS}", f"{switch_seconds(together):.1f} s", f"{switch_seconds(apart):.0f} s", fig.k(best),
+                    fig.k(a), fig.k(b), f"{a / best:.2f}x", f"{b / best:.2f}x")
+            speeds[share, batch] = (a, b)
+    lost = [1 - min(speeds[published, batch][way] / speeds[1, batch][way] for batch in (512, 2048)) for way in (0, 1)]
+    fig.prose(f"""
+"As published" is the share at which the step of DeepSeek-R1 on 128 cards ([supernode](simulated-supernode.md)) switches for {PUBLISHED_SWITCH} s, as published. It costs
+cards that switch together at most {fig.pct(lost[0], 1)} of their speed, and one by one, which switches many times in a step, at most {fig.pct(lost[1], 1)}.""")
+
+
 def named(fig, speeds):
     split = max(speeds, key=speeds.get)
     return f"{fig.k(speeds[split])} ({split})"
