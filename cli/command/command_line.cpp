@@ -23,6 +23,13 @@
 namespace temper::cli {
 namespace {
 
+/// Commands that other ones replaced, and how to call these.
+constexpr std::pair<std::string_view, std::string_view> kReplaced[] = {
+    {"compare",
+     "`temper sweep` now; --policies A,B is --over staleness.rule=A,B; --eta 1,2 is --over "
+     "staleness.bound=1,2; --vary is --over"},
+};
+
 /// Opens /dev/null on closed standard descriptors. Otherwise the next file that is opened would
 /// take the number of stdout and receive the text for the terminal.
 void open_standard_descriptors() {
@@ -75,6 +82,10 @@ std::vector<std::string> flags_of(const CLI::App& command) {
 int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-')
     return refuse(fmt::format("{}; `temper --help` lists the commands", error.what()));
+  for (const auto& [name, by] : kReplaced) {
+    if (name == argv[1])
+      return refuse(fmt::format("`temper {}` is {}", name, by));
+  }
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   const auto found = std::ranges::find_if(
       commands, [&](const CLI::App* known) { return known->check_name(argv[1]); });

@@ -50,8 +50,8 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"plan", "task=train model=qwen3-8b hardware=nvidia-h100 batch=64 seq=4096"},
     {"tune", "configs/cm384_pangu.yaml --max-staleness 2 --out runs/tuned"},
     {"sweep", "configs/cm384_pangu.yaml --over staleness.bound=0,1,2,4"},
+    {"sweep", "configs/quickstart.yaml --over staleness.bound=0,2 --seeds 1,2"},
     {"ladder", "configs/cm384_pangu.yaml"},
-    {"compare", "configs/quickstart.yaml"},
     {"faults", "configs/cm384_pangu.yaml"},
     {"measure", "configs/quickstart.yaml"},
     {"forecast", "configs/quickstart.yaml --over staleness.bound=0,1,2,4"},
@@ -69,7 +69,7 @@ constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
     {"Inspect a run", " watch report runs diff samples serve "},
     {"Use the weights", " eval export "},
     {"Verify a run", " audit replay fsck events protocol "},
-    {"Predict and compare", " cost plan tune sweep ladder compare faults measure forecast whatif "},
+    {"Predict and compare", " cost plan tune sweep ladder faults measure forecast whatif "},
     {"Hardware model", " validate calibrate ablation "},
     {"Shell", " completion man "},
 };

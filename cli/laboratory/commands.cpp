@@ -5,13 +5,12 @@
 namespace temper::cli {
 namespace {
 
-constexpr std::array<Command, 13> kStudyCommands{{
+constexpr std::array<Command, 12> kStudyCommands{{
     {"cost", "Estimate the cost of one operation, training step or phase", nullptr, "estimate"},
     {"plan", "Find the best parallel layouts for a pipeline or a model"},
     {"tune", "Find the best placement, layouts, engines and staleness bound"},
-    {"sweep", "Simulate a grid of configurations: table, CSV, plot"},
+    {"sweep", "Run a grid of configurations, simulated or real: table, CSV, plots"},
     {"ladder", "Compare deployments on the same simulated cards, each one tuned"},
-    {"compare", "Compare staleness rules on one pipeline"},
     {"faults", "Estimate the loss to hardware failures by checkpoint interval and spare hosts"},
     {"measure", "Measure this machine with a pipeline's engines, for `forecast` and `tune`"},
     {"forecast",

@@ -22,10 +22,7 @@ Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std:
   study::ForecastOptions options;
   options.config = command.config;
   options.sets = command.sets;
-  for (const std::string& text : command.over) {
-    TEMPER_TRY(study::SweepAxis axis, study::parse_axis("--over", text));
-    options.over.push_back(std::move(axis));
-  }
+  TEMPER_TRY(options.over, study::parse_axes("--over", command.over));
   auto calibration = study::load_machine_model(command.calibration);
   if (!calibration) {
     TEMPER_TRY(const orchestrator::PipelineConfig config,

@@ -3,7 +3,6 @@
 #include "cli/laboratory/laboratory.hpp"
 #include "cli/study/ablation_command.hpp"
 #include "cli/study/calibrate_command.hpp"
-#include "cli/study/compare_command.hpp"
 #include "cli/study/cost_command.hpp"
 #include "cli/study/faults_command.hpp"
 #include "cli/study/forecast_command.hpp"
@@ -28,7 +27,6 @@ using Declare = cli::Handler (*)(cli::Flags& flags);
 constexpr std::pair<std::string_view, Declare> kDeclared[] = {
     {"ablation", cli::ablation_command},
     {"calibrate", cli::calibrate_command},
-    {"compare", cli::compare_command},
     {"cost", cli::cost_command},
     {"faults", cli::faults_command},
     {"forecast", cli::forecast_command},

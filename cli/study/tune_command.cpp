@@ -226,7 +226,7 @@ Handler tune_command(Flags& flags) {
       "throughput; steps (shortest time for all steps); or reward (default: reward if --curve "
       "or configs/curves has a curve of this task, else throughput)");
   flags.text(
-      "--curve", options->curve, "compare.csv of `temper compare`: steps to a reward by staleness");
+      "--curve", options->curve, "sweep.csv of `temper sweep`: steps to a reward by staleness");
   flags.text(
       "--lengths", options->lengths, "Local hardware: run folder with the response lengths to use");
   flags.number(

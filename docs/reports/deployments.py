@@ -92,17 +92,14 @@ def by_batch(fig):
 
 @figures("exact", "slow")
 def staleness_share_cards_given(fig):
-    bounds = ("temper sweep configs/cm384_pangu.yaml --fit --steps 12 --over staleness.bound=0,1,2,3,4,6,8"
+    bounds = ("temper sweep configs/cm384_pangu.yaml --fit --steady 12 --over staleness.bound=0,1,2,3,4,6,8"
               " --over placement.mode+placement.rollout_cards+placement.reference_cards+rollout.replicas=separate/192/48/3,hybrid/128/64/2,fused/0/0/3"
-              " --any rollout.concurrency=2048,3072,4096,8192 --any simulation.rollout.tp=2,4 --plot {out}/plot.svg"
-              ' --title "Pangu Ultra MoE on 384 simulated cards: staleness bound" --x-label "staleness bound (eta), updates"')
-    cards = ("temper sweep configs/cm384_pangu.yaml --fit --steps 10 --set simulation.rollout.tp=2"
+              " --any rollout.concurrency=2048,3072,4096,8192 --any simulation.rollout.tp=2,4 --out {out}")
+    cards = ("temper sweep configs/cm384_pangu.yaml --fit --steady 10 --set simulation.rollout.tp=2"
              " --over placement.rollout_cards+rollout.replicas=96/3,128/4,160/5,192/6,224/7,256/8,288/9"
-             " --over staleness.bound=0,1,2,4 --any rollout.concurrency=2048,4096 --plot {out}/plot.svg"
-             ' --title "Pangu Ultra MoE on 384 simulated cards, separate: cards given to rollout"'
-             ' --x-label "cards given to rollout, of 384 (32 are the reference\'s, the rest the trainer\'s)"')
-    fig.plot(bounds, "plot.svg", "deployments-eta.svg")
-    fig.plot(cards, "plot.svg", "deployments-share.svg")
+             " --over staleness.bound=0,1,2,4 --any rollout.concurrency=2048,4096 --out {out}")
+    fig.plot(bounds, "sweep.svg", "deployments-eta.svg")
+    fig.plot(cards, "sweep.svg", "deployments-share.svg")
     fig.say("""![tokens/s and utilisation over the staleness bound](../images/deployments-eta.svg)
 
 ![tokens/s and utilisation over the cards given to rollout](../images/deployments-share.svg)""")

@@ -4,27 +4,27 @@ from figures_recipe import figures
 
 @figures("exact", "sampled")
 def own_cards_every_role(fig):
-    line = "temper compare configs/cm384_pangu.yaml --eta 1,2,4 --steps 30 --out {out}"
+    line = "temper sweep configs/cm384_pangu.yaml --preset configs/presets/staleness-rules.yaml --steps 30 --out {out}"
     if fig.quick:
-        line = "temper compare configs/cm384_pangu.yaml --policies exact,aggregate --eta 2 --steps 30 --out {out}"
-    fig.table(fig.file(line, "compare.md"))
-    fig.plot(line, "compare.svg", "staleness.svg")
+        line = "temper sweep configs/cm384_pangu.yaml --over staleness.rule+staleness.bound=exact/2,aggregate/2 --steps 30 --out {out}"
+    fig.table(fig.file(line, "sweep.md"))
+    fig.plot(line, "sweep.svg", "staleness.svg")
 
 
 @figures("exact", "sampled")
 def all_roles_same_cards(fig):
-    line = "temper compare configs/cm384_pangu_fused.yaml --eta 1,2,4 --steps 30 --out {out}"
+    line = "temper sweep configs/cm384_pangu_fused.yaml --preset configs/presets/staleness-rules.yaml --steps 30 --out {out}"
     if fig.quick:
-        line = "temper compare configs/cm384_pangu_fused.yaml --policies exact,aggregate --eta 2 --steps 30 --out {out}"
-    fig.table(fig.file(line, "compare.md"))
+        line = "temper sweep configs/cm384_pangu_fused.yaml --over staleness.rule+staleness.bound=exact/2,aggregate/2 --steps 30 --out {out}"
+    fig.table(fig.file(line, "sweep.md"))
 
 
 @figures("exact", "sampled")
 def all_roles_same_cards_2(fig):
-    line = "temper compare configs/cm384_pangu_fused.yaml --eta 1,2,4 --steps 30 --set placement.return_share=0.25 --out {out}"
+    line = "temper sweep configs/cm384_pangu_fused.yaml --preset configs/presets/staleness-rules.yaml --steps 30 --set placement.return_share=0.25 --out {out}"
     if fig.quick:
-        line = line.replace("--eta 1,2,4", "--policies exact,aggregate --eta 2")
-    fig.table(fig.file(line, "compare.md"))
+        line = line.replace("--preset configs/presets/staleness-rules.yaml", "--over staleness.rule+staleness.bound=exact/2,aggregate/2")
+    fig.table(fig.file(line, "sweep.md"))
 
 
 @figures("exact", "sampled")
@@ -49,8 +49,8 @@ def was_found(fig):
     cases = [("separate", "cm384_pangu", ""), ("the same, no means", "cm384_pangu", off), ("fused as shipped", "cm384_pangu_fused", ""),
              ("fused, interrupted", "cm384_pangu_fused", share), ("the same, no means", "cm384_pangu_fused", share + off)]
     def cost(config, sets, eta):
-        line = f"temper compare configs/{config}.yaml --policies exact,aggregate --eta {eta} --steps 30{sets} --out {{out}}"
-        exact, aggregate = fig.rows(line, "compare.csv")
+        line = f"temper sweep configs/{config}.yaml --over staleness.rule=exact,aggregate --set staleness.bound={eta} --steps 30{sets} --out {{out}}"
+        exact, aggregate = fig.rows(line, "sweep.csv")
         return exact.seconds / aggregate.seconds
     fig.head("eta", *[name for name, _, _ in cases], align="rrrrrr")
     for eta in (2,) if fig.quick else (1, 2, 4):
@@ -77,8 +77,9 @@ cards=32 model=pangu-ultra-moe-718b batch=1 tp=4 dp=16 ep=64 context=4000`), so 
 def was_found_3(fig):
     fig.head("policy, eta", "separate: time, s", "max s", "mean s", "fused, interrupted: time, s", "max s", "mean s", align="lrrrrrr")
     def compared(config, sets):
-        line = f"temper compare configs/{config}.yaml --policies exact,aggregate --eta {'2' if fig.quick else '1,2,3,4,5,6'} --steps 30{sets} --out {{out}}"
-        return {(r.policy, int(r.eta)): r for r in fig.rows(line, "compare.csv")}
+        line = (f"temper sweep configs/{config}.yaml --over staleness.bound={'2' if fig.quick else '1,2,3,4,5,6'}"
+                f" --over staleness.rule=exact,aggregate --steps 30{sets} --out {{out}}")
+        return {(r["staleness.rule"], int(r["staleness.bound"])): r for r in fig.rows(line, "sweep.csv")}
     apart, fused = compared("cm384_pangu", ""), compared("cm384_pangu_fused", " --set placement.return_share=0.25")
     for key in sorted(apart, key=lambda key: (round(apart[key].staleness_mean, 2), key[0] == "exact")):
         fig.row(f"{key[0]} {key[1]}", *[x for r in (apart[key], fused[key]) for x in (
@@ -87,7 +88,7 @@ def was_found_3(fig):
 
 @figures("exact", "slow")
 def was_found_4(fig):
-    at = {(r.policy, int(r.eta)): r for r in fig.rows("temper compare configs/cm384_pangu.yaml --eta 1,2,4 --steps 30 --out {out}", "compare.csv")}
+    at = {(r["staleness.rule"], int(r["staleness.bound"])): r for r in fig.rows("temper sweep configs/cm384_pangu.yaml --preset configs/presets/staleness-rules.yaml --steps 30 --out {out}", "sweep.csv")}
     vain = lambda policy: ", ".join(fig.pct(at[policy, eta].wasted) for eta in (1, 2, 4))
     fig.holds(all(at[p, e].seconds > at["exact", e].seconds for p in ("drop", "window") for e in (1, 2, 4)), "both are slower than exact")
     fig.holds(at["drop", 1].seconds > at["sync", 0].seconds, "drop at eta 1 is slower than sync")
@@ -113,21 +114,21 @@ def idle_card_waits(fig):
 
 @figures("measured", "slow")
 def staleness_costs_policy_learns(fig):
-    line = ("temper compare configs/quickstart.yaml --policies exact --eta {} --seeds 1,2,3 --steps {} --vary algorithm.objective=clip,decoupled"
+    line = ("temper sweep configs/quickstart.yaml --over staleness.bound={} --over algorithm.objective=clip,decoupled --seeds 1,2,3 --steps {}"
             " --set algorithm.minibatches=4 --set algorithm.learning_rate=3e-4 --target-reward {} --out {{out}}")
     short, long = line.format("0,1,2,4,8,16", 300, 0.9), line.format("1,2,4,8,16", 700, 0.9)
     fig.plot(short, "reward_steps.svg", "staleness-reward-steps.svg")
     fig.plot(short, "reward_time.svg", "staleness-reward-time.svg")
     def lessons(line, rewards):
         found = {}
-        for r in fig.rows(line, "compare.csv"):
+        for r in fig.rows(line, "sweep.csv"):
             folder = f"runs/{r.folder.split('/')[-1]}"
             steps = fig.jsonl(line, f"{folder}/metrics.jsonl")
             reward = [x.reward for x in steps]
             mean = [sum(reward[max(0, n - 9):n + 1]) / min(10, n + 1) for n in range(len(reward))]
             def at(target):
                 return next((n for n in range(9, len(mean)) if mean[n] >= target), None)
-            key = int(r.eta), "decoupled" if "decoupled" in r.vary else "clip"
+            key = int(r["staleness.bound"]), r["algorithm.objective"]
             last = reward[-len(reward) // 10:]
             found.setdefault(key, []).append((r.seconds, r.trained_per_s, sum(last) / len(last),
                 *[None if at(t) is None else (at(t) + 1, steps[at(t)].time) for t in rewards]))

@@ -1,5 +1,5 @@
 // Starts a run: checks of this machine, the run folder, the driver. `temper run` shows one run on
-// the terminal; `temper compare` runs many, quietly.
+// the terminal; `temper sweep` runs many, quietly.
 #pragma once
 
 #include "core/log.hpp"

@@ -7,9 +7,9 @@
 // means.
 #pragma once
 
-#include "study/compare/compare.hpp"
 #include "study/machine/machine_run.hpp"
 #include "study/simulate/axes.hpp"
+#include "study/sweep/sweep.hpp"
 
 namespace temper::study {
 

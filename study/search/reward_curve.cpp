@@ -49,10 +49,11 @@ std::optional<std::filesystem::path> curve_of(const orchestrator::PipelineConfig
 Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
   TEMPER_TRY(const std::string text, read_file(csv));
   TEMPER_TRY(const CsvTable table, parse_csv(csv.string(), text));
-  for (const char* column : {"eta", "staleness_mean", "steps_to_target"}) {
+  for (const char* column : {"staleness.bound", "staleness_mean", "steps_to_target"}) {
     if (!table.has(column)) {
       return invalid_input(fmt::format(
-          "{}: no column `{}`; expected a compare.csv of `temper compare --target-reward`",
+          "{}: no column `{}`; expected a sweep.csv of `temper sweep --over staleness.bound=... "
+          "--target-reward`",
           csv.string(),
           column));
     }
@@ -61,18 +62,20 @@ Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
     double staleness = 0, updates = 0;
     int runs = 0, reached = 0;
   };
-  std::map<double, Sum> by_eta;
+  std::map<double, Sum> by_bound;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const auto& row = table.rows[i];
     const auto number = [&](const char* column) {
       return parse_number<double>(row[table.column(column)]);
     };
-    const auto eta = number("eta"), staleness = number("staleness_mean");
-    if (!eta || !staleness) {
-      return invalid_input(fmt::format(
-          "{}:{}: eta and staleness_mean: expected numbers", csv.string(), table.lines[i]));
+    const auto bound = number("staleness.bound"), staleness = number("staleness_mean");
+    if (!bound || !staleness) {
+      return invalid_input(
+          fmt::format("{}:{}: staleness.bound and staleness_mean: expected numbers",
+                      csv.string(),
+                      table.lines[i]));
     }
-    Sum& sum = by_eta[*eta];
+    Sum& sum = by_bound[*bound];
     ++sum.runs;
     sum.staleness += *staleness;
     if (const auto steps = number("steps_to_target")) {
@@ -82,22 +85,22 @@ Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
   }
   RewardCurve curve;
   curve.source = csv.string();
-  double bound = 0;
-  for (const auto& [eta, sum] : by_eta) {
+  double largest = 0;
+  for (const auto& [bound, sum] : by_bound) {
     if (sum.reached != sum.runs)
       continue;
     curve.points.push_back({sum.staleness / sum.runs, sum.updates / sum.runs});
-    bound = eta;
+    largest = bound;
   }
   if (curve.points.empty()) {
     return invalid_input(
         csv.string() +
-        ": expected an eta at which every seed reached the target reward, found none");
+        ": expected a bound at which every seed reached the target reward, found none");
   }
   std::ranges::sort(curve.points, {}, &RewardCurve::Point::staleness);
   // The first updates of a run are fresher than the bound; the steady state reaches it.
-  if (bound > curve.points.back().staleness)
-    curve.points.push_back({bound, curve.points.back().updates});
+  if (largest > curve.points.back().staleness)
+    curve.points.push_back({largest, curve.points.back().updates});
   return curve;
 }
 

@@ -1,10 +1,11 @@
 // Number of updates that a policy needs to reach a reward, by the mean staleness of its training
 // data. Read from real runs, so that the staleness of a plan has its measured cost.
 //
-// Source: a compare.csv of `temper compare CONFIG --eta ... --seeds ... --target-reward R --out
-// DIR` with a trained policy. Rows of equal eta make one point: mean staleness and mean steps to
-// the target over the seeds. An eta at which a seed did not reach the target is no point, and the
-// curve ends before it. Between points: linear interpolation; flat from the last point to its eta.
+// Source: a sweep.csv of `temper sweep CONFIG --over staleness.bound=... --seeds ...
+// --target-reward R --out DIR` with a trained policy. Rows of equal bound make one point: mean
+// staleness and mean steps to the target over the seeds. A bound at which a seed did not reach the
+// target is no point, and the curve ends before it. Between points: linear interpolation; flat from
+// the last point to its bound.
 // Assumed: the relative cost of staleness is the same here as there.
 #pragma once
 
@@ -39,7 +40,7 @@ std::vector<std::filesystem::path> curves_in(const std::filesystem::path& folder
 std::optional<std::filesystem::path> curve_of(const orchestrator::PipelineConfig& config,
                                               const std::filesystem::path& folder);
 
-/// Errors: the file cannot be read, has other columns, or has no eta at which every seed reached
+/// Errors: the file cannot be read, has other columns, or has no bound at which every seed reached
 /// the target.
 Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv);
 

@@ -423,8 +423,7 @@ Result<TuneResult> tune(const TuneOptions& options) {
         "`simulation.response`");
   }
   if (options.objective == TuneObjective::Reward && !options.curve)
-    return invalid_input(
-        "--objective reward needs --curve FILE, a compare.csv of `temper compare`");
+    return invalid_input("--objective reward needs --curve FILE, a sweep.csv of `temper sweep`");
   TEMPER_TRY_STATUS(check_batches(options));
   TuneOptions whole = options;
   if (whole.modes.empty())

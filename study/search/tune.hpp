@@ -14,7 +14,7 @@
 // (study/machine/machine_run.hpp) with the real scheduler, then stage 3 follows.
 //
 // Objective: more of TuneObjective::Throughput, or less time: for `steps` updates, or until a
-// reward. For the latter, curves recorded by `temper compare` give the number of updates at a mean
+// reward. For the latter, curves recorded by `temper sweep` give the number of updates at a mean
 // staleness (reward_curve.hpp).
 //
 // Ties. Differences below tune's own error are ties. On simulated hardware the error is the

@@ -68,6 +68,16 @@ Result<SweepAxis> parse_axis(std::string_view flag, std::string_view text) {
   return axis;
 }
 
+Result<std::vector<SweepAxis>> parse_axes(std::string_view flag,
+                                          const std::vector<std::string>& texts) {
+  std::vector<SweepAxis> axes;
+  for (const std::string& text : texts) {
+    TEMPER_TRY(SweepAxis axis, parse_axis(flag, text));
+    axes.push_back(std::move(axis));
+  }
+  return axes;
+}
+
 std::size_t combination_count(const std::vector<SweepAxis>& axes) {
   std::size_t product = 1;
   for (const SweepAxis& axis : axes) {

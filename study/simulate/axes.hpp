@@ -23,6 +23,8 @@ struct SweepAxis {
 /// Parses "key=v1,v2" or "a+b=1/2,3/4"; commas inside brackets belong to a value. `flag` names the
 /// option in errors.
 Result<SweepAxis> parse_axis(std::string_view flag, std::string_view text);
+Result<std::vector<SweepAxis>> parse_axes(std::string_view flag,
+                                          const std::vector<std::string>& texts);
 
 inline constexpr std::size_t kMostCombinations = 20000;
 /// Number of combinations; kMostCombinations + 1 if there are more than kMostCombinations.

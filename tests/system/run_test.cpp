@@ -228,6 +228,7 @@ TEST_F(Run, AMistypedWordIsRefusedWithTheNearest) {
     EXPECT_NE(ended.output.find(what), std::string::npos) << ended.output;
   };
   refused({"rnu"}, "no command `rnu`; did you mean `run`?");
+  refused({"compare", "x.yaml", "--eta", "1"}, "`temper compare` is `temper sweep` now");
   refused({"run", "--resum", "x"}, "`temper run` has no flag --resum; did you mean `--resume`?");
   refused({"samples", "x", "--step", "1.5"}, "--step");
   refused({"report"}, "see `temper report --help`");

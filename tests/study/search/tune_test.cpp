@@ -337,8 +337,8 @@ TEST_F(Tune, TheCommandSuggestsTheNearestMode) {
 class Curve : public Tune {};
 
 TEST_F(Curve, IsTheMeanOverSeedsWithLinearInterpolation) {
-  const auto curve = read_reward_curve(write("compare.csv",
-                                             "eta,staleness_mean,steps_to_target\n"
+  const auto curve = read_reward_curve(write("sweep.csv",
+                                             "staleness.bound,staleness_mean,steps_to_target\n"
                                              "0,0,70\n0,0,80\n2,2,150\n2,2,150\n"));
   ASSERT_TRUE(curve) << curve.error().context;
   EXPECT_EQ(*curve->updates(0), 75);
@@ -350,15 +350,15 @@ TEST_F(Curve, IsTheMeanOverSeedsWithLinearInterpolation) {
 TEST_F(Curve, ReachesTheBoundOfItsStalestRuns) {
   // The first updates of a run are fresher than the bound; the steady state is not.
   const auto curve = read_reward_curve(
-      write("compare.csv", "eta,staleness_mean,steps_to_target\n0,0,70\n4,3.9,200\n"));
+      write("sweep.csv", "staleness.bound,staleness_mean,steps_to_target\n0,0,70\n4,3.9,200\n"));
   ASSERT_TRUE(curve) << curve.error().context;
   EXPECT_EQ(*curve->updates(4), 200);
   EXPECT_FALSE(curve->updates(4.5));
 }
 
 TEST_F(Curve, ABoundThatASeedMissedIsNoPoint) {
-  const auto curve = read_reward_curve(write("compare.csv",
-                                             "eta,staleness_mean,steps_to_target\n"
+  const auto curve = read_reward_curve(write("sweep.csv",
+                                             "staleness.bound,staleness_mean,steps_to_target\n"
                                              "0,0,70\n4,4,300\n4,4,\n"));
   ASSERT_TRUE(curve);
   EXPECT_EQ(curve->most_staleness(), 0);
@@ -379,7 +379,7 @@ TEST_F(Curve, AppliesToTrainedPoliciesOnItsTask) {
 }
 
 TEST_F(Curve, OtherTablesAreRefused) {
-  const auto curve = read_reward_curve(write("other.csv", "eta,tokens\n0,1\n"));
+  const auto curve = read_reward_curve(write("other.csv", "staleness.bound,tokens\n0,1\n"));
   ASSERT_FALSE(curve);
   EXPECT_NE(curve.error().context.find("no column `staleness_mean`"), std::string::npos);
 }

@@ -1,4 +1,4 @@
-// `temper compare` over real runs: folders, resuming, stopping.
+// `temper sweep` over real runs: folders, resuming, stopping.
 #include "tests/system/harness.hpp"
 
 #include <algorithm>
@@ -8,21 +8,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Compare : public SystemTest {
+class Sweep : public SystemTest {
  protected:
   Arguments arguments(const Arguments& more) const {
-    Arguments all{"compare",
+    Arguments all{"sweep",
                   config().string(),
-                  "--policies",
-                  "exact,aggregate",
-                  "--eta",
-                  "0,2",
+                  "--over",
+                  "staleness.bound=0,2",
+                  "--over",
+                  "staleness.rule=exact,aggregate",
                   "--out",
                   out().string()};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  fs::path out() const { return folder() / "compared"; }
+  fs::path out() const { return folder() / "swept"; }
   fs::path run_of(const char* name) const { return out() / "runs" / name; }
 };
 
@@ -33,10 +33,12 @@ std::size_t occurrences(const std::string& text, const std::string& part) {
   return n;
 }
 
-constexpr std::array kRuns{
-    "exact-eta0-seed1", "aggregate-eta0-seed1", "exact-eta2-seed1", "aggregate-eta2-seed1"};
+constexpr std::array kRuns{"bound=0-rule=exact-seed1",
+                           "bound=0-rule=aggregate-seed1",
+                           "bound=2-rule=exact-seed1",
+                           "bound=2-rule=aggregate-seed1"};
 
-TEST_F(Compare, RunsLeaveTheirFoldersAndAResumeRunsWhatIsMissing) {
+TEST_F(Sweep, RunsLeaveTheirFoldersAndAResumeRunsWhatIsMissing) {
   const Arguments short_runs{"--steps", "6"};
   const Ended first = temper(arguments(short_runs));
   ASSERT_EQ(first.status, 0) << first.output;
@@ -44,10 +46,11 @@ TEST_F(Compare, RunsLeaveTheirFoldersAndAResumeRunsWhatIsMissing) {
     const Ended audit = temper({"audit", run_of(name).string()});
     EXPECT_EQ(audit.status, 0) << name << audit.output;
   }
-  EXPECT_NE(first.output.find("| policy    | eta | time, s |"), std::string::npos) << first.output;
-  for (const char* file : {"compare.csv", "compare.md", "compare.svg"})
+  EXPECT_NE(first.output.find("| bound |      rule | time, s |"), std::string::npos)
+      << first.output;
+  for (const char* file : {"sweep.csv", "sweep.md", "sweep.svg"})
     EXPECT_GT(fs::file_size(out() / file), 0U) << file;
-  EXPECT_EQ(std::ranges::count(read_file(out() / "compare.csv").value(), '\n'), 5);
+  EXPECT_EQ(std::ranges::count(read_file(out() / "sweep.csv").value(), '\n'), 5);
   EXPECT_EQ(processes(), std::vector<pid_t>{});
 
   EXPECT_EQ(temper(arguments(short_runs)).status, 2);  // the folders are there
@@ -56,7 +59,7 @@ TEST_F(Compare, RunsLeaveTheirFoldersAndAResumeRunsWhatIsMissing) {
   fs::remove_all(run_of(kRuns[3]));
   const Ended second = temper(arguments({"--steps", "6", "--resume"}));
   EXPECT_EQ(second.status, 0) << second.output;
-  EXPECT_EQ(occurrences(second.output, "from an earlier comparison"), 3U) << second.output;
+  EXPECT_EQ(occurrences(second.output, "from an earlier sweep"), 3U) << second.output;
   EXPECT_TRUE(fs::exists(run_of(kRuns[3]) / "events.log"));
   EXPECT_EQ(read_file(run_of(kRuns[0]) / "events.log").value(), kept);
 }

@@ -1,4 +1,4 @@
-#include "study/compare/compare_runs.hpp"
+#include "study/sweep/sweep_runs.hpp"
 
 #include "core/files.hpp"
 #include "core/yaml.hpp"
@@ -17,16 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string cell_text(const CompareRow& row) {
-  return fmt::format("{} eta {}{}{}", row.policy, row.eta, row.vary.empty() ? "" : ", ", row.vary);
-}
-
-std::string folder_name(const CompareRow& row) {
-  std::string name = fmt::format(
-      "{}-eta{}-{}{}seed{}", row.policy, row.eta, row.vary, row.vary.empty() ? "" : "-", row.seed);
+std::string folder_name(const std::string& setting, std::uint64_t seed) {
+  std::string name = fmt::format("{} seed{}", setting, seed);
   for (char& c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 &&
-        std::string("-_.=+").find(c) == std::string::npos)
+    if (c == ' ')
+      c = '-';
+    else if (std::isalnum(static_cast<unsigned char>(c)) == 0 &&
+             std::string("-_.=+").find(c) == std::string::npos)
       c = '_';
   }
   return name;
@@ -44,20 +41,20 @@ Status check_same(const fs::path& folder, const orchestrator::PipelineConfig& co
     return {};
   const auto [was, is] = orchestrator::first_difference(then, now);
   return invalid_input(
-      fmt::format("--resume: {} has `{}`, but this comparison has `{}`; name another --out",
+      fmt::format("--resume: {} has `{}`, but this sweep has `{}`; name another --out",
                   file.string(),
                   was,
                   is));
 }
 
 /// Protects existing runs from being overwritten or mistaken for this one.
-Status check_folder(const CompareOptions& options, const orchestrator::PipelineConfig& config) {
+Status check_folder(const SweepOptions& options, const orchestrator::PipelineConfig& config) {
   const fs::path folder = config.run_dir;
   if (!fs::exists(folder))
     return {};
-  if (options.folders == CompareOptions::Folders::New) {
+  if (options.folders == SweepOptions::Folders::New) {
     return invalid_input(
-        fmt::format("{} already exists; resume the comparison with --resume, or name another --out",
+        fmt::format("{} already exists; resume the sweep with --resume, or name another --out",
                     folder.string()));
   }
   return fs::exists(folder / "config.yaml") ? check_same(folder, config) : Status();
@@ -70,16 +67,17 @@ Status not_in_use(const fs::path& folder) {
 
 class RealRuns {
  public:
-  RealRuns(const CompareOptions& options, std::size_t of) : options_(options), of_(of) {}
+  RealRuns(const SweepOptions& options, std::vector<std::string> names, std::size_t of)
+      : options_(options), names_(std::move(names)), of_(of) {}
 
-  Result<Figures> figures_of(const CompareJob& job) {
+  Result<Figures> figures_of(const SweepJob& job) {
     ++number_;
     TEMPER_TRY(const orchestrator::ResolvedPipeline pipeline, orchestrator::resolve(job.config));
     const fs::path log = fs::path(job.config.run_dir) / "events.log";
     if (fs::exists(log)) {
       auto whole = figures_of_log(log, pipeline);
       if (whole) {
-        say_done(job, *whole, ", from an earlier comparison");
+        say_done(job, *whole, ", from an earlier sweep");
         return whole;
       }
     }
@@ -87,26 +85,26 @@ class RealRuns {
     if (made)
       say_done(job, *made, "");
     else if (!stopped_)
-      say(CompareOptions::Line::Lasting, job, "failed: " + made.error().context);
+      say(SweepOptions::Line::Lasting, job, "failed: " + made.error().context);
     return made;
   }
   bool stopped() const { return stopped_; }
 
  private:
-  Result<Figures> make(const CompareJob& job, const orchestrator::ResolvedPipeline& pipeline) {
+  Result<Figures> make(const SweepJob& job, const orchestrator::ResolvedPipeline& pipeline) {
     if (fs::exists(job.config.run_dir))
       TEMPER_TRY_STATUS(not_in_use(job.config.run_dir));
     std::error_code error;
     fs::remove_all(job.config.run_dir, error);
     if (error)
       return io_error("cannot empty " + job.config.run_dir, error.value());
-    say(CompareOptions::Line::Passing, job, "started");
+    say(SweepOptions::Line::Passing, job, "started");
     TEMPER_TRY(const orchestrator::RunEnd finish,
                options_.start_run(job.config, [&](const orchestrator::RunMetrics& metrics) {
                  if (metrics.updates().empty())
                    return;
                  const orchestrator::Update& update = metrics.updates().back();
-                 say(CompareOptions::Line::Passing,
+                 say(SweepOptions::Line::Passing,
                      job,
                      fmt::format("update {} of {}, reward {:.3f}",
                                  update.version,
@@ -119,22 +117,25 @@ class RealRuns {
     return figures_of_log(fs::path(job.config.run_dir) / "events.log", pipeline);
   }
 
-  void say(CompareOptions::Line line, const CompareJob& job, const std::string& what) const {
+  void say(SweepOptions::Line line, const SweepJob& job, const std::string& what) const {
     if (options_.on_line) {
-      options_.on_line(
-          line,
-          fmt::format(
-              "{} of {}  {}, seed {}: {}", number_, of_, cell_text(job.row), job.row.seed, what));
+      options_.on_line(line,
+                       fmt::format("{} of {}  {} seed {}: {}",
+                                   number_,
+                                   of_,
+                                   setting_text(names_, job.values),
+                                   job.run.seed,
+                                   what));
     }
   }
 
-  void say_done(const CompareJob& job, const Figures& figures, const char* how) const {
+  void say_done(const SweepJob& job, const Figures& figures, const char* how) const {
     std::string reward;
     if (job.config.policy == actors::PolicyKind::Torch) {
       reward = fmt::format(", final reward {:.3f}",
                            learning_figures(figures.rewards, options_.target_reward).final_reward);
     }
-    say(CompareOptions::Line::Lasting,
+    say(SweepOptions::Line::Lasting,
         job,
         fmt::format("{} updates in {:.1f} s{}{}",
                     figures.whole.updates,
@@ -143,7 +144,8 @@ class RealRuns {
                     how));
   }
 
-  const CompareOptions& options_;
+  const SweepOptions& options_;
+  const std::vector<std::string> names_;
   const std::size_t of_;
   std::size_t number_ = 0;
   bool stopped_ = false;
@@ -151,28 +153,29 @@ class RealRuns {
 
 }  // namespace
 
-Result<PolicyComparison::End> make_real_runs(const CompareOptions& options,
-                                             std::vector<CompareJob>& jobs,
-                                             std::span<const std::size_t> places,
-                                             std::vector<std::optional<Result<Figures>>>& figures) {
-  std::set<std::string> names;
+Result<Sweep::End> make_real_runs(const SweepOptions& options,
+                                  std::vector<SweepJob>& jobs,
+                                  std::span<const std::size_t> places,
+                                  std::vector<std::optional<Result<Figures>>>& figures) {
+  const std::vector<std::string> names = short_names(keys_of(options.over, options.any));
+  std::set<std::string> folders;
   for (const std::size_t place : places) {
-    CompareJob& job = jobs[place];
-    std::string name = folder_name(job.row);
-    while (!names.insert(name).second)
+    SweepJob& job = jobs[place];
+    std::string name = folder_name(setting_text(names, job.values), job.run.seed);
+    while (!folders.insert(name).second)
       name += '_';
     job.config.run_dir = fs::absolute(options.out / "runs" / name).string();
-    job.row.folder = job.config.run_dir;
+    job.run.folder = job.config.run_dir;
     TEMPER_TRY_STATUS(check_folder(options, job.config));
   }
-  RealRuns runs(options, places.size());
+  RealRuns runs(options, names, places.size());
   for (const std::size_t place : places) {
     auto made = runs.figures_of(jobs[place]);
     if (runs.stopped())
-      return PolicyComparison::End::Stopped;
+      return Sweep::End::Stopped;
     figures[place] = std::move(made);
   }
-  return PolicyComparison::End::Whole;
+  return Sweep::End::Whole;
 }
 
 }  // namespace temper::study
