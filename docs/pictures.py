@@ -127,11 +127,12 @@ def card_states(scratch):
     """Separate, co-located and fused runs of the same work, on the same time axis."""
     lists = (f"placement.rollout=[{','.join(map(str, range(352)))}]", f"placement.trainer=[{','.join(map(str, range(352)))}]",
              f"placement.reference=[{','.join(map(str, range(352, 384)))}]")
+    batch = "algorithm.groups_per_update=512"  # of cm384_pangu.yaml
     runs = [("separate", "exclusive cards", simulated(scratch / "separate", "cm384_pangu.yaml", "steps=6")),
             ("colocated", "rollout and trainer time-share 352 cards",
-             simulated(scratch / "colocated", "cm384_pangu_fused.yaml", "steps=6", "placement.mode=colocated", *lists,
+             simulated(scratch / "colocated", "cm384_pangu_fused.yaml", "steps=6", batch, "placement.mode=colocated", *lists,
                        "rollout.replicas=11", "simulation.trainer.ep=8")),
-            ("fused", "all roles time-share all cards", simulated(scratch / "fused", "cm384_pangu_fused.yaml", "steps=6"))]
+            ("fused", "all roles time-share all cards", simulated(scratch / "fused", "cm384_pangu_fused.yaml", "steps=6", batch))]
     read = {mode: states_of(run) for mode, _, run in runs}
     longest = max(end for _, _, end in read.values())
     left, wide, row = 150, WIDTH - 170, 17

@@ -45,7 +45,7 @@ Busy share of the cards and mean staleness, of the first table:
     ratios = {l: [plain(r, l) / p for r, p in three] for l in lengths}
     all_ratios = [x for of in ratios.values() for x in of]
     nearest = min(lengths, key=lambda l: sum(abs(x - 1) for x in ratios[l]))
-    shipped, fused = [fig.run(f"configs/{c}.yaml steps=30 staleness.bound=0").tokens.trained_per_s for c in ("cm384_pangu", "cm384_pangu_fused")]
+    shipped, fused = [fig.run(f"configs/{c}.yaml algorithm.groups_per_update=512 steps=30 staleness.bound=0").tokens.trained_per_s for c in ("cm384_pangu", "cm384_pangu_fused")]
     modes = [cell[r, l]["mode"] for r in rungs if r.startswith("fusion") for l in lengths]
     gained = lambda r: " to ".join(fig.gain(f([means(r, l) / plain(r, l) for l in lengths]), 0) for f in (min, max))
     fig.prose(f"""

@@ -58,7 +58,7 @@ def ceiling(fig):
     prompt = moment(length_weights(**PROMPTS), 1)
     context = prompt + square / mean / 2  # of a token, on average over all that are generated
     batch = cache_tokens(fig) / context
-    whole = fig.run(f"{CONFIG} staleness.bound=0 steps=2")
+    whole = fig.run(f"{CONFIG} algorithm.groups_per_update=512 staleness.bound=0 steps=2")
     seconds = {state: whole.utilization.states[state] * whole.wall_s / whole.steps for state in ("train", "reference")}
     responses = 512 * SIBLINGS
     seconds["decode"] = responses * mean * decode_step(fig, round(batch), context) / (ENGINES * REPLICAS * batch)

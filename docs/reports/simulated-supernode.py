@@ -3,6 +3,8 @@ import re
 
 from figures_recipe import figures
 
+BATCH = "algorithm.groups_per_update=512"  # Of cm384_pangu.yaml, so that placements train the same batch.
+
 
 @figures("measured", "slow")
 def runs_time_passes(fig):
@@ -10,7 +12,7 @@ def runs_time_passes(fig):
     for config, sets, name, what in [
         ("cm384_pangu", "", "`configs/cm384_pangu.yaml`, 10 updates", "718B on 384 cards, asynchronous"),
         ("cm384_pangu", "steps=100", "the same, `steps=100` (819,200 responses)", ""),
-        ("cm384_pangu_fused", "", "`configs/cm384_pangu_fused.yaml`, 10 updates", "the same cards, roles in turn"),
+        ("cm384_pangu_fused", BATCH, "`configs/cm384_pangu_fused.yaml`, 10 updates of 512 prompts", "the same cards, roles in turn"),
         ("cm384_x4_pangu", "", "`configs/cm384_x4_pangu.yaml`, 10 updates", "four supernodes, 1536 cards"),
         ("a3_128_r1_671b", "", "`configs/a3_128_r1_671b.yaml`, 4 updates", "a published synchronous iteration"),
         ("a3_64_qwen3_235b_32k", "", "`configs/a3_64_qwen3_235b_32k.yaml`, 5 updates", "long answers, synchronous")]:
@@ -130,7 +132,7 @@ def rl_fusion_roles_take(fig):
         cells = []
         for config, sets in (("cm384_pangu", ""), ("cm384_pangu_fused", " placement.return_share=0.25"),
                              ("cm384_pangu_fused", " placement.return_share=0"), ("cm384_pangu", " placement.mode=hybrid")):
-            r = fig.run(f"configs/{config}.yaml steps=30 staleness.bound={bound}{sets}")
+            r = fig.run(f"configs/{config}.yaml {BATCH} steps=30 staleness.bound={bound}{sets}")
             best[bound, len(cells)] = r.tokens.trained_per_s
             cells.append(f"{fig.k(r.tokens.trained_per_s)}, {fig.pct(r.utilization.busy)}, {r.staleness.mean:.2f}")
         fig.row(bound, *cells)
@@ -140,7 +142,7 @@ At bound 0, time-sharing gives {fig.gain(best[0, 2] / best[0, 0], 0)}; {fig.gain
 
 @figures("exact", "sampled")
 def rl_fusion_roles_take_2(fig):
-    fast = lambda config, bound, *sets: fig.run(" ".join([f"configs/{config}.yaml steps=30 staleness.bound={bound}", *sets])).tokens.trained_per_s
+    fast = lambda config, bound, *sets: fig.run(" ".join([f"configs/{config}.yaml {BATCH} steps=30 staleness.bound={bound}", *sets])).tokens.trained_per_s
     bounds = (0, 1, 2, 4)
     many = lambda config, *sets: ", ".join(fig.k(fast(config, b, *sets)) for b in bounds)
     if not fig.quick:
@@ -165,14 +167,14 @@ def rl_fusion_roles_take_3(fig):
         cells = []
         for config, sets in (("cm384_pangu", ""), ("cm384_pangu", " stragglers.prepare=true"), ("cm384_pangu_fused", ""),
                              ("cm384_pangu_fused", apart), ("cm384_pangu_fused", apart + " stragglers.prepare=true")):
-            r = fig.run(f"configs/{config}.yaml steps=30 staleness.bound={bound}{sets}")
+            r = fig.run(f"configs/{config}.yaml {BATCH} steps=30 staleness.bound={bound}{sets}")
             cells.append(f"{fig.k(r.tokens.trained_per_s)}, {fig.pct(r.utilization.busy)}, {fig.pct(r.slots.while_serving)}, {r.staleness.mean:.2f}")
         fig.row(bound, *cells)
 
 
 @figures("exact", "sampled")
 def rl_fusion_roles_take_4(fig):
-    r = fig.run("configs/cm384_pangu_fused.yaml steps=30 staleness.bound=0")
+    r = fig.run(f"configs/cm384_pangu_fused.yaml {BATCH} steps=30 staleness.bound=0")
     states = r.utilization.states
     decode = 1 - states["train"] - states["reference"] - states["switch"]
     fig.prose(f"""
@@ -188,7 +190,7 @@ def rl_fusion_roles_take_5(fig):
               ("224 + 32 + 128", "cm384_pangu", ""), ("fused", "cm384_pangu_fused", "")]
     for name, config, sets in places[:1] if fig.quick else places:
         for bound in (4,) if fig.quick else (1, 2, 4):
-            a, b = [fig.run(f"configs/{config}.yaml steps=30 staleness.bound={bound}{sets}{x}") for x in ("", " staleness.admission=just_in_time")]
+            a, b = [fig.run(f"configs/{config}.yaml {BATCH} steps=30 staleness.bound={bound}{sets}{x}") for x in ("", " staleness.admission=just_in_time")]
             fig.row(name, bound, *[f"{fig.k(r.tokens.trained_per_s)}, {r.staleness.mean:.2f}" for r in (a, b)],
                 fig.gain(b.tokens.trained_per_s / a.tokens.trained_per_s, 2), fig.gain(b.staleness.mean / a.staleness.mean, 0))
 
@@ -197,7 +199,7 @@ def rl_fusion_roles_take_5(fig):
 def rl_fusion_roles_take_6(fig):
     fig.head("link_share", "fused, bound 0", "fused, interrupted, bound 2", "separate, bound 2", align="rrrr")
     for share in ("0.025",) if fig.quick else ("1", "0.1", "0.025"):
-        sets = f"steps=30 simulation.publication.link_share={share}"
+        sets = f"{BATCH} steps=30 simulation.publication.link_share={share}"
         fig.row(share, *[fig.k(fig.run(f"configs/{c} {sets}").tokens.trained_per_s) for c in (
             "cm384_pangu_fused.yaml staleness.bound=0",
             "cm384_pangu_fused.yaml staleness.bound=2 placement.return_share=0.25", "cm384_pangu.yaml staleness.bound=2")])

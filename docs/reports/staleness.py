@@ -13,15 +13,15 @@ def own_cards_every_role(fig):
 
 @figures("exact", "sampled")
 def all_roles_same_cards(fig):
-    line = "temper sweep configs/cm384_pangu_fused.yaml --preset configs/presets/staleness-rules.yaml --steps 30 --out {out}"
+    line = "temper sweep configs/cm384_pangu_fused.yaml --set algorithm.groups_per_update=512 --preset configs/presets/staleness-rules.yaml --steps 30 --out {out}"
     if fig.quick:
-        line = "temper sweep configs/cm384_pangu_fused.yaml --over staleness.rule+staleness.bound=exact/2,aggregate/2 --steps 30 --out {out}"
+        line = "temper sweep configs/cm384_pangu_fused.yaml --set algorithm.groups_per_update=512 --over staleness.rule+staleness.bound=exact/2,aggregate/2 --steps 30 --out {out}"
     fig.table(fig.file(line, "sweep.md"))
 
 
 @figures("exact", "sampled")
 def all_roles_same_cards_2(fig):
-    line = "temper sweep configs/cm384_pangu_fused.yaml --preset configs/presets/staleness-rules.yaml --steps 30 --set placement.return_share=0.25 --out {out}"
+    line = "temper sweep configs/cm384_pangu_fused.yaml --set algorithm.groups_per_update=512 --preset configs/presets/staleness-rules.yaml --steps 30 --set placement.return_share=0.25 --out {out}"
     if fig.quick:
         line = line.replace("--preset configs/presets/staleness-rules.yaml", "--over staleness.rule+staleness.bound=exact/2,aggregate/2")
     fig.table(fig.file(line, "sweep.md"))
@@ -36,7 +36,7 @@ def shortening_stragglers(fig):
     places = [("cm384_pangu", ""), ("cm384_pangu_fused", " placement.return_share=0.25")]
     def seconds(off, config, sets, eta):
         off = "".join(f" stragglers.{n}=false" for n in off)
-        return fig.run(f"configs/{config}.yaml steps=30 staleness.bound={eta}{sets}{off}").wall_s
+        return fig.run(f"configs/{config}.yaml algorithm.groups_per_update=512 steps=30 staleness.bound={eta}{sets}{off}").wall_s
     fig.head("means", "separate, eta 1", "2", "4", "fused, eta 1", "2", "4", align="lrrrrrr")
     for name, off in means[:1] if fig.quick else means:
         fig.row(name, *[f"{seconds(off, *place, eta):.0f}" for place in places for eta in (1, 2, 4)])
@@ -49,7 +49,7 @@ def was_found(fig):
     cases = [("separate", "cm384_pangu", ""), ("the same, no means", "cm384_pangu", off), ("fused as shipped", "cm384_pangu_fused", ""),
              ("fused, interrupted", "cm384_pangu_fused", share), ("the same, no means", "cm384_pangu_fused", share + off)]
     def cost(config, sets, eta):
-        line = f"temper sweep configs/{config}.yaml --over staleness.rule=exact,aggregate --set staleness.bound={eta} --steps 30{sets} --out {{out}}"
+        line = f"temper sweep configs/{config}.yaml --set algorithm.groups_per_update=512 --over staleness.rule=exact,aggregate --set staleness.bound={eta} --steps 30{sets} --out {{out}}"
         exact, aggregate = fig.rows(line, "sweep.csv")
         return exact.seconds / aggregate.seconds
     fig.head("eta", *[name for name, _, _ in cases], align="rrrrrr")
@@ -77,7 +77,7 @@ cards=32 model=pangu-ultra-moe-718b batch=1 tp=4 dp=16 ep=64 context=4000`), so 
 def was_found_3(fig):
     fig.head("policy, eta", "separate: time, s", "max s", "mean s", "fused, interrupted: time, s", "max s", "mean s", align="lrrrrrr")
     def compared(config, sets):
-        line = (f"temper sweep configs/{config}.yaml --over staleness.bound={'2' if fig.quick else '1,2,3,4,5,6'}"
+        line = (f"temper sweep configs/{config}.yaml --set algorithm.groups_per_update=512 --over staleness.bound={'2' if fig.quick else '1,2,3,4,5,6'}"
                 f" --over staleness.rule=exact,aggregate --steps 30{sets} --out {{out}}")
         return {(r["staleness.rule"], int(r["staleness.bound"])): r for r in fig.rows(line, "sweep.csv")}
     apart, fused = compared("cm384_pangu", ""), compared("cm384_pangu_fused", " --set placement.return_share=0.25")

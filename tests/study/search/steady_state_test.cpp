@@ -33,7 +33,8 @@ PipelineConfig separate(double eta) {
 }
 
 PipelineConfig fused(double eta, double return_share) {
-  PipelineConfig c = load_config(TEMPER_CONFIGS "/cm384_pangu_fused.yaml").value();
+  PipelineConfig c =
+      load_config(TEMPER_CONFIGS "/../tests/support/cm384_pangu_fused_512.yaml").value();
   c.staleness.bound = eta;
   c.placement.return_share = return_share;
   return c;
