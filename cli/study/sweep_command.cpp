@@ -49,8 +49,7 @@ Status apply_preset(SweepOptions& command) {
   return {};
 }
 
-Result<study::SweepOptions> to_options(SweepOptions command) {
-  TEMPER_TRY_STATUS(apply_preset(command));
+Result<study::SweepOptions> to_options(const SweepOptions& command) {
   study::SweepOptions options;
   options.config = command.config;
   options.sets = command.sets;
@@ -132,8 +131,9 @@ Status write_files(const study::Sweep& done, const fs::path& folder, const std::
   return {};
 }
 
-/// Sets `folder` to the folder of the files.
-Result<study::Sweep> sweep(const SweepOptions& command, std::ostream& err, std::string& folder) {
+/// Adds the values of the preset to `command`, and sets `folder` to the folder of the files.
+Result<study::Sweep> sweep(SweepOptions& command, std::ostream& err, std::string& folder) {
+  TEMPER_TRY_STATUS(apply_preset(command));
   TEMPER_TRY(study::SweepOptions options, to_options(command));
   TEMPER_TRY(auto jobs, study::sweep_jobs(options));
   TEMPER_TRY_STATUS(prepare_real_runs(options, jobs, err));
@@ -158,7 +158,7 @@ std::pair<std::size_t, std::size_t> count_failed(const study::Sweep& sweep) {
 
 }  // namespace
 
-int run_sweep(const SweepOptions& command, std::ostream& out, std::ostream& err) {
+int run_sweep(SweepOptions command, std::ostream& out, std::ostream& err) {
   orchestrator::ignore_write_signals();
   std::string folder;
   const auto done = sweep(command, err, folder);

@@ -31,7 +31,7 @@ struct SweepOptions {
 
 /// Returns the exit code: 0 if no run failed (a combination that a rule forbids does not count),
 /// 130 if the user stopped it. Prints the table to `out`, progress and errors to `err`.
-int run_sweep(const SweepOptions& command, std::ostream& out, std::ostream& err);
+int run_sweep(SweepOptions command, std::ostream& out, std::ostream& err);
 
 /// Declares the flags of `temper sweep`.
 Handler sweep_command(Flags& flags);

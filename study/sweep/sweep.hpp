@@ -100,7 +100,7 @@ struct SweepCell {
   std::size_t tried = 0, refused = 0;             ///< Combinations of free keys.
 };
 
-/// Mean over the seeds that ran; none: no seed ran.
+/// Mean over the seeds that ran; nullopt if none did.
 std::optional<double> mean_of(const SweepCell& cell, double SweepRun::*field);
 
 struct Sweep {

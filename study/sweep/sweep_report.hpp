@@ -18,12 +18,12 @@ std::string sweep_csv(const Sweep& sweep);
 std::string sweep_json(const Sweep& sweep);
 
 /// Tokens/s, busy share and, if any, waste over the first key whose values are numbers; a line per
-/// value of the other axes, with gaps where nothing ran. None: no key has numbers only.
+/// value of the other axes, with gaps where nothing ran. nullopt if no key has only numbers.
 std::optional<std::string> sweep_svg(const Sweep& sweep, const std::string& title);
 
 enum class RewardAxis { Steps, Time };
 /// Smoothed reward (study/simulate/learning.hpp) over updates or time, a line per cell, as far as
-/// all its seeds go. None: nothing is trained.
+/// all its seeds go. nullopt if nothing is trained.
 std::optional<std::string> rewards_svg(const Sweep& sweep,
                                        RewardAxis axis,
                                        const std::string& title);
