@@ -1,14 +1,15 @@
-# Objects come from ccache where it is installed, and serve every checkout. A precompiled header for
-# all sources and one for all tests are for machines without it, and off unless asked for: they save
-# a seventh of the time, and what they hide or report falsely nobody else sees. docs/decisions/0009.
-option(TEMPER_PCH "Precompile the common headers (not together with ccache)" OFF)
+# Objects come from ccache where it is installed, and serve every checkout. Where it is not, clang reads
+# the common headers once for all sources. Not gcc 12, which then reports overflows that are none:
+# docs/decisions/0009.
 option(TEMPER_CCACHE "Compile through ccache where it is installed" ON)
 find_program(TEMPER_CCACHE_PROGRAM ccache)
-if(TEMPER_CCACHE AND TEMPER_CCACHE_PROGRAM AND NOT TEMPER_PCH AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+if(TEMPER_CCACHE AND TEMPER_CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TEMPER_CCACHE_PROGRAM})
 endif()
+cmake_dependent_option(TEMPER_PCH "Precompile the common headers" ON
+  "CMAKE_CXX_COMPILER_ID STREQUAL Clang;NOT CMAKE_CXX_COMPILER_LAUNCHER" OFF)
 
-# temper_precompiled(<target> <header>): a target whose precompiled header others use.
+# temper_precompiled(<target> <header> <library>...): a target whose precompiled header others use.
 function(temper_precompiled name header)
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}.cpp"
     CONTENT "// Here for the precompiled header alone.\n")

@@ -338,8 +338,8 @@ Server::~Server() {
     loop->timer.cancel();
     loop->io.stop();
   });
-  constexpr auto kLongest = std::chrono::seconds(5);
-  if (loop_->ended.get_future().wait_for(kLongest) == std::future_status::ready) {
+  constexpr auto kLongestEnd = std::chrono::seconds(5);
+  if (loop_->ended.get_future().wait_for(kLongestEnd) == std::future_status::ready) {
     loop_->thread.join();
     return;
   }

@@ -287,7 +287,7 @@ class Tuner {
       out_.tried.push_back(std::move(f.candidate));
     const std::vector<std::size_t> finals = finalists(before);
     std::vector<orchestrator::PipelineConfig> configs;
-    for (const std::uint64_t more : {0, 1}) {  // Two draws of the lengths.
+    for (const std::uint64_t more : {0U, 1U}) {  // Two draws of the lengths.
       for (const std::size_t i : finals) {
         configs.push_back(out_.tried[i].config);
         configs.back().steps = steps_for(options_.final_updates, bound_of(configs.back()));

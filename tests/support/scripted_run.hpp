@@ -74,7 +74,7 @@ class ScriptedRun {
       ASSERT_FALSE(open_.empty());
       const Command command = std::move(open_.front());
       open_.pop_front();
-      std::visit([this](const auto& c) { answer(c); }, command);
+      std::visit([this](const auto& c) { this->answer(c); }, command);
     }
     FAIL() << "no such command";
   }

@@ -48,7 +48,7 @@ TEST_P(ServedRun, IsWholeAndLeavesNoServerBehind) {
 
 TEST_P(ServedRun, IsScoredByAReferenceServerThatIsKilledOnTheWay) {
   run(served("reference", 512));  // What the synthetic rollout makes goes beyond the task.
-  for (const std::uint64_t version : {3, 8, 13}) {
+  for (const std::uint64_t version : {3U, 8U, 13U}) {
     await_version(version);
     ASSERT_GT(server_of("reference-0"), 0);
     ::kill(server_of("reference-0"), SIGKILL);

@@ -37,7 +37,7 @@ TEST(Lengths, HaveTheConfiguredMeanAfterTheCap) {
                                           std::tuple{10119.0, 10.0, std::int64_t{34000}},
                                           std::tuple{512.0, 3.0, std::int64_t{100000}},
                                           std::tuple{20.0, 2.0, std::int64_t{64}}}) {
-    for (const std::uint64_t seed : {1, 2, 3}) {
+    for (const std::uint64_t seed : {1U, 2U, 3U}) {
       const auto values = draw(Lengths(lognormal(mean, spread, cap), seed, "x"));
       EXPECT_NEAR(mean_of(values), mean, 0.01 * mean) << mean << " seed " << seed;
       EXPECT_LE(*std::max_element(values.begin(), values.end()), cap);

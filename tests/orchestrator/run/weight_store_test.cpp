@@ -81,7 +81,7 @@ TEST(WeightStore, OnlyWhoIsStagingAVersionIsSentTheRestOfItFromAChunksBeginning)
   for (const auto& chunk : chunks_of(v, image))
     static_cast<void>(store.add(chunk));
   const std::uint64_t checksum = store.handle(v)->checksum, chunk = 1 << 20;
-  for (const std::size_t first : {0, 1, 2}) {
+  for (const std::size_t first : {0U, 1U, 2U}) {
     const auto rest = store.rest({v, checksum, first * chunk}, v);
     ASSERT_TRUE(rest);
     EXPECT_EQ(rest->size(), 3 - first);

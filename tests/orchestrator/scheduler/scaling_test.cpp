@@ -28,7 +28,7 @@ TEST(Scaling, RequestsTheWorkOfARemovedEngineBackAndRetiresItOnceItHasNone) {
   EXPECT_EQ(only<command::Withdraw>(run).responses, std::vector{response(run, group, 1)});
   retire_removed(run);
   EXPECT_TRUE(emitted<command::Retire>(run).empty());
-  for (const std::size_t k : {0, 1})
+  for (const std::size_t k : {0U, 1U})
     run.saved.queue.give_back(lease, response(run, group, k));
   retire_removed(run);
   EXPECT_EQ(only<command::Retire>(run).actor, kOther);

@@ -46,7 +46,7 @@ class Planted {
     }
   }
   Alarms alarms_;
-  std::int64_t step_ = 0;
+  std::uint64_t step_ = 0;
   Time time_{};
   std::vector<AlarmKind> raised_;
   std::string text_;

@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Servers,
 TEST_P(RestartedServer, IsRestartedForEachVersion) {
   ServerWorld world(started(GetParam()));
   pid_t last = world.started_server();
-  for (const std::uint64_t version : {1, 2}) {
+  for (const std::uint64_t version : {1U, 2U}) {
     ASSERT_TRUE(world.publish(version));
     EXPECT_NE(world.started_server(), last);
     last = world.started_server();

@@ -84,7 +84,7 @@ TEST(SimulatedRollout, SaysTheSameWheneverItIsAsked) {
   auto s = small_engine();
   limit_cache(s, 3000);
   s.config.report_every = std::chrono::milliseconds(300);
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
     World once(s, seed);
     once.run(busy_life(seed));
     World again(s, seed);

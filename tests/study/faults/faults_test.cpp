@@ -105,7 +105,7 @@ TEST(Faults, ThePlotHasALinePerNumberOfSparesAndYoungsEstimate) {
   report.save_s = 300;
   report.failures_s = 1e6;
   for (const std::int32_t spares : {0, 2}) {
-    for (const std::uint64_t every : {4, 16}) {
+    for (const std::uint64_t every : {4U, 16U}) {
       FaultsRow row;
       row.every = every;
       row.interval_s = 1500.0 * static_cast<double>(every);

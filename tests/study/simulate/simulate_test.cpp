@@ -89,7 +89,7 @@ TEST(Simulate, TheSteadyIntervalHasWholeTurnsOnTimeSharedCards) {
   config.staleness.bound = 2;
   config.simulation.response.kind = actors::LengthKind::Constant;
   std::vector<double> each;
-  for (const std::uint64_t measured : {6, 7, 8, 9}) {
+  for (const std::uint64_t measured : {6U, 7U, 8U, 9U}) {
     config.steps = steps_for(measured, 2);
     const auto figures = simulate(config);
     ASSERT_TRUE(figures) << figures.error().context;
