@@ -1,38 +1,20 @@
-// Reads a tokenizer.json with a byte-level BPE model, as the library `tokenizers` writes it, and
-// expresses its vocabulary and merges in bytes.
+// Reads a tokenizer.json with a BPE model, as the library `tokenizers` writes it.
 #pragma once
 
-#include "actors/byte_pair/merges.hpp"
+#include "actors/byte_pair/added_tokens.hpp"
+#include "actors/byte_pair/byte_pair_model.hpp"
+#include "actors/byte_pair/decoder.hpp"
+#include "actors/byte_pair/normalizer.hpp"
 #include "actors/byte_pair/pre_tokenizer.hpp"
-#include "core/result.hpp"
-
-#include <array>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
 
 namespace temper::actors {
 
-/// A token that is matched literally anywhere in a text.
-struct AddedToken {
-  std::int32_t id = 0;
-  std::string text;
-  bool special = false;  ///< Structural token, omitted from decoded text.
-};
-
 struct TokenizerJson {
+  Normalizer normalizer;
   PreTokenizer pre_tokenizer;
-  Merges merges;
+  BytePairModel model;
+  Decoder decoder;
   std::vector<AddedToken> added;
-  std::vector<std::string> bytes;  ///< Decoded bytes by token id; empty if there is no such token.
-  std::unordered_map<std::string, std::int32_t> ids;  ///< Token ids by their bytes, without added
-                                                      ///< tokens.
-  std::array<std::int32_t, 256> byte_ids{};           ///< Token ids of single bytes; -1 if there is
-                                                      ///< none.
-  bool whole_pieces_first = false;  ///< A piece that is itself a token is not split
-                                    ///< (`ignore_merges`).
 };
 
 /// Errors: InvalidInput if the JSON does not have this form; Unsupported, naming a model or setting

@@ -3,9 +3,11 @@
 #include "core/check.hpp"
 
 #include <fmt/format.h>
+#include <unicode/uchar.h>
 #include <unicode/unorm2.h>
 #include <unicode/uregex.h>
 #include <unicode/ustring.h>
+#include <unicode/utf8.h>
 
 #include <algorithm>
 
@@ -55,6 +57,20 @@ std::u16string utf16_of(std::string_view text) {
   std::u16string out;
   to_utf16(text, kReplacement, out);
   return out;
+}
+
+/// The last character of a text; empty if there is none. Requires: valid UTF-8.
+std::string_view last_character(std::string_view text) {
+  std::size_t length = 0;
+  bool continues = true;  // UTF-8's continuation bytes are 10xxxxxx.
+  while (continues && length < text.size())
+    continues = (static_cast<unsigned char>(text[text.size() - ++length]) & 0xc0) == 0x80;
+  return text.substr(text.size() - length);
+}
+
+/// True if this is one character with the property White_Space; all of them are one UTF-16 unit.
+bool is_white_space(std::string_view character) {
+  return !character.empty() && u_isUWhiteSpace(utf16_of(character).front()) != 0;
 }
 
 /// ICU's own `\s` is narrower than the property (no U+000B, no U+0085).
@@ -113,6 +129,27 @@ std::string compose(std::string_view text) {
   return to_utf8(to);
 }
 
+std::string_view first_character(std::string_view text) {
+  std::int32_t end = 0;
+  if (!text.empty())
+    U8_FWD_1(text.data(), end, static_cast<std::int32_t>(text.size()));
+  return text.substr(0, static_cast<std::size_t>(end));
+}
+
+std::size_t leading_space(std::string_view text) {
+  std::string_view rest = text;
+  while (is_white_space(first_character(rest)))
+    rest.remove_prefix(first_character(rest).size());
+  return text.size() - rest.size();
+}
+
+std::size_t trailing_space(std::string_view text) {
+  std::string_view rest = text;
+  while (is_white_space(last_character(rest)))
+    rest.remove_suffix(last_character(rest).size());
+  return text.size() - rest.size();
+}
+
 struct TextPattern::Compiled {
   Regex regex;
 };
@@ -132,26 +169,29 @@ Result<TextPattern> TextPattern::compile(std::string_view pattern) {
   return TextPattern(std::make_unique<Compiled>(Compiled{std::move(regex)}));
 }
 
-Result<std::vector<std::string>> TextPattern::split(std::string_view text) const {
+Result<std::vector<std::string>> TextPattern::split(std::string_view text, TextCut cut) const {
   const std::u16string units = utf16_of(text);
   UErrorCode status = U_ZERO_ERROR;
   const Regex regex(uregex_clone(compiled_->regex.get(), &status));
   uregex_setText(regex.get(), units.data(), static_cast<std::int32_t>(units.size()), &status);
   std::vector<std::string> pieces;
   std::size_t at = 0;
-  const auto cut = [&](std::size_t end) {
+  const auto end_piece = [&](std::int32_t unit) {
+    const auto end = static_cast<std::size_t>(unit);
     if (end > at)
       pieces.push_back(to_utf8(std::u16string_view(units).substr(at, end - at)));
     at = end;
   };
   while (U_SUCCESS(status) && uregex_findNext(regex.get(), &status)) {
-    cut(static_cast<std::size_t>(uregex_start(regex.get(), 0, &status)));
-    cut(static_cast<std::size_t>(uregex_end(regex.get(), 0, &status)));
+    if (cut != TextCut::After)
+      end_piece(uregex_start(regex.get(), 0, &status));
+    if (cut != TextCut::Before)
+      end_piece(uregex_end(regex.get(), 0, &status));
   }
   if (U_FAILURE(status))
     return invalid_input(
         fmt::format("the regular expression failed on a text: {}", u_errorName(status)));
-  cut(units.size());
+  end_piece(static_cast<std::int32_t>(units.size()));
   return pieces;
 }
 

@@ -17,6 +17,15 @@ std::string to_valid_utf8(std::string_view bytes);
 /// Converts to normal form C. Requires: valid UTF-8.
 std::string compose(std::string_view text);
 
+/// The first character of a text; empty if there is none. Requires: valid UTF-8.
+std::string_view first_character(std::string_view text);
+/// The length in bytes of the white space that a text begins and ends with. Requires: valid UTF-8.
+std::size_t leading_space(std::string_view text);
+std::size_t trailing_space(std::string_view text);
+
+/// Which boundaries of a match split a text.
+enum class TextCut { Around, Before, After };
+
 /// A compiled regular expression in the syntax of tokenizer.json, where `\s` is the property
 /// White_Space. Thread-safe.
 class TextPattern {
@@ -26,10 +35,9 @@ class TextPattern {
   TextPattern(TextPattern&&) noexcept;
   ~TextPattern();
 
-  /// Splits a text at the boundaries of its matches and returns the matches and the text between
-  /// them, in order. Requires: valid UTF-8. Error: the expression failed on the text (time or stack
-  /// limit).
-  Result<std::vector<std::string>> split(std::string_view text) const;
+  /// Splits a text at its matches and returns the pieces in order; none is empty. Requires: valid
+  /// UTF-8. Error: the expression failed on the text (time or stack limit).
+  Result<std::vector<std::string>> split(std::string_view text, TextCut cut) const;
 
  private:
   struct Compiled;

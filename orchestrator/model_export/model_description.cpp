@@ -17,7 +17,9 @@ std::string tokenizer_text(const actors::ModelFolder& folder) {
   const auto tokenizer = actors::BytePairTokenizer::open(folder.path() / actors::kTokenizerFile);
   if (!tokenizer)
     return "unreadable: " + tokenizer.error().context;
-  return fmt::format("byte-level BPE, {} tokens", tokenizer->size());
+  return fmt::format("{}, {} tokens",
+                     tokenizer->byte_level() ? "byte-level BPE" : "SentencePiece BPE",
+                     tokenizer->size());
 }
 
 }  // namespace

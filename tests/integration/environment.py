@@ -29,6 +29,7 @@ GROUPS: dict[str, list[str]] = {
     "tokenizers": ["tokenizers>=0.22", "jinja2>=3.1"],
     "safetensors": ["safetensors>=0.8"],
     "transformers": ["transformers==5.23.0"],
+    "sentencepiece": ["sentencepiece>=0.2", "protobuf>=5"],
     "pyarrow": ["pyarrow==26.0.1"],
     "datasets": ["datasets==5.2.0"],
     "trl": ["trl==1.16.0", "accelerate==1.15.0", "aiohttp>=3.9", "requests>=2"],
