@@ -41,6 +41,31 @@ Sample sample_of(const ReleasedGroup& group, const RunMetrics& metrics) {
   return s;
 }
 
+/// The text of a segment is what it adds to the text before it. Decoded alone, it would lose a
+/// space at its start if the tokenizer is of the SentencePiece kind. A segment that begins inside a
+/// character is decoded alone.
+void add_segments(Sample& s,
+                  const std::vector<actors::Segment>& segments,
+                  const actors::Tokenizer& tokenizer) {
+  const auto decoded = [&](std::size_t begin, std::size_t end) {
+    return tokenizer.decode({s.tokens.begin() + static_cast<std::ptrdiff_t>(begin),
+                             s.tokens.begin() + static_cast<std::ptrdiff_t>(end)});
+  };
+  std::size_t begin = 0;
+  std::string before;
+  for (const actors::Segment& segment : segments) {
+    const std::size_t end =
+        std::min(s.tokens.size(), begin + static_cast<std::size_t>(segment.tokens.count()));
+    std::string text = decoded(0, end);
+    const bool continues = text.starts_with(before);
+    s.segments.push_back({segment.version,
+                          segment.tokens.count(),
+                          continues ? text.substr(before.size()) : decoded(begin, end)});
+    before = std::move(text);
+    begin = end;
+  }
+}
+
 /// `s` has what all responses of the group share.
 Sample sample_of(Sample s, const ResponsePayload& p, const actors::Tokenizer& tokenizer) {
   if (!p.failure.empty()) {
@@ -53,16 +78,7 @@ Sample sample_of(Sample s, const ResponsePayload& p, const actors::Tokenizer& to
   s.response = tokenizer.decode(s.tokens);
   if (p.failure.empty())
     s.reward = p.reward;
-  std::size_t begin = 0;
-  for (const actors::Segment& segment : p.segments) {
-    const std::size_t end =
-        std::min(s.tokens.size(), begin + static_cast<std::size_t>(segment.tokens.count()));
-    s.segments.push_back({segment.version,
-                          segment.tokens.count(),
-                          tokenizer.decode({s.tokens.begin() + static_cast<std::ptrdiff_t>(begin),
-                                            s.tokens.begin() + static_cast<std::ptrdiff_t>(end)})});
-    begin = end;
-  }
+  add_segments(s, p.segments, tokenizer);
   if (!p.segments.empty() && s.outcome != Outcome::Trained)
     s.v0 = p.segments.front().version.value();
   s.logprob = p.logprobs.empty() ? 0

@@ -102,6 +102,22 @@ TEST_F(SamplesTest, ASampleHasTextVersionsAndReward) {
   EXPECT_EQ(s.segments[1].version, PolicyVersion(4));
 }
 
+TEST_F(SamplesTest, SegmentsKeepTheSpacesThatTheyBeginWith) {
+  // A tokenizer of the SentencePiece kind: its decoder strips a space at the start of a text.
+  ASSERT_TRUE(write_file_atomically(folder_.path() / "tokenizer.json", R"({
+    "pre_tokenizer": {"type": "Metaspace", "replacement": "_", "split": false},
+    "decoder": {"type": "Metaspace", "replacement": "_"},
+    "model": {"type": "BPE", "vocab": {"</s>": 0, "6": 1, "_": 2, "_6": 3},
+              "merges": ["_ 6"]}})"));
+  tokenizer_ = actors::Tokenizer::of_model({}, {folder_.path(), 4, {0}}).value();
+  SamplesFile file(folder_.path(), {1, Bytes(1 << 20)});
+  ASSERT_TRUE(add(file, 7, 0.25, "6 6"));
+  const Sample s = read().front();
+  EXPECT_EQ(s.response, "6 6");
+  ASSERT_EQ(s.segments.size(), 2U);
+  EXPECT_EQ(s.segments[0].text + "|" + s.segments[1].text, "6| 6");
+}
+
 TEST_F(SamplesTest, AFailedResponseHasItsOwnOutcomeAndReason) {
   SamplesFile file(folder_.path(), {1, Bytes(1 << 20)});
   command::Release release;
