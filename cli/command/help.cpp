@@ -90,7 +90,8 @@ constexpr Meaning kVariables[] = {
     {"TEMPER_CACHE",
      "folder of base checkpoints and converted models (default: XDG_CACHE_HOME/temper, or "
      "~/.cache/temper)"},
-    {"TEMPER_PYTHON", "Python interpreter of roles, rewards and chat templates (default: python3)"},
+    {"TEMPER_PYTHON",
+     "Python interpreter of roles, rewards, chat templates and --compare (default: python3)"},
     {"TEMPER_SERVER_KEY", "API key of the inference servers"},
     {"TMPDIR", "folder for temporary files (default: /tmp)"},
     {"NO_COLOR", "if set, the output has no colors"},

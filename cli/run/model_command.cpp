@@ -1,12 +1,15 @@
 #include "cli/run/model_command.hpp"
 
+#include "actors/guard/executable.hpp"
 #include "cli/command/exit_code.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/model_comparison/compare_model.hpp"
 #include "orchestrator/model_export/model_description.hpp"
 #include "orchestrator/model_export/model_export.hpp"
 #include "orchestrator/model_source/model_source.hpp"
+#include "orchestrator/start/start_run.hpp"
 #include "sim_hw/model/hf_config.hpp"
 
 #include <fmt/format.h>
@@ -25,6 +28,30 @@ Status write_planner_model(const std::string& from, const std::string& to) {
     return write_file_atomically(to, out);
   fmt::print("{}", out);
   return {};
+}
+
+/// Exit code 3 if Temper and transformers differ.
+int run_comparison(const ModelOptions& options) {
+  orchestrator::ignore_write_signals();
+  const auto folder = orchestrator::find_model_folder(options.folder);
+  if (!folder)
+    return fail(folder.error());
+  orchestrator::CompareOptions compare;
+  compare.name = std::filesystem::weakly_canonical(options.folder).filename().string();
+  compare.folder = *folder;
+  compare.ignore = options.ignore;
+  compare.python = actors::default_python();
+  compare.worker = orchestrator::worker_program();
+  const auto found = orchestrator::compare_model(compare);
+  if (!found) {
+    const int code = fail(found.error());
+    return found.error().code == ErrorCode::Unavailable ? kStopped : code;
+  }
+  if (options.json)
+    fmt::print("{}\n", to_json(*found, JsonStyle::Pretty));
+  else
+    fmt::print("{}", orchestrator::to_text(*found));
+  return found->agrees ? kDone : kFound;
 }
 
 }  // namespace
@@ -65,6 +92,10 @@ int run_model(const ModelOptions& options) {
         options.file,
         options.file)));
   }
+  if (options.compare && (imports || options.yaml || !options.out.empty()))
+    return fail(invalid_input("--compare: expected without `import`, --planner and --out"));
+  if (options.compare)
+    return run_comparison(options);
   if (imports || options.yaml) {
     const auto from = imports ? Result<std::filesystem::path>(options.file)
                               : orchestrator::find_model_folder(options.folder);
@@ -112,6 +143,10 @@ Handler model_command(Flags& flags) {
                  Need::Optional);
   flags.json(options->json);
   flags.list("--ignore", options->ignore, "Keys of config.json to ignore, as in model.ignore");
+  flags.flag("--compare",
+             options->compare,
+             "Compare log-probabilities, token ids and chats with transformers; exit code 3 if "
+             "they differ");
   flags.flag("--planner",
              options->yaml,
              "Print the model in the format of configs/models/, for simulation.model and plan");

@@ -1,5 +1,6 @@
 // `temper export RUN[@STEP] DIR` writes a checkpoint as a model folder. `temper model DIR`
-// describes a model folder. `temper model import FILE` converts a config.json into the planner's
+// describes a model folder, and with --compare compares what Temper and transformers compute with
+// it. `temper model import FILE` converts a config.json into the planner's
 // format.
 #pragma once
 
@@ -23,7 +24,8 @@ struct ModelOptions {
   std::string out;     ///< Output file of the planner's format; empty: stdout.
   std::vector<std::string> ignore{};  ///< Keys to ignore, as in model.ignore.
   bool json = false;
-  bool yaml = false;  ///< Print in the planner's format.
+  bool yaml = false;     ///< Print in the planner's format.
+  bool compare = false;  ///< Compare with transformers.
 };
 int run_model(const ModelOptions& options);
 

@@ -1,10 +1,11 @@
 // temper-worker: runs one actor, or several simulated ones (started by the orchestrator), or
-// pretrains a base checkpoint. With the laboratory, it also times the engines. The only program
-// that links the torch engines.
+// pretrains a base checkpoint, or computes logits of a model folder. With the laboratory, it also
+// times the engines. The only program that links the torch engines.
 #include "actors/runtime/actor_program.hpp"
 #include "core/exception_error.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
 #include "orchestrator/worker/laboratory.hpp"
+#include "orchestrator/worker/logits_command.hpp"
 #include "orchestrator/worker/pretrain_command.hpp"
 #include "orchestrator/worker/roles/role_factory.hpp"
 #include "orchestrator/worker/roles/simulated_worker.hpp"
@@ -58,6 +59,13 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 t
       ->required();
   pretrain_command->add_option("--parent", pretrain.parent, "Exit when this process exits (pid)");
 
+  LogitsArguments logits;
+  auto* logits_command = app.add_subcommand("logits", "Compute the logits of a model folder");
+  logits_command->add_option("--model", logits.model, "Model folder")->required();
+  logits_command->add_option("--folder", logits.folder, "Folder of request.json and of the logits")
+      ->required();
+  logits_command->add_option("--ignore", logits.ignore, "Key of config.json to ignore");
+
   const std::vector<WorkerCommand> laboratory = declare_laboratory(app);
 
   CLI11_PARSE(app, argc, argv);
@@ -67,6 +75,8 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 t
       if (command.declared->parsed())
         return command.run();
     }
+    if (*logits_command)
+      return run_logits(logits);
     return *actor_command ? run_actor(actor, simulated) : run_pretrain(pretrain);
   } catch (const std::exception& exception) {
     fmt::print(stderr, "temper-worker: {}\n", temper::error_of(exception).context);

@@ -1,3 +1,5 @@
+#include "orchestrator/run/processes/supervisor.hpp"
+#include "orchestrator/worker/logits_command.hpp"
 #include "orchestrator/worker/pretrain_command.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
 
@@ -36,6 +38,12 @@ Result<std::unique_ptr<actors::ReferenceEngine>> make_torch_reference(
 int run_pretrain(const PretrainArguments&) {
   fmt::print(stderr, "temper-worker: {}\n", unsupported().context);
   return 1;
+}
+
+int run_logits(const LogitsArguments&) {
+  fmt::print(stderr,
+             "the comparison needs a build with libtorch: configure with -DTEMPER_TORCH=ON\n");
+  return kPermanentExit;
 }
 
 }  // namespace temper::orchestrator

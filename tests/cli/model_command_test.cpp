@@ -48,6 +48,19 @@ TEST(ModelImport, TakesOneFileAndSaysSo) {
   EXPECT_NE(run_model(options), 0);
 }
 
+TEST(ModelCompare, IsForAModelFolderAlone) {
+  ModelOptions options;
+  options.compare = true;
+  options.folder = "import";
+  options.file = kConfig;
+  EXPECT_EQ(run_model(options), kBadInput);
+  options.file.clear();
+  options.folder = "no/such/folder";
+  EXPECT_EQ(run_model(options), kBadInput);
+  options.yaml = true;
+  EXPECT_EQ(run_model(options), kBadInput);
+}
+
 // --- Folders that no run can read
 
 namespace fs = std::filesystem;

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -153,6 +155,8 @@ def test_what_a_run_exports_is_loaded_by_transformers_unchanged(architecture, tm
         assert type(model).__name__ == architecture
         assert not report["missing_keys"] and not report["unexpected_keys"] and not report["mismatched_keys"], report
         assert largest_difference(model.eval(), folder) <= TOLERANCE
+    found = json.loads(run_temper("model", "run-float32", "--compare", "--json"))
+    assert found["agrees"] and found["tokenizer"] == {"equal": 1, "compared": 1, "note": ""}
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "run-float32")
     assert tokenizer("12+3=", add_special_tokens=False)["input_ids"] == [3, 4, 12, 5, 13]
     assert tokenizer.decode([3, 4, 12, 5, 13, 1], skip_special_tokens=True) == "12+3="
@@ -180,6 +184,53 @@ def test_a_run_begins_with_a_folder_of_transformers_and_gives_one_back(tmp_path,
         changed += not torch.equal(first, last)
     assert changed > 0
     assert largest_difference(after.eval(), tmp_path / "after") <= TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2", "qwen3"])
+def test_compare_finds_that_temper_and_transformers_agree(name, tmp_path, run_temper):
+    make_model(name).save_pretrained(tmp_path / "model")
+    found = json.loads(run_temper("model", "model", "--compare", "--json"))
+    assert found["agrees"] is True
+    assert found["architecture"] == SHAPES[name][0]
+    assert [one["tokens"] for one in found["sequences"]] == [1, 2, 7, 33, 64]
+    assert all(one["same_best"] == one["tokens"] for one in found["sequences"])
+    assert max(one["largest"] for one in found["sequences"]) <= TOLERANCE
+    assert found["tokenizer"]["note"] == "none"
+
+
+@pytest.mark.parametrize("change", ["rope_theta", "weights"])
+def test_compare_finds_that_the_two_models_differ(change, tmp_path, temper):
+    """transformers gets another folder than Temper, from an interpreter that replaces the argument."""
+    import torch
+
+    model = make_model("llama")
+    model.save_pretrained(tmp_path / "model")
+    if change == "weights":
+        with torch.no_grad():
+            model.model.layers[1].self_attn.o_proj.weight[3] += 0.05
+    model.save_pretrained(tmp_path / "other")
+    if change == "rope_theta":
+        file = tmp_path / "other/config.json"
+        assert "500000" in file.read_text()
+        file.write_text(file.read_text().replace("500000", "600000"))
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$1" "$2" {tmp_path / "other"} "$4"\n')
+    python.chmod(0o755)
+    done = subprocess.run([temper, "model", str(tmp_path / "model"), "--compare"], capture_output=True, text=True,
+                          timeout=300, env={**os.environ, "TEMPER_PYTHON": str(python)})
+    print(done.stdout)
+    assert done.returncode == 3, done.stderr
+    assert "differ in log-probabilities: " in done.stdout
+
+
+def test_compare_names_the_package_that_is_missing(tmp_path, temper):
+    make_model("llama").save_pretrained(tmp_path / "model")
+    (tmp_path / "transformers.py").write_text("raise ImportError('No module named transformers')\n")
+    path = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
+    done = subprocess.run([temper, "model", str(tmp_path / "model"), "--compare"], capture_output=True, text=True,
+                          timeout=300, env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 2
+    assert "No module named transformers" in done.stderr and "-m pip install 'transformers" in done.stderr
 
 
 def test_what_we_do_not_compute_is_refused_by_its_name(tmp_path, temper):

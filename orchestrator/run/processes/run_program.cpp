@@ -38,8 +38,10 @@ Status run_program(const ChildSpec& spec,
   }
   if (!end)
     return Error{ErrorCode::Unavailable, fmt::format("{} was stopped on request", what)};
-  if (!end->success)
-    return Error{ErrorCode::Internal, fmt::format("{} ended with {}", what, exit_reason(*end))};
+  if (!end->success) {
+    return Error{end->permanent ? ErrorCode::Unsupported : ErrorCode::Internal,
+                 fmt::format("{} ended with {}", what, exit_reason(*end))};
+  }
   return {};
 }
 
