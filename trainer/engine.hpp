@@ -54,7 +54,9 @@ class Engine {
   /// Error: samples that no step could contain; an algorithm whose gradients depend on the rest of
   /// the batch (needs_whole_batch()).
   virtual Status prepare(std::span<const TrainSample> groups) = 0;
-  /// One step. On error the weights are unchanged; kept gradients are dropped in either case.
+  /// One step. Kept gradients are dropped in either case. On error the weights are unchanged,
+  /// except after NotFinite: they may then be of no version, and until load() every call that needs
+  /// them returns that error.
   virtual Result<UpdateMetrics> update(std::span<const TrainSample> batch) = 0;
   /// The current weights as a safetensors image. An error ends the actor.
   virtual Result<std::string> weights() const = 0;

@@ -1,6 +1,7 @@
 #include "actors/policy/adamw.hpp"
 
 #include "actors/policy/internal/kernels.hpp"
+#include "actors/policy/internal/parallel.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +9,10 @@
 namespace temper::actors {
 
 double gradient_norm(const FloatBuffer& gradients) {
-  return std::sqrt(sum_of_squares(gradients.span()));
+  return std::sqrt(sum_of_parts(gradients.size(), [&](std::int64_t begin, std::int64_t end) {
+    const std::span<const float> part(gradients.data() + begin, gradients.data() + end);
+    return sum_of_squares(part);
+  }));
 }
 
 void adamw_step(const AdamWConfig& config,
@@ -29,12 +33,15 @@ void adamw_step(const AdamWConfig& config,
       norm > config.gradient_clip ? static_cast<float>(config.gradient_clip / norm) : 1.0f;
   for (const TensorSpec& tensor : weights.layout().tensors()) {
     step.weight_decay = tensor.shape.size() > 1 ? static_cast<float>(config.weight_decay) : 0.0f;
-    adamw(step,
-          weights.values().data() + tensor.offset,
-          gradients.data() + tensor.offset,
-          state.first_moment.data() + tensor.offset,
-          state.second_moment.data() + tensor.offset,
-          tensor.elements());
+    for_each_part(tensor.elements(), [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t at = tensor.offset + begin;
+      adamw(step,
+            weights.values().data() + at,
+            gradients.data() + at,
+            state.first_moment.data() + at,
+            state.second_moment.data() + at,
+            end - begin);
+    });
   }
 }
 

@@ -21,7 +21,6 @@ struct AdamWState {
       : first_moment(layout.size()), second_moment(layout.size()) {}
   AdamWState(FloatBuffer m, FloatBuffer v, std::int64_t n)
       : first_moment(std::move(m)), second_moment(std::move(v)), steps(n) {}
-  AdamWState clone() const { return {first_moment.clone(), second_moment.clone(), steps}; }
 
   FloatBuffer first_moment;
   FloatBuffer second_moment;

@@ -1,11 +1,13 @@
 #include "actors/policy/float_buffer.hpp"
 
+#include "actors/policy/internal/parallel.hpp"
 #include "core/check.hpp"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 
 namespace temper::actors {
 
@@ -57,8 +59,30 @@ FloatBuffer& FloatBuffer::operator=(FloatBuffer&& other) noexcept {
 
 FloatBuffer FloatBuffer::clone() const {
   FloatBuffer copy(size_);
-  std::copy_n(data_, size_, copy.data_);
+  for_each_part(size_, [&](std::int64_t begin, std::int64_t end) {
+    std::copy(data_ + begin, data_ + end, copy.data_ + begin);
+  });
   return copy;
+}
+
+void FloatBuffer::scale(float factor) {
+  for_each_part(size_, [&](std::int64_t begin, std::int64_t end) {
+    std::for_each(data_ + begin, data_ + end, [&](float& x) { x *= factor; });
+  });
+}
+
+void FloatBuffer::fill(float value) {
+  for_each_part(size_, [&](std::int64_t begin, std::int64_t end) {
+    std::fill(data_ + begin, data_ + end, value);
+  });
+}
+
+bool FloatBuffer::all_finite() const {
+  const double others = sum_of_parts(size_, [&](std::int64_t begin, std::int64_t end) {
+    const auto is_finite = [](float x) { return std::isfinite(x); };
+    return std::all_of(data_ + begin, data_ + end, is_finite) ? 0.0 : 1.0;
+  });
+  return others == 0;
 }
 
 void FloatBuffer::release() {

@@ -28,6 +28,10 @@ class FloatBuffer {
 
   /// A copy, in memory of its own.
   FloatBuffer clone() const;
+  /// Multiplies every float.
+  void scale(float factor);
+  void fill(float value);
+  bool all_finite() const;
   /// Empties the buffer. The floats of a mapped file stay in it.
   void release();
 

@@ -143,7 +143,10 @@ FloatBuffer& Transformer::gradients() {
 }
 
 void Transformer::zero_gradients() {
-  std::ranges::fill(gradients().span(), 0.0f);
+  if (state_->gradients.empty())
+    gradients();  // Which are zero.
+  else
+    state_->gradients.fill(0);
 }
 
 void Transformer::free_gradients() {

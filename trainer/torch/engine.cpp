@@ -65,13 +65,6 @@ std::vector<double> trained(const TrainSample& sample, std::span<const float> pe
   return out;
 }
 
-std::map<GroupId, std::size_t> responses_by_group(std::span<const TrainSample> samples) {
-  std::map<GroupId, std::size_t> out;
-  for (const TrainSample& s : samples)
-    ++out[s.group];
-  return out;
-}
-
 class TorchEngine final : public Engine {
  public:
   TorchEngine(const TorchEngineOptions& options, Weights weights)
@@ -91,6 +84,8 @@ class TorchEngine final : public Engine {
   TrainerMemory memory() const override;
 
  private:
+  Status has_version(std::string_view what) const;
+  Status usable(std::string_view what) const;  ///< And the optimizer is here.
   Status check(const TrainSample& sample) const;
   Status may_prepare(std::span<const TrainSample> groups) const;
   std::vector<SampleIndices> minibatches_of(std::span<const TrainSample> batch) const;
@@ -109,9 +104,24 @@ class TorchEngine final : public Engine {
   AdamWState optimizer_;
   mutable actors::Transformer network_;  ///< Mutable because it keeps its activations.
   std::uint64_t updates_ = 0;
+  bool is_between_versions_ = false;       ///< A step failed after it had changed the weights.
   std::optional<ParkedOptimizer> parked_;  ///< The optimizer, while it is offloaded.
   PreparedGradients kept_;
 };
+
+Status TorchEngine::has_version(std::string_view what) const {
+  if (!is_between_versions_)
+    return {};
+  return Error{
+      ErrorCode::NotFinite,
+      fmt::format("{}: a step failed after it had changed the weights; load a checkpoint", what)};
+}
+
+Status TorchEngine::usable(std::string_view what) const {
+  if (parked_)
+    return Error{ErrorCode::Unavailable, fmt::format("{}: the optimizer is offloaded", what)};
+  return has_version(what);
+}
 
 Status TorchEngine::check(const TrainSample& s) const {
   const auto bad = [&](std::string_view what) {
@@ -157,8 +167,7 @@ actors::AdamWConfig TorchEngine::adamw() const {
 }
 
 Status TorchEngine::may_prepare(std::span<const TrainSample> groups) const {
-  if (parked_)
-    return Error{ErrorCode::Unavailable, "prepare: the optimizer is offloaded"};
+  TEMPER_TRY_STATUS(usable("prepare"));
   if (options_.algorithm.minibatches != 1) {
     return invalid_input(
         fmt::format("prepare: expected 1 minibatch per step, found {}; gradients of a second one "
@@ -195,8 +204,7 @@ Status TorchEngine::prepare(std::span<const TrainSample> groups) {
 
 Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
   const PreparedGradients kept = std::exchange(kept_, {});
-  if (parked_)
-    return Error{ErrorCode::Unavailable, "step: the optimizer is offloaded"};
+  TEMPER_TRY_STATUS(usable("step"));
   const auto of_batch = responses_by_group(batch);
   for (const auto& [group, responses] : kept.responses) {
     const auto found = of_batch.find(group);
@@ -222,14 +230,12 @@ Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
   if (trained_tokens == 0)
     return invalid_input("step: the batch has no response token that the policy sampled");
 
-  const Weights weights_before = weights_.clone();
-  const AdamWState optimizer_before = optimizer_.clone();
   Update update = begin(batch, kept);
   if (kept.empty())
     network_.zero_gradients();
+  const std::int64_t steps_before = optimizer_.steps;
   if (auto status = run(update, metrics); !status) {
-    std::copy_n(weights_before.values().data(), weights_.values().size(), weights_.values().data());
-    optimizer_ = optimizer_before.clone();
+    is_between_versions_ = optimizer_.steps != steps_before;
     return std::move(status).error().within(fmt::format("step {}", updates_));
   }
   ++updates_;
@@ -301,8 +307,7 @@ Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
     metrics.loss += loss / static_cast<double>(update.minibatches.size());
     metrics.gradient_norm += norm / static_cast<double>(update.minibatches.size());
   }
-  const auto finite = [](float x) { return std::isfinite(x); };
-  if (!std::all_of(weights_.values().span().begin(), weights_.values().span().end(), finite))
+  if (!weights_.values().all_finite())
     return Error{ErrorCode::NotFinite, "the new weights are not finite"};
   metrics.kl = sums.kl / sums.tokens;
   metrics.clip_fraction = sums.clipped / sums.tokens;
@@ -320,8 +325,7 @@ Result<double> TorchEngine::step(const Minibatch& minibatch,
   actors::FloatBuffer& gradients = network_.gradients();
   const auto each =
       static_cast<float>(1 / shares(algorithm_, minibatch.tokens, minibatch.responses));
-  for (float& gradient : gradients.span())
-    gradient *= each;
+  gradients.scale(each);
   const double norm = actors::gradient_norm(gradients);
   if (!std::isfinite(norm) || !std::isfinite(loss)) {
     return Error{ErrorCode::NotFinite,
@@ -367,6 +371,7 @@ void TorchEngine::pass(const MicroBatch& micro, Update& update) {
 }
 
 Result<std::string> TorchEngine::weights() const {
+  TEMPER_TRY_STATUS(has_version("weights"));
   return weights_.to_image(
       {{"updates", std::to_string(updates_)}, {actors::kCanaryKey, actors::canary_text(canary())}});
 }
@@ -382,6 +387,7 @@ actors::Canary TorchEngine::canary() const {
 }
 
 Status TorchEngine::save(const std::filesystem::path& folder) const {
+  TEMPER_TRY_STATUS(has_version("save"));
   if (!parked_)
     return save_checkpoint(folder, weights_, optimizer_, updates_);
   TEMPER_TRY(const AdamWState optimizer, parked_->map());
@@ -396,6 +402,7 @@ Status TorchEngine::load(const std::filesystem::path& folder) {
   optimizer_ = std::move(state.optimizer);
   updates_ = state.updates;
   kept_ = {};
+  is_between_versions_ = false;
   return {};
 }
 

@@ -56,4 +56,11 @@ std::vector<MicroBatch> pack_micro_batches(std::span<const TrainSample> batch,
   return result;
 }
 
+std::map<GroupId, std::size_t> responses_by_group(std::span<const TrainSample> samples) {
+  std::map<GroupId, std::size_t> out;
+  for (const TrainSample& s : samples)
+    ++out[s.group];
+  return out;
+}
+
 }  // namespace temper::trainer

@@ -6,6 +6,7 @@
 #include "trainer/engine.hpp"
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -31,5 +32,8 @@ struct MicroBatch {
 std::vector<MicroBatch> pack_micro_batches(std::span<const TrainSample> batch,
                                            const SampleIndices& minibatch,
                                            std::int64_t rows);
+
+/// How many of the samples each group has.
+std::map<GroupId, std::size_t> responses_by_group(std::span<const TrainSample> samples);
 
 }  // namespace temper::trainer

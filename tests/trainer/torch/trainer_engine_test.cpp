@@ -231,6 +231,37 @@ TEST(TorchTrainer, AFailedUpdateChangesNothing) {
   EXPECT_EQ(failed->weights().value(), clean->weights().value());
 }
 
+TEST_F(TorchTrainerFiles, AStepThatFailsAfterItsFirstMinibatchIsUndoneByACheckpoint) {
+  const auto clean = engine();
+  ASSERT_TRUE(clean->save(folder_));
+  ASSERT_TRUE(clean->update(training_batch(2)));
+  std::size_t undone = 0;
+  const std::size_t samples = training_batch(1).size();
+  for (std::size_t bad = 0; bad < samples; ++bad) {
+    const auto failed = engine();
+    const std::string before = failed->weights().value();
+    auto batch = training_batch(1);
+    batch[bad].reward = -1e17;  // The loss overflows in one of the two minibatches.
+    std::ranges::fill(batch[bad].behaviour_logprobs, -100.0F);
+    const auto updated = failed->update(batch);
+    ASSERT_FALSE(updated);
+    ASSERT_EQ(updated.error().code, ErrorCode::NotFinite);
+    if (const auto weights = failed->weights(); weights) {
+      EXPECT_EQ(*weights, before);
+    } else {
+      EXPECT_EQ(weights.error().code, ErrorCode::NotFinite);
+      EXPECT_EQ(failed->update(training_batch(2)).error().code, ErrorCode::NotFinite);
+      EXPECT_EQ(failed->save(folder_).error().code, ErrorCode::NotFinite);
+      ++undone;
+    }
+    ASSERT_TRUE(failed->load(folder_));
+    ASSERT_TRUE(failed->update(training_batch(2)));
+    EXPECT_EQ(failed->weights().value(), clean->weights().value());
+  }
+  EXPECT_GT(undone, 0u);
+  EXPECT_LT(undone, samples);
+}
+
 TEST(TorchTrainer, KlNeedsReferenceLogprobs) {
   TorchEngineOptions o = options();
   o.algorithm.kl = 0.1;

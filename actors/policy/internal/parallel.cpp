@@ -1,0 +1,28 @@
+#include "actors/policy/internal/parallel.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace temper::actors {
+namespace {
+
+constexpr std::int64_t kPart = 1 << 18;  // Floats: 1 MiB, far more work than starting a thread.
+
+}  // namespace
+
+void for_each_part(std::int64_t n, const std::function<void(std::int64_t, std::int64_t)>& f) {
+#pragma omp parallel for schedule(static)
+  for (std::int64_t begin = 0; begin < n; begin += kPart)
+    f(begin, std::min(begin + kPart, n));
+}
+
+double sum_of_parts(std::int64_t n, const std::function<double(std::int64_t, std::int64_t)>& f) {
+  std::vector<double> sums(static_cast<std::size_t>((n + kPart - 1) / kPart));
+  for_each_part(n, [&](std::int64_t begin, std::int64_t end) {
+    sums[static_cast<std::size_t>(begin / kPart)] = f(begin, end);
+  });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+}  // namespace temper::actors

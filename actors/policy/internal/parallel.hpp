@@ -1,0 +1,16 @@
+// Loops over long arrays on the threads of set_compute_threads().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace temper::actors {
+
+/// Calls f(begin, end) for the parts of [0, n), several at a time. The parts do not depend on the
+/// number of threads.
+void for_each_part(std::int64_t n, const std::function<void(std::int64_t, std::int64_t)>& f);
+
+/// The sum of f(begin, end) over the same parts, added in their order.
+double sum_of_parts(std::int64_t n, const std::function<double(std::int64_t, std::int64_t)>& f);
+
+}  // namespace temper::actors
