@@ -41,7 +41,7 @@ task:
 # answer's; `regex`: a pattern matches; `command`: your program scores it; `python`: your function
 # scores it (called like a reward function of TRL).
 verifier:
-  kind: numeric
+  kind: {verifier}
 
 {model}
 algorithm:
@@ -97,15 +97,31 @@ constexpr std::string_view kSmallRate =
     R"(  learning_rate: 4e-4     # for a small new network; a pretrained model needs about 1e-5
   minibatches: 1          # optimizer updates per step)";
 
-/// Error: the file of problems has none, or cannot be read.
-Status check_problems(const std::string& task) {
-  if (task.empty())
-    return {};
+/// Error: the file of problems has none or cannot be read, or an answer violates the rule.
+Status check_problems(const std::string& task, actors::AnswerRule rule) {
+  actors::TaskConfig config;
+  config.kind = actors::TaskKind::Jsonl;
+  config.path = task;
+  const auto source =
+      actors::make_prompt_source(config, orchestrator::PipelineConfig().seed, {.rule = rule});
+  return source ? Status() : Status(source.error());
+}
+
+/// `exact` if most of the answers have no digit.
+actors::VerifierKind verifier_for(const std::string& task) {
+  constexpr std::uint64_t kRows = 100;
   actors::TaskConfig config;
   config.kind = actors::TaskKind::Jsonl;
   config.path = task;
   const auto source = actors::make_prompt_source(config, orchestrator::PipelineConfig().seed);
-  return source ? Status() : Status(source.error());
+  if (!source)
+    return actors::VerifierKind::Numeric;
+  std::uint64_t numbers = 0;
+  for (std::uint64_t i = 0; i < kRows; ++i) {
+    const std::string answer = (*source)->train(i).answer;
+    numbers += answer.find_first_of("0123456789") != std::string::npos ? 1U : 0U;
+  }
+  return 2 * numbers < kRows ? actors::VerifierKind::Exact : actors::VerifierKind::Numeric;
 }
 
 /// The share of held-out problems, and how many of them an evaluation uses.
@@ -182,6 +198,7 @@ std::string starter_config(const InitOptions& options, std::size_t cores) {
                      fmt::arg("task", task),
                      fmt::arg("held_out", held.share),
                      fmt::arg("problems", held.problems),
+                     fmt::arg("verifier", name_of(verifier_for(task))),
                      fmt::arg("rate", small ? kSmallRate : kOwnRate),
                      fmt::arg("model", model),
                      fmt::arg("mode", cores > 1 ? "separate" : "colocated"),
@@ -207,8 +224,13 @@ int run_init(const InitOptions& options, std::ostream& out, std::ostream& err) {
     err << "temper: " << written.error().context << '\n';
     return exit_code_of(written.error());
   }
-  if (const Status read = check_problems(options.task); !read)
-    err << "temper: warning: --task: " << read.error().context << '\n';
+  if (!options.task.empty()) {
+    const auto rule = verifier_for(options.task) == actors::VerifierKind::Exact
+                          ? actors::AnswerRule::Text
+                          : actors::AnswerRule::Number;
+    if (const Status read = check_problems(options.task, rule); !read)
+      err << "temper: warning: --task: " << read.error().context << '\n';
+  }
   out << fmt::format(
       "wrote {0}. Edit it, then:\n"
       "  temper check {0}\n  temper run {0}\n",

@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace temper::cli {
 namespace {
@@ -122,6 +124,29 @@ TEST(Init, WarnsOfProblemsThatCannotBeRead) {
   EXPECT_NE(err.str().find("some.jsonl:1: `answer` is missing; found `anser`, `prompt`"),
             std::string::npos)
       << err.str();
+}
+
+TEST(Init, ChoosesTheVerifierByTheAnswers) {
+  const test::TemporaryFolder folder;
+  const auto verifier_of = [&](const std::vector<std::string>& answers) {
+    std::string lines;
+    for (std::size_t i = 0; i < 40; ++i) {
+      lines += fmt::format(
+          "{{\"prompt\": \"p{}\", \"answer\": \"{}\"}}\n", i, answers[i % answers.size()]);
+    }
+    EXPECT_TRUE(write_file_atomically(folder / "rows.jsonl", lines));
+    const orchestrator::LoadedConfig loaded(
+        "a.yaml", starter_config({.file = "a.yaml", .task = folder / "rows.jsonl"}, 2), {});
+    EXPECT_EQ(render(loaded.issues()), "");
+    return loaded.config().verifier.kind;
+  };
+  using enum actors::VerifierKind;
+  for (const auto& answers : std::vector<std::vector<std::string>>{
+           {"12"}, {"-3.5"}, {"1", "2", "seven"}, {"#### 18"}, {"x = 4"}})
+    EXPECT_EQ(verifier_of(answers), Numeric) << answers.back();
+  for (const auto& answers : std::vector<std::vector<std::string>>{
+           {"odd", "even"}, {"bedg"}, {"Paris"}, {"yes", "no", "1"}, {"c"}})
+    EXPECT_EQ(verifier_of(answers), Exact) << answers.back();
 }
 
 TEST(Init, OverwritesNothing) {
