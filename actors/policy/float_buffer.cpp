@@ -59,9 +59,7 @@ FloatBuffer& FloatBuffer::operator=(FloatBuffer&& other) noexcept {
 
 FloatBuffer FloatBuffer::clone() const {
   FloatBuffer copy(size_);
-  for_each_part(size_, [&](std::int64_t begin, std::int64_t end) {
-    std::copy(data_ + begin, data_ + end, copy.data_ + begin);
-  });
+  std::copy_n(data_, size_, copy.data_);
   return copy;
 }
 

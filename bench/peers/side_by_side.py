@@ -25,9 +25,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(ROOT / "tests/integration"))
+sys.path[:0] = [str(ROOT / "tests/integration"), str(ROOT / "docs")]
 
 from environment import integration_environment  # noqa: E402
+from figures_program import family, memory_of  # noqa: E402
 
 TEMPER = os.environ.get("TEMPER") or str(ROOT / "build/release/bin/temper")
 
@@ -60,32 +61,6 @@ class Measured:
     total_s: float
 
 
-def descendants(root: int) -> list[int]:
-    """The processes that `root` started, and it itself."""
-    parents = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            except (OSError, IndexError):
-                pass
-    found = [root]
-    for pid in found:
-        found += [child for child, parent in parents.items() if parent == pid]
-    return found
-
-
-def memory_of(root: int) -> int:
-    """Bytes in use by a process and its descendants. A page that n of them share counts as 1/n in each."""
-    total = 0
-    for pid in descendants(root):
-        try:
-            total += int(re.search(r"^Pss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)[1]) << 10
-        except (OSError, TypeError):
-            pass
-    return total
-
-
 class Watched:
     """Runs a command to its end and records the largest memory of its processes."""
 
@@ -109,7 +84,7 @@ class Watched:
 
     def _watch(self, pid: int, ended: threading.Event) -> None:
         while not ended.wait(0.25):
-            self.peak = max(self.peak, memory_of(pid))
+            self.peak = max(self.peak, 1024 * sum(memory_of(p) for p in family(pid)))
 
 
 def quarter_means(rewards: list[float]) -> tuple[float, float]:
@@ -165,10 +140,11 @@ def main() -> int:
     words.add_argument("--model", type=Path, help="model folder (default: SmolLM2-135M-Instruct)")
     words.add_argument("--task", type=Path, default=ROOT / "configs/tasks/sums.jsonl", help="prompts and numeric answers")
     words.add_argument("--runs", type=int, default=3, help="of each trainer")
-    words.add_argument("--steps", type=int, default=5, help="of a run")
+    words.add_argument("--steps", type=int, default=4, help="of a run")
     words.add_argument("--groups", type=int, default=8, help="prompts of a batch")
     words.add_argument("--responses", type=int, default=8, help="of a group")
     words.add_argument("--tokens", type=int, default=16, help="of a response, at most")
+    words.add_argument("--prompt", type=int, default=32, help="tokens of a prompt, at most")
     words.add_argument("--rate", type=float, default=2e-5, help="learning rate")
     words.add_argument("--temperature", type=float, default=0.7)
     words.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -176,12 +152,17 @@ def main() -> int:
                        help="responses that TRL trains at a time, which bounds its memory")
     words.add_argument("--bounds", type=int, nargs="*", default=[0, 1], help="staleness bounds of Temper")
     asked = words.parse_args()
-    integration_environment().make()
+    peers = integration_environment()
+    peers.make()
+    if absent := {name: why for name in ("torch", "transformers", "datasets", "trl") if (why := peers.packages()[name])}:
+        print(f"trl: cannot be fetched: {absent}", file=sys.stderr)
+        return 1
     model = (asked.model or smollm2()).resolve()
     asked.task = asked.task.resolve()
-    asked.context = 32 + asked.tokens
+    asked.context = asked.prompt + asked.tokens
     trainers = {f"Temper, bound {bound}": (lambda folder, b=bound: with_temper(asked, model, folder, b)) for bound in asked.bounds}
-    trainers["TRL GRPOTrainer"] = lambda folder: with_trl(asked, model, folder)
+    trl = f"TRL, {asked.micro_batch} responses at a time"
+    trainers[trl] = lambda folder: with_trl(asked, model, folder)
     measured: dict[str, list[Measured]] = {name: [] for name in trainers}
     for number in range(asked.runs):
         for name, train in trainers.items():
@@ -193,13 +174,13 @@ def main() -> int:
     def middle(name: str, field: str) -> float:
         return statistics.median(getattr(one, field) for one in measured[name])
 
-    print("| trainer | step | processor time of a step | tokens/s | memory | reward, first and last quarter | step, of TRL's | memory, of TRL's |")
+    print("| trainer | step | processor time of a step | tokens/s | memory | reward, first and last quarter | step of TRL / step | memory / that of TRL |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for name in trainers:
         print(f"| {name} | {middle(name, 'step_s'):.2f} s | {middle(name, 'processor_s'):.1f} s | {middle(name, 'tokens_per_s'):.0f} "
               f"| {middle(name, 'memory') / 1e9:.2f} GB | {middle(name, 'first_rewards'):.2f}, {middle(name, 'last_rewards'):.2f} "
-              f"| 1/{middle('TRL GRPOTrainer', 'step_s') / middle(name, 'step_s'):.2f} "
-              f"| {middle(name, 'memory') / middle('TRL GRPOTrainer', 'memory'):.2f} |")
+              f"| {middle(trl, 'step_s') / middle(name, 'step_s'):.2f} "
+              f"| {middle(name, 'memory') / middle(trl, 'memory'):.2f} |")
     return 0
 
 

@@ -16,7 +16,7 @@ struct CompareOptions {
   std::vector<std::string> ignore{};   ///< model.ignore of a configuration.
   std::string python;                  ///< Interpreter: a path, or a name in PATH.
   std::filesystem::path worker;        ///< The temper-worker program.
-  std::optional<Duration> deadline{};  ///< Of each process; none: by the size of the model.
+  std::optional<Duration> deadline{};  ///< Of each process. Default: grows with the model.
 };
 
 /// Computes with transformers first, then with Temper, so that only one of them is in memory.
