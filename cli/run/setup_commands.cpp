@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 namespace temper::cli {
 namespace {
@@ -107,15 +108,16 @@ Status check_problems(const std::string& task, actors::AnswerRule rule) {
   return source ? Status() : Status(source.error());
 }
 
-/// `exact` if most of the answers have no digit.
-actors::VerifierKind verifier_for(const std::string& task) {
+/// `exact` if most of the answers have no digit, otherwise `numeric`. None if the file of problems
+/// cannot be read.
+std::optional<actors::VerifierKind> verifier_for(const std::string& task) {
   constexpr std::uint64_t kRows = 100;
   actors::TaskConfig config;
   config.kind = actors::TaskKind::Jsonl;
   config.path = task;
   const auto source = actors::make_prompt_source(config, orchestrator::PipelineConfig().seed);
   if (!source)
-    return actors::VerifierKind::Numeric;
+    return std::nullopt;
   std::uint64_t numbers = 0;
   for (std::uint64_t i = 0; i < kRows; ++i) {
     const std::string answer = (*source)->train(i).answer;
@@ -192,17 +194,18 @@ std::string starter_config(const InitOptions& options, std::size_t cores) {
   const std::string model =
       small ? std::string(kSmallModel) : fmt::format(kOwnModel, options.model);
   const EvaluationSplit held = hold_out(task);
-  return fmt::format(kStarter,
-                     fmt::arg("file", options.file),
-                     fmt::arg("name", fs::path(options.file).stem().string()),
-                     fmt::arg("task", task),
-                     fmt::arg("held_out", held.share),
-                     fmt::arg("problems", held.problems),
-                     fmt::arg("verifier", name_of(verifier_for(task))),
-                     fmt::arg("rate", small ? kSmallRate : kOwnRate),
-                     fmt::arg("model", model),
-                     fmt::arg("mode", cores > 1 ? "separate" : "colocated"),
-                     fmt::arg("cards", std::min<std::size_t>(cores, 2)));
+  return fmt::format(
+      kStarter,
+      fmt::arg("file", options.file),
+      fmt::arg("name", fs::path(options.file).stem().string()),
+      fmt::arg("task", task),
+      fmt::arg("held_out", held.share),
+      fmt::arg("problems", held.problems),
+      fmt::arg("verifier", name_of(verifier_for(task).value_or(actors::VerifierKind::Numeric))),
+      fmt::arg("rate", small ? kSmallRate : kOwnRate),
+      fmt::arg("model", model),
+      fmt::arg("mode", cores > 1 ? "separate" : "colocated"),
+      fmt::arg("cards", std::min<std::size_t>(cores, 2)));
 }
 
 int run_init(const InitOptions& options, std::ostream& out, std::ostream& err) {
@@ -225,9 +228,10 @@ int run_init(const InitOptions& options, std::ostream& out, std::ostream& err) {
     return exit_code_of(written.error());
   }
   if (!options.task.empty()) {
-    const auto rule = verifier_for(options.task) == actors::VerifierKind::Exact
-                          ? actors::AnswerRule::Text
-                          : actors::AnswerRule::Number;
+    const auto verifier = verifier_for(options.task);
+    const auto rule = !verifier                                  ? actors::AnswerRule::Any
+                      : *verifier == actors::VerifierKind::Exact ? actors::AnswerRule::Text
+                                                                 : actors::AnswerRule::Number;
     if (const Status read = check_problems(options.task, rule); !read)
       err << "temper: warning: --task: " << read.error().context << '\n';
   }

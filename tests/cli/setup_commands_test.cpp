@@ -126,6 +126,17 @@ TEST(Init, WarnsOfProblemsThatCannotBeRead) {
       << err.str();
 }
 
+TEST(Init, WarnsOnlyOfTheRowsThatAreWrong) {
+  const test::TemporaryFolder folder;
+  ASSERT_TRUE(write_file_atomically(folder / "words.jsonl",
+                                    "{\"prompt\": \"p\", \"answer\": \"yes\"}\n"
+                                    "{\"prompt\": \"q\", \"anser\": \"no\"}\n"));
+  std::ostringstream out, err;
+  EXPECT_EQ(run_init({.file = folder / "a.yaml", .task = folder / "words.jsonl"}, out, err), 0);
+  EXPECT_NE(err.str().find("words.jsonl:2: `answer` is missing"), std::string::npos) << err.str();
+  EXPECT_EQ(err.str().find("words.jsonl:1"), std::string::npos) << err.str();
+}
+
 TEST(Init, ChoosesTheVerifierByTheAnswers) {
   const test::TemporaryFolder folder;
   const auto verifier_of = [&](const std::vector<std::string>& answers) {
