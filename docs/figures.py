@@ -36,9 +36,10 @@ A sentence about a table can be tied to it: `fig.holds(a < b, "sentence")` fails
 
 --commands runs the commands that pages print. A command is an indented line that begins with `./x`,
 `temper`, `build/`, `TEMPER_..=`, `printf` or `for`; `\\` continues it. Each page runs in a scratch copy of
-configs/ and docs/, so a command can use what an earlier one of its page made. `<!-- commands: slow, 12 min -->`
-leaves the next commands out unless --slow is given. Lines `$ temper ...` are followed by what they print, which is compared
-(`...` stands for anything). A command abbreviated by ` ... ` is not run.
+configs/ and docs/, so a command can use what an earlier one of its page made; docs/page_files.py makes what a
+reader has before. `<!-- commands: slow, 12 min -->` leaves the next commands out unless --slow is given; a mark that ends
+with "until Ctrl-C" sends that after some seconds; `<!-- commands: run by tests/... -->` names a test that runs them.
+Lines `$ temper ...` are followed by what they print, which is compared (`...` stands for anything). A command abbreviated by ` ... ` is not run.
 """
 import argparse
 import concurrent.futures

@@ -59,6 +59,7 @@ class Program:
         self.counter = itertools.count(1)
         self.kept = {}
         self.lock = threading.Lock()
+        self.background = []
 
     def shell(self, line, limit=None):
         """(exit status or None if it ran past `limit` seconds, what it printed)."""
@@ -76,6 +77,41 @@ class Program:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 return None, process.communicate()[0]
+
+    def prepare(self, script):
+        """Runs the lines that a command needs before it (docs/page_files.py)."""
+        with (self.scratch / "prepare.log").open("w+") as log:
+            process = subprocess.Popen(["bash", "-ec", script], cwd=self.scratch, env=self.environment,
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            self.background.append(process.pid)
+            try:
+                status = process.wait(timeout=900)
+            except subprocess.TimeoutExpired:
+                status = "none within 900 s"
+            if status != 0:
+                log.seek(0)
+                raise Failure(f"exit {status} of: {script}\n{log.read()[-2000:]}")
+
+    def end_background(self):
+        """Ends what prepare() started in the background."""
+        for group in self.background:
+            try:
+                os.killpg(group, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def until_interrupted(self, line, seconds=20):
+        """shell() of a command that runs until Ctrl-C, which it gets after some seconds."""
+        process = subprocess.Popen(["bash", "-c", "exec " + line], cwd=self.scratch, env=self.environment, text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   start_new_session=True)
+        try:
+            printed, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            printed, _ = process.communicate(timeout=60)
+            return 0 if process.returncode in (0, 130) else process.returncode, printed
+        return process.returncode or 1, printed + f"\nended within {seconds} s"
 
     def output(self, line, may_fail=False):
         """What a command line prints, and its `{out}` folder; each line runs once."""
