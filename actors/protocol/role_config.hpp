@@ -62,6 +62,7 @@ struct RoleConfig {
   bool takes_turns = false;  ///< reference: starts on the host and moves to its cards on request.
   EngineConfig engine;
   Vocabulary vocabulary;
+  std::string tensors{};  ///< rollout: folder for tensors of responses; empty: it may have none.
 };
 
 template <class V>
@@ -96,6 +97,10 @@ void describe(V& v, RoleConfig& c) {
           {.doc = "msgpack of the simulation settings; empty on real hardware."});
   v.field(17, "engine", c.engine, {.doc = "Engine that does the work."});
   v.field(18, "vocabulary", c.vocabulary, {.doc = "Meaning of the token ids."});
+  v.field(19,
+          "tensors",
+          c.tensors,
+          {.doc = "Rollout: folder for tensors of responses; empty: they may have none."});
 }
 
 }  // namespace actors

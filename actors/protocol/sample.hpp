@@ -3,6 +3,7 @@
 
 #include "core/describe.hpp"
 
+#include <string>
 #include <vector>
 
 namespace temper {
@@ -21,6 +22,31 @@ template <class V>
 void describe(V& v, Segment& s) {
   v.field(1, "version", s.version, {.doc = "Policy version."});
   v.field(2, "tokens", s.tokens, {.doc = "Number of consecutive tokens."});
+}
+
+/// An array that an engine attaches to a response, for the trainer: its bytes lie in a file in
+/// shared memory, and only this description travels through the orchestrator.
+struct Tensor {
+  std::string name;
+  std::string dtype;  ///< As numpy names it; see kTensorTypes.
+  std::vector<std::uint32_t> shape;
+  std::uint64_t bytes = 0;
+  std::uint64_t checksum = 0;  ///< XXH3 of the bytes.
+  std::string file;            ///< From the engine: a name in its folder. To the trainer: a path.
+};
+
+template <class V>
+void describe(V& v, Tensor& t) {
+  v.field(1, "name", t.name, {.doc = "Name."});
+  v.field(2, "dtype", t.dtype, {.doc = "Type of an element, as numpy names it: `int32`."});
+  v.field(3, "shape", t.shape, {.doc = "Shape, in C order."});
+  v.field(4, "bytes", t.bytes, {.doc = "Size of the file."});
+  v.field(5, "checksum", t.checksum, {.doc = "XXH3 (64 bits) of its bytes."});
+  v.field(6,
+          "file",
+          t.file,
+          {.doc = "From an engine: name of a file in the folder `tensors` of its role. To a "
+                  "trainer: a path."});
 }
 
 }  // namespace actors

@@ -52,6 +52,7 @@ struct Generated {
     MaskBlob mask;          ///< Empty: every token was sampled by the policy.
     LogprobBlob rewards;    ///< Empty: no rewards besides that of the whole response.
     std::string failure{};  ///< Why it failed; empty if it did not fail or the reason is unknown.
+    std::vector<Tensor> tensors{};
   };
   std::vector<Item> items;
 };
@@ -76,6 +77,10 @@ void describe(V& v, Generated::Item& m) {
       {.doc = "Per token: a reward assigned during generation (by an environment, at the end of a "
               "turn); empty: none. They are added to the reward of the whole response."});
   v.field(9, "failure", m.failure, {.doc = "Why it failed, if `finish` is `failed`."});
+  v.field(10,
+          "tensors",
+          m.tensors,
+          {.doc = "Arrays for the trainer, about the whole response. None if it was interrupted."});
 }
 template <class V>
 void describe(V& v, Generated& m) {
@@ -245,6 +250,7 @@ struct Train {
     MaskBlob mask;        ///< As in Generated.
     LogprobBlob rewards;  ///< As in Generated.
     ResponseId id{};      ///< Which response; errors name it.
+    std::vector<Tensor> tensors{};
   };
   LeaseId lease;
   Certificate certificate;
@@ -263,6 +269,7 @@ void describe(V& v, Train::Item& m) {
   v.field(9, "mask", m.mask, {.doc = "As in rollout.generated."});
   v.field(10, "rewards", m.rewards, {.doc = "As in rollout.generated."});
   v.field(11, "id", m.id, {.doc = "Which response; errors name it."});
+  v.field(12, "tensors", m.tensors, {.doc = "Arrays that its engine attached."});
 }
 template <class V>
 void describe(V& v, Train& m) {

@@ -311,9 +311,10 @@ void write_tokens(Page& page, const Summary& s) {
   if (starting_matters(s))
     page.line("start", "{:>14}   of these {}", time_text(s.start_s), time_text(s.wall_s));
   page.line("wasted",
-            "{:>14}   {} responses failed",
+            "{:>14}   {} responses failed, {} lost their tensors",
             count_text(s.wasted_tokens),
-            count_text(static_cast<std::int64_t>(s.groups.responses_failed)));
+            count_text(static_cast<std::int64_t>(s.groups.responses_failed)),
+            count_text(static_cast<std::int64_t>(s.groups.responses_lost)));
   page.line("lengths",
             "mean {:.1f}   p50 {}   p99 {}   max {}",
             s.lengths.mean,

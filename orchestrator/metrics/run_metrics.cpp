@@ -181,7 +181,21 @@ void RunMetrics::on_event(const event::Resumed& e) {
     snapshots_.pop_back();
   if (!snapshots_.empty())
     go_back(snapshots_.back());
+  start_over(e.lost);
   before_ = {now_, tokens(), groups()};
+}
+
+/// Responses whose tensors are gone.
+void RunMetrics::start_over(const std::vector<ResponseId>& lost) {
+  for (const ResponseId id : lost) {
+    Response* r = response(id);
+    if (r == nullptr)
+      continue;
+    outstanding_ -= r->tokens;
+    *r = {};
+    settle_stage(groups_.at(group_of(id)));
+    ++responses_lost_;
+  }
 }
 
 void RunMetrics::go_back(const Snapshot& back) {
@@ -201,12 +215,10 @@ void RunMetrics::go_back(const Snapshot& back) {
 void RunMetrics::on_event(const event::Generated& e) {
   for (const auto& item : e.items) {
     generated_ += item.tokens;
-    const auto it = groups_.find(group_of(item.response));
-    if (it == groups_.end())
+    Response* const found = response(item.response);
+    if (found == nullptr || found->generate != item.lease || item.lease == LeaseId{})
       continue;
-    Response& r = it->second.responses[ids_.place_of(item.response)];
-    if (r.generate != item.lease || item.lease == LeaseId{})
-      continue;
+    Response& r = *found;
     r.generate = LeaseId{};
     r.prompt = item.prompt;
     r.tokens += item.tokens;
@@ -219,13 +231,11 @@ void RunMetrics::on_event(const event::Generated& e) {
     if (item.finish == actors::FinishReason::Interrupted)
       continue;
     r.generated = true;
-    if (item.finish == actors::FinishReason::Failed) {
-      r.failed = true;
-      ++stored_.responses_failed;
-    } else {
+    if (item.finish == actors::FinishReason::Failed)
+      fail(r);
+    else
       stored_.generated_lengths.add(r.tokens.count());
-    }
-    settle_stage(it->second);
+    settle_stage(groups_.at(group_of(item.response)));
   }
 }
 
@@ -234,18 +244,13 @@ void RunMetrics::on_event(const event::ReferenceScored& e) {
   if (lease == leases_.end() || lease->second.actor != e.actor)
     return;
   for (const ResponseId id : lease->second.responses) {
-    const auto group = groups_.find(group_of(id));
-    if (group == groups_.end())
+    Response* const r = response(id);
+    if (r == nullptr || r->reference != e.lease)
       continue;
-    Response& r = group->second.responses[ids_.place_of(id)];
-    if (r.reference != e.lease)
-      continue;
-    r.scored = true;
-    if (std::ranges::find(e.failed, id) != e.failed.end() && !r.failed) {
-      r.failed = true;
-      ++stored_.responses_failed;
-    }
-    settle_stage(group->second);
+    r->scored = true;
+    if (std::ranges::find(e.failed, id) != e.failed.end())
+      fail(*r);
+    settle_stage(groups_.at(group_of(id)));
   }
   leases_.erase(lease);
 }
@@ -256,19 +261,14 @@ void RunMetrics::on_event(const event::Judged& e) {
     return;
   const std::vector<ResponseId>& responses = lease->second.responses;
   for (std::size_t i = 0; i < responses.size() && i < e.items.size(); ++i) {
-    const auto group = groups_.find(group_of(responses[i]));
-    if (group == groups_.end())
+    Response* const r = response(responses[i]);
+    if (r == nullptr || r->judge != e.lease)
       continue;
-    Response& r = group->second.responses[ids_.place_of(responses[i])];
-    if (r.judge != e.lease)
-      continue;
-    r.judged = true;
-    r.reward = e.items[i].reward;
-    if (e.items[i].failed && !r.failed) {
-      r.failed = true;
-      ++stored_.responses_failed;
-    }
-    settle_stage(group->second);
+    r->judged = true;
+    r->reward = e.items[i].reward;
+    if (e.items[i].failed)
+      fail(*r);
+    settle_stage(groups_.at(group_of(responses[i])));
   }
   leases_.erase(lease);
 }

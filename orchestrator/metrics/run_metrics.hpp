@@ -20,6 +20,7 @@
 
 #include <deque>
 #include <unordered_map>
+#include <utility>
 
 namespace temper::orchestrator {
 
@@ -145,6 +146,8 @@ class RunMetrics {
   const Turns& turns() const { return turns_; }
   const CheckpointTotals& checkpoints() const { return checkpoints_; }
   std::uint64_t resumes() const { return resumes_; }
+  /// Generated again because their tensors were gone.
+  std::uint64_t responses_lost() const { return responses_lost_; }
   /// Protocol violations; each cost its sender a restart.
   std::uint64_t lies() const { return lies_; }
   /// Host of the worker that attached last as one of the card's actors; empty: none did, so the
@@ -232,6 +235,8 @@ class RunMetrics {
   void count_outstanding();
   void take_snapshot(std::uint64_t sequence);
   void go_back(const Snapshot& back);
+  void fail(Response& r) { stored_.responses_failed += std::exchange(r.failed, true) ? 0 : 1; }
+  void start_over(const std::vector<ResponseId>& lost);
   std::string name_of_actor(ActorId actor) const;
 
   Indirect<SchedulerConfig> config_;
@@ -267,6 +272,7 @@ class RunMetrics {
   std::map<actors::SwitchAction, SwitchTotals> switches_;
   CheckpointTotals checkpoints_;
   std::uint64_t resumes_ = 0;
+  std::uint64_t responses_lost_ = 0;
   std::uint64_t lies_ = 0;
   std::map<std::uint32_t, std::string> hosts_;  ///< Of attached workers, by actor.
   std::string last_failure_;

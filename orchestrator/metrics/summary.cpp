@@ -219,7 +219,8 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
               m.groups().failed,
               m.responses_failed(),
               m.groups().evicted,
-              m.last_failure()};
+              m.last_failure(),
+              m.responses_lost()};
   s.lies = m.lies();
   s.reward = reward(m.history().rewards());
   s.lengths = {to_6_places(m.lengths().mean()),

@@ -47,8 +47,9 @@ struct StalenessSummary {
 };
 struct GroupSummary {
   std::uint64_t trained = 0, filtered = 0, failed = 0, responses_failed = 0;
-  std::uint64_t evicted = 0;   ///< Dropped because of their age.
-  std::string last_failure{};  ///< Last failed group and its reason; empty: none failed.
+  std::uint64_t evicted = 0;         ///< Dropped because of their age.
+  std::string last_failure{};        ///< Last failed group and its reason; empty: none failed.
+  std::uint64_t responses_lost = 0;  ///< Generated again because their tensors were gone.
 };
 struct RewardSummary {
   std::optional<double> first, last, best;
@@ -202,6 +203,7 @@ void describe(V& v, GroupSummary& s) {
   v.field(4, "responses_failed", s.responses_failed);
   v.field(5, "evicted", s.evicted);
   v.field(6, "last_failure", s.last_failure);
+  v.field(7, "responses_lost", s.responses_lost);
 }
 template <class V>
 void describe(V& v, RewardSummary& s) {

@@ -160,6 +160,13 @@ void Auditor::on_event(const event::Resumed& e) {
     group.in_update = 0;
     group.promised = false;
   }
+  for (const ResponseId lost : e.lost) {
+    ResponseState* r = response(lost.value());
+    if (r == nullptr || !r->generated || r->failed)
+      violation(fmt::format("response {} is lost, but it was not there", lost));
+    else
+      *r = {};
+  }
   ended_ = false;
   if (e.config) {
     change_actors((*e.config)->actors);

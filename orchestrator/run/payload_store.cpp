@@ -62,7 +62,8 @@ std::vector<actors::Train::Item> PayloadStore::samples(
                      p.segments,
                      p.mask,
                      p.token_rewards,
-                     r});
+                     r,
+                     p.tensors});
   }
   return items;
 }

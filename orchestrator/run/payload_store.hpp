@@ -26,6 +26,7 @@ struct ResponsePayload {
   actors::MaskBlob mask;              ///< Empty: every token was sampled.
   actors::LogprobBlob token_rewards;  ///< Empty: none.
   std::string failure;                ///< The reason if it failed, else empty.
+  std::vector<actors::Tensor> tensors{};
 };
 
 struct GroupPayload {
@@ -47,6 +48,7 @@ void describe(V& v, ResponsePayload& p) {
   v.field(7, "mask", p.mask);
   v.field(8, "token_rewards", p.token_rewards);
   v.field(9, "failure", p.failure);
+  v.field(10, "tensors", p.tensors);
 }
 template <class V>
 void describe(V& v, GroupPayload& p) {

@@ -73,6 +73,8 @@ actors::RoleConfig role_config(const PipelineConfig& config,
   role.shared_memory = config.transport.kind == TransportKind::Ipc;
   switch (spec.role) {
     case actors::RoleKind::Rollout:
+      if (role.shared_memory)
+        role.tensors = start.tensors.string();
       role.settings = encode_blob(rollout::RolloutSettings{config.sampling,
                                                            spec.concurrency,
                                                            config.synthetic.tokens,

@@ -9,11 +9,12 @@
 
 namespace temper::orchestrator {
 
-/// The weights that the trainer starts from.
+/// What a worker finds: the weights that the trainer starts from, and shared folders.
 struct StartingPoint {
   std::filesystem::path base;        ///< Model folder; empty for `policy: synthetic`.
   std::filesystem::path checkpoint;  ///< Empty: from the base.
   PolicyVersion version;
+  std::filesystem::path tensors{};  ///< Folder for tensors of responses; empty: none.
 };
 
 /// The engine that does the work of a role.

@@ -141,6 +141,8 @@ void Scheduler::handle(const event::Resumed& e) {
   run_.drain_deadline.reset();
   run_.stop_requested = false;
   run_.rewarded = run_.saved.progress.version > PolicyVersion();
+  for (const ResponseId response : e.lost)
+    run_.saved.queue.start_over(response);
   launch_all(e.rollbacks);
 }
 

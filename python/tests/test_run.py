@@ -228,6 +228,70 @@ def test_one_that_is_killed_is_replaced(tmp_path: pathlib.Path, name: str) -> No
     assert lost in run.log()
 
 
+TENSORS = {
+    **WELL,
+    "rollout": python("well:TensorEngine"),
+    "trainer": python("well:TensorTrainer"),
+}
+
+
+def tensor_folder(run: Run) -> pathlib.Path:
+    """Which the orchestrator has locked."""
+    opened = pathlib.Path(f"/proc/{run.process.pid}/fd")
+    [folder] = {t for fd in opened.iterdir() if (t := os.readlink(fd)).startswith("/dev/shm/temper-tensors-")}
+    return pathlib.Path(folder)
+
+
+def responses_lost(run: Run) -> int:
+    return int(json.loads((run.run_dir / "summary.json").read_text())["groups"]["responses_lost"])
+
+
+def test_a_trainer_reads_the_tensors_of_its_engine_and_nothing_is_left(tmp_path: pathlib.Path) -> None:
+    gate = Gate(tmp_path)
+    trainer = python("well:TensorTrainer", gate=str(gate.path))
+    run = Run(tmp_path, steps=20, **{**TENSORS, "trainer": trainer})
+    run.await_updates(5)
+    folder = tensor_folder(run)
+    gate.open()
+    run.expect_whole(20)
+    assert responses_lost(run) == 0
+    assert not folder.exists()
+
+
+def test_responses_whose_tensors_are_gone_are_generated_again(tmp_path: pathlib.Path) -> None:
+    gate = Gate(tmp_path)
+    trainer = python("well:TensorTrainer", gate=str(gate.path), ahead=16)
+    run = Run(tmp_path, ["staleness.bound=2"], steps=40, **{**TENSORS, "trainer": trainer})
+    run.await_updates(5)
+    for file in tensor_folder(run).glob(".*"):
+        file.unlink()
+    gate.open()  # the trainer misses them, and the run goes back to its checkpoint
+    run.expect_whole(40)
+    assert "No such file" in run.log() and "rolling back to the last checkpoint" in run.log()
+    assert responses_lost(run) > 0
+
+
+def test_a_resume_generates_what_the_killed_orchestrator_held(tmp_path: pathlib.Path) -> None:
+    gate = Gate(tmp_path)
+    trainer = python("well:TensorTrainer", gate=str(gate.path), ahead=16)
+    run = Run(tmp_path, ["staleness.bound=2"], steps=40, **{**TENSORS, "trainer": trainer})
+    run.await_updates(5)
+    folder = tensor_folder(run)
+    run.process.kill()
+    run.process.wait()
+    gate.open()
+    run.process = subprocess.Popen(
+        [TEMPER, "run", "--resume", str(run.run_dir), "--plain"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=run.environment,
+    )
+    run.expect_whole(40)
+    assert responses_lost(run) > 0
+    assert not folder.exists(), "the next run removes what a killed one left"
+
+
 @pytest.mark.parametrize(
     ("how", "why"),
     [

@@ -68,6 +68,7 @@ Played World::play(std::uint64_t most_events) {
   played.events = sequence_;
   played.lies_told = lies_told_;
   played.lies_found = lies_found_;
+  played.responses_lost = responses_lost_;
   return played;
 }
 
@@ -202,12 +203,20 @@ void World::restart_from_checkpoint(const std::string&) {
     a.alive = false;
     ++a.incarnation;
   }
-  auto restored = Scheduler::restored(config_, checkpoint_);
-  TEMPER_CHECK(restored.has_value(), "a snapshot reads back");
-  scheduler_ = *std::move(restored);
+  scheduler_ = Scheduler::restored(config_, checkpoint_).value();
   trainer_version_ = checkpoint_version_;
   prepared_.clear();
-  deliver(event::Resumed{checkpoint_sequence_, ++rollbacks_});
+  event::Resumed resumed{checkpoint_sequence_, ++rollbacks_};
+  for (const auto& [group, content] : scheduler_.state().saved.queue.groups()) {
+    for (std::size_t k = 0; k < content.rows.size(); ++k) {
+      const Row& row = content.rows[k];
+      const bool generated = (row.fields & (1U << static_cast<unsigned>(Field::Response))) != 0;
+      if (generated && !row.failed && random_.chance(chaos_.lost_tensors))
+        resumed.lost.push_back(scheduler_.state().saved.queue.ids().at(group, k));
+    }
+  }
+  responses_lost_ += resumed.lost.size();
+  deliver(resumed);
 }
 
 void World::act(const command::Launch& c) {

@@ -28,6 +28,7 @@ struct Chaos {
   double refuse_onload = 0;  ///< The optimizer does not fit back.
   double lie = 0;            ///< An actor says something else.
   double scale = 0;          ///< The user changes the number of actors at some event.
+  double lost_tensors = 0;   ///< Of a generated response, at a rollback.
 };
 
 struct Played {
@@ -35,6 +36,7 @@ struct Played {
   AuditReport audit;
   std::uint64_t events = 0;
   std::uint64_t lies_told = 0, lies_found = 0;
+  std::uint64_t responses_lost = 0;
   bool stuck = false;
 
   /// Why the run ended, in words.
@@ -124,6 +126,7 @@ class World {
   std::set<ResponseId> prepared_;  ///< Since the trainer's last update.
   std::int32_t rollbacks_ = 0;
   std::uint64_t lies_told_ = 0, lies_found_ = 0;
+  std::uint64_t responses_lost_ = 0;
   std::optional<std::string> rollback_;
   std::optional<command::Finish> finish_;
 };

@@ -58,8 +58,9 @@ Status RunCore::open_resumed() {
              }));
   options_.checkpoints.set_history(reader.history());
   TEMPER_TRY(events_, EventLog::reopen(options_.log, summary, options_.writing));
-  TEMPER_TRY_STATUS(return_to_checkpoint());
+  TEMPER_TRY(std::vector<ResponseId> lost, return_to_checkpoint());
   resumed_ = reader.resumed(checkpoint_sequence_, options_.config, options_.changes);
+  resumed_.lost = std::move(lost);
   return {};
 }
 
@@ -164,19 +165,20 @@ void RunCore::roll_back(const Reason& reason) {
   log_.warning("rolling back to the last checkpoint", {{"why", why}});
   queue_.clear();
   driver_.end_actors();
-  if (Status status = return_to_checkpoint(); !status)
-    return fail(fmt::format("{}; the rollback failed: {}", why, status.error().context));
-  queue_.push_back(event::Resumed{checkpoint_sequence_, ++rollbacks_});
+  auto lost = return_to_checkpoint();
+  if (!lost)
+    return fail(fmt::format("{}; the rollback failed: {}", why, lost.error().context));
+  queue_.push_back(
+      event::Resumed{.sequence = checkpoint_sequence_, .rollbacks = ++rollbacks_, .lost = *lost});
   if (stop_requests_ > 0)
     queue_.push_back(event::StopRequested{});  // the user's request outlives the rollback
 }
 
-Status RunCore::return_to_checkpoint() {
+Result<std::vector<ResponseId>> RunCore::return_to_checkpoint() {
   TEMPER_TRY(Checkpoint checkpoint, options_.checkpoints.roll_back(log_));
   TEMPER_TRY(*scheduler_, Scheduler::restored(options_.config, checkpoint.state.scheduler));
   checkpoint_sequence_ = checkpoint.state.sequence;
-  driver_.restore(std::move(checkpoint));
-  return {};
+  return driver_.restore(std::move(checkpoint));
 }
 
 // --- Validation

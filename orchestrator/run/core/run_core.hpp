@@ -66,8 +66,9 @@ class RunCore {
     /// Ends all actors, before a rollback.
     virtual void end_actors() = 0;
     /// The run continues from this checkpoint (its folder is empty if that is the start of the run,
-    /// or if it is kept in memory).
-    virtual void restore(Checkpoint checkpoint) = 0;
+    /// or if it is kept in memory). The scheduler has returned to it. Returns the generated
+    /// responses whose payloads no longer exist.
+    virtual std::vector<ResponseId> restore(Checkpoint checkpoint) = 0;
     /// The queue is empty.
     virtual void on_settled() {}
     /// The run is over; outcome() says how.
@@ -144,7 +145,8 @@ class RunCore {
   void abort_unrecorded(Record record, const std::string& reason);
   void execute(const Command& command);
   void roll_back(const Reason& reason);
-  Status return_to_checkpoint();
+  /// Returns the responses that are to be generated again.
+  Result<std::vector<ResponseId>> return_to_checkpoint();
 
   RunCoreOptions options_;
   Driver& driver_;

@@ -77,6 +77,7 @@ Result<std::unique_ptr<LiveDriver>> LiveDriver::create(LiveOptions options,
 
 Status LiveDriver::open(std::optional<KeyRing> ring) {
   TEMPER_TRY_STATUS(work_.open(options_.base));
+  admission_.take_tensors_from(work_.tensors());
   TEMPER_TRY_STATUS(bind_socket());
   TEMPER_TRY_STATUS(plan_faults());
   TEMPER_TRY_STATUS(core_.open());
@@ -134,10 +135,10 @@ RunOutcome LiveDriver::run() {
 
 // --- For RunCore
 
-void LiveDriver::restore(Checkpoint checkpoint) {
+std::vector<ResponseId> LiveDriver::restore(Checkpoint checkpoint) {
   admission_.start_from(std::move(checkpoint.folder), checkpoint.state.version);
-  work_.restore(std::move(checkpoint.state.payloads));
   weights_.forget();
+  return work_.restore(std::move(checkpoint.state.payloads));
 }
 
 void LiveDriver::on_settled() {

@@ -53,7 +53,7 @@ class LiveDriver final : private RunCore::Driver {
   }
   std::map<GroupId, GroupPayload> payloads() const override { return work_.payloads(); }
   void end_actors() override { workers_.end_all(); }
-  void restore(Checkpoint checkpoint) override;
+  std::vector<ResponseId> restore(Checkpoint checkpoint) override;
   void on_settled() override;
   void on_finish() override;
 

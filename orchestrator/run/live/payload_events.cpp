@@ -76,6 +76,7 @@ void append(ResponsePayload& p, actors::Generated::Item& item) {
   append(p.mask, before, item.mask, n, std::uint8_t{1});
   append(p.token_rewards, before, item.rewards, n, 0.0F);
   p.segments.insert(p.segments.end(), item.segments.begin(), item.segments.end());
+  p.tensors = std::move(item.tensors);
   if (before == 0) {
     p.tokens = std::move(item.tokens);
     p.logprobs = std::move(item.logprobs);
@@ -99,7 +100,9 @@ void fail_response(const Sender& sender,
   actors::Generated::Item& item = message.items[i];
   const LeaseId lease = item.lease;
   const ResponseId response = item.response;
+  std::vector<actors::Tensor> tensors = std::move(item.tensors);
   item = {};
+  item.tensors = std::move(tensors);
   item.lease = lease;
   item.response = response;
   item.finish = actors::FinishReason::Failed;

@@ -6,6 +6,9 @@
 #include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 #include "orchestrator/scheduler/view/claims.hpp"
 
+#include <fmt/format.h>
+
+#include <type_traits>
 #include <utility>
 
 namespace temper::orchestrator {
@@ -52,7 +55,35 @@ Status WorkExchange::open(const std::filesystem::path& base) {
     TEMPER_TRY(problems_, make_evaluation_source(config_, base));
   }
   TEMPER_TRY(tokenizer_, tokenizer_of(config_, base));
+  if (config_.transport.kind == TransportKind::Ipc) {
+    if (auto store = TensorStore::create())
+      tensors_ = *std::move(store);
+    else
+      log_.warning("responses cannot have tensors", {{"why", store.error().context}});
+  }
   return {};
+}
+
+std::vector<ResponseId> WorkExchange::restore(std::map<GroupId, GroupPayload> payloads) {
+  payloads_.restore(std::move(payloads));
+  const DistQueue& queue = core_.state().saved.queue;
+  std::vector<ResponseId> lost;
+  std::vector<actors::Tensor> kept;
+  for (const auto& [group, payload] : payloads_.all()) {
+    for (std::size_t k = 0; k < payload.responses.size(); ++k) {
+      const ResponseId id = queue.ids().at(group, k);
+      const auto& tensors = payload.responses[k].tensors;
+      const Row* row = queue.row(id);
+      if (tensors_.has(tensors))
+        kept.insert(kept.end(), tensors.begin(), tensors.end());
+      else if (row != nullptr && !row->failed)
+        lost.push_back(id);
+    }
+  }
+  for (const ResponseId id : lost)
+    payloads_.response(id) = {};
+  tensors_.keep_only(kept);
+  return lost;
 }
 
 // --- Commands
@@ -112,6 +143,10 @@ void WorkExchange::execute(const command::Release& c) {
   const RunObserver& observer = core_.observer();
   if (observer.on_release && payloads_.has(c.group))
     observer.on_release({c, payloads_.group(c.group), tokenizer_});
+  if (payloads_.has(c.group)) {
+    for (const ResponsePayload& response : payloads_.group(c.group).responses)
+      tensors_.remove(response.tensors);
+  }
   payloads_.remove(c.group);
 }
 
@@ -154,12 +189,38 @@ void WorkExchange::screen(const Sender& sender,
     if (violation && actors::costs_the_response(violation->claim))
       fail_response(sender, message, i, violation->what, told);
   }
+  for (std::size_t i = 0; i < message.items.size(); ++i) {
+    const actors::Generated::Item& item = message.items[i];
+    if (item.tensors.empty() || item.finish == actors::FinishReason::Failed)
+      continue;
+    if (const Status possible = tensors_.check(item.tensors); !possible) {
+      const std::string why =
+          fmt::format("response {}: {}", item.response, possible.error().context);
+      fail_response(sender, message, i, why, told);
+    }
+  }
+}
+
+void WorkExchange::keep_tensors(actors::Generated& message) {
+  const DistQueue& queue = core_.state().saved.queue;
+  for (actors::Generated::Item& item : message.items) {
+    const bool done =
+        item.finish == actors::FinishReason::End || item.finish == actors::FinishReason::Length;
+    if (done && queue.holds(item.lease, item.response)) {
+      tensors_.take(item.tensors);
+    } else {
+      tensors_.refuse(item.tensors);
+      item.tensors.clear();
+    }
+  }
 }
 
 template <class M, class E>
 Status WorkExchange::accept(const Sender& sender, M message, CheckedAnswer<E> told) {
   Event said = std::move(told.event);
   TEMPER_TRY_STATUS(core_.validate(said));
+  if constexpr (std::is_same_v<M, actors::Generated>)
+    keep_tensors(message);
   for (const FailedResponse& f : told.failed)
     log_.warning("response failed", {{"actor", sender.name}, {"why", f.why}});
   const DistQueue& queue = core_.state().saved.queue;

@@ -5,6 +5,7 @@
 
 #include "orchestrator/run/live/actor_links.hpp"
 #include "orchestrator/run/live/payload_events.hpp"
+#include "orchestrator/run/tensor_store.hpp"
 
 #include <map>
 #include <memory>
@@ -33,7 +34,10 @@ class WorkExchange {
 
   /// Of all outstanding groups, for a checkpoint.
   const std::map<GroupId, GroupPayload>& payloads() const { return payloads_.all(); }
-  void restore(std::map<GroupId, GroupPayload> payloads) { payloads_.restore(std::move(payloads)); }
+  /// Returns the generated responses whose tensors no longer exist; nothing is left of them.
+  std::vector<ResponseId> restore(std::map<GroupId, GroupPayload> payloads);
+  /// Where engines put tensors of responses; empty: nowhere.
+  const std::filesystem::path& tensors() const { return tensors_.folder(); }
 
  private:
   Status start_problem(const command::Dispatch& c);
@@ -44,6 +48,8 @@ class WorkExchange {
   void screen(const Sender& sender,
               actors::Generated& message,
               CheckedAnswer<event::Generated>& told) const;
+  /// Takes the tensors of responses that are done, and removes those of all others.
+  void keep_tensors(actors::Generated& message);
 
   RunCore& core_;
   ActorLinks& links_;
@@ -53,6 +59,7 @@ class WorkExchange {
   actors::Tokenizer tokenizer_;
   std::unique_ptr<actors::PromptSource> prompts_;
   std::unique_ptr<actors::PromptSource> problems_;  ///< Of evaluations; null: there are none.
+  TensorStore tensors_;
   PayloadStore payloads_;
   PayloadStore evaluated_;  ///< Of the evaluation under way.
 };

@@ -25,6 +25,9 @@ class WorkerAdmission {
   /// The trainer starts from this checkpoint; an empty folder: from the base model.
   void start_from(std::filesystem::path checkpoint, PolicyVersion version);
 
+  /// Engines may attach tensors to responses, as files in this folder.
+  void take_tensors_from(std::filesystem::path folder) { start_.tensors = std::move(folder); }
+
   void on_hello(const actors::PeerId& peer,
                 const std::string& user,
                 const actors::IncomingMessage& message);

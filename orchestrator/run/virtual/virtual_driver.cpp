@@ -87,9 +87,10 @@ Status VirtualDriver::open() {
   return {};
 }
 
-void VirtualDriver::restore(Checkpoint checkpoint) {
+std::vector<ResponseId> VirtualDriver::restore(Checkpoint checkpoint) {
   work_.forget_weights();
   hardware_.restore(checkpoint.state.version);
+  return {};
 }
 
 RunOutcome VirtualDriver::run() {

@@ -65,7 +65,7 @@ class VirtualDriver final : private RunCore::Driver {
   Time now() const override { return now_; }
   void execute(const Command& command) override { execute_with(command, hardware_, work_); }
   void end_actors() override { hardware_.end_actors(now_); }
-  void restore(Checkpoint checkpoint) override;
+  std::vector<ResponseId> restore(Checkpoint checkpoint) override;
 
   void turn();
   void look_up();

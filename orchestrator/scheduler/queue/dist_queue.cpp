@@ -170,6 +170,20 @@ void DistQueue::fail(ResponseId r) {
   refresh(r, *row);
 }
 
+void DistQueue::start_over(ResponseId r) {
+  Row* row = find_row(r);
+  const bool leased = std::ranges::any_of(row->lease, [](LeaseId id) { return id != LeaseId{}; });
+  TEMPER_CHECK(!row->failed && !leased, "starting a response over that failed or is leased");
+  generated_ -= has(*row, Field::Response) ? 1 : 0;
+  const Tokens prompt = row->prompt;
+  const std::uint8_t was_ready = row->ready;
+  *row = {};
+  row->fields = bit(Field::Prompt);
+  row->prompt = prompt;
+  row->ready = was_ready;
+  refresh(r, *row);
+}
+
 void DistQueue::refresh(ResponseId r, Row& row) {
   for (const Task task : {Task::Generate, Task::Reference, Task::Reward}) {
     const bool ready = is_ready(row, task);

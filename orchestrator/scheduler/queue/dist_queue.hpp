@@ -147,6 +147,8 @@ class DistQueue {
                      const std::vector<actors::Segment>& segments);
   /// The response takes no further part; its group continues without it.
   void fail(ResponseId r);
+  /// Back to its prompt: what it had is gone. Requires: it has not failed, and no lease holds it.
+  void start_over(ResponseId r);
 
   // --- Leases
   /// Requires: every response is ready for the task (for Train: of trainable groups).

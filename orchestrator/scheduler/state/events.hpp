@@ -38,6 +38,8 @@ struct Resumed {
   /// The configuration from here on; nullopt: unchanged.
   std::optional<Indirect<SchedulerConfig>> config{};
   std::vector<SettingChange> changes{};  ///< Settings that the user changed.
+  /// Generated responses whose tensors no longer exist: they are generated again.
+  std::vector<ResponseId> lost{};
 };
 template <class V>
 void describe(V& v, Resumed& e) {
@@ -45,6 +47,7 @@ void describe(V& v, Resumed& e) {
   v.field(2, "rollbacks", e.rollbacks);
   v.field(3, "config", e.config);
   v.field(4, "changes", e.changes);
+  v.field(5, "lost", e.lost);
 }
 
 /// An actor is registered and its role is built. `weights`: trainer only, the version that it

@@ -987,6 +987,8 @@ class RoleConfig:
     engine: EngineConfig = dataclasses.field(default_factory=EngineConfig)
     #: Meaning of the token ids.
     vocabulary: Vocabulary = dataclasses.field(default_factory=Vocabulary)
+    #: Rollout: folder for tensors of responses; empty: they may have none.
+    tensors: str = ""
 
     def pack(self) -> Fields:
         return {
@@ -1006,6 +1008,7 @@ class RoleConfig:
             16: self.simulation,
             17: self.engine.pack(),
             18: self.vocabulary.pack(),
+            19: self.tensors,
         }
 
     @classmethod
@@ -1028,6 +1031,7 @@ class RoleConfig:
             get(16, b""),
             EngineConfig.unpack(get(17, {})),
             Vocabulary.unpack(get(18, {})),
+            get(19, ""),
         )
 
 
@@ -1540,6 +1544,44 @@ class Segment:
 
 
 @dataclasses.dataclass(slots=True)
+class Tensor:
+    #: Name.
+    name: str = ""
+    #: Type of an element, as numpy names it: `int32`.
+    dtype: str = ""
+    #: Shape, in C order.
+    shape: list[int] = dataclasses.field(default_factory=list)
+    #: Size of the file.
+    bytes: int = 0
+    #: XXH3 (64 bits) of its bytes.
+    checksum: int = 0
+    #: From an engine: name of a file in the folder `tensors` of its role. To a trainer: a path.
+    file: str = ""
+
+    def pack(self) -> Fields:
+        return {
+            1: self.name,
+            2: self.dtype,
+            3: self.shape,
+            4: self.bytes,
+            5: self.checksum,
+            6: self.file,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> Tensor:
+        get = fields.get
+        return cls(
+            get(1, ""),
+            get(2, ""),
+            get(3, []),
+            get(4, 0),
+            get(5, 0),
+            get(6, ""),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class GeneratedItem:
     #: Lease it was dispatched under.
     lease: int = 0
@@ -1561,6 +1603,8 @@ class GeneratedItem:
     rewards: Float32Array = dataclasses.field(default_factory=no_f4)
     #: Why it failed, if `finish` is `failed`.
     failure: str = ""
+    #: Arrays for the trainer, about the whole response. None if it was interrupted.
+    tensors: list[Tensor] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
         return {
@@ -1573,6 +1617,7 @@ class GeneratedItem:
             7: of_u1(self.mask),
             8: of_f4(self.rewards),
             9: self.failure,
+            10: [x.pack() for x in self.tensors],
         }
 
     @classmethod
@@ -1588,6 +1633,7 @@ class GeneratedItem:
             u1(get(7, b"")),
             f4(get(8, b"")),
             get(9, ""),
+            [Tensor.unpack(x) for x in get(10, ())],
         )
 
 
@@ -1938,6 +1984,8 @@ class TrainItem:
     rewards: Float32Array = dataclasses.field(default_factory=no_f4)
     #: Which response; errors name it.
     id: int = 0
+    #: Arrays that its engine attached.
+    tensors: list[Tensor] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
         return {
@@ -1952,6 +2000,7 @@ class TrainItem:
             9: of_u1(self.mask),
             10: of_f4(self.rewards),
             11: self.id,
+            12: [x.pack() for x in self.tensors],
         }
 
     @classmethod
@@ -1969,6 +2018,7 @@ class TrainItem:
             u1(get(9, b"")),
             f4(get(10, b"")),
             get(11, 0),
+            [Tensor.unpack(x) for x in get(12, ())],
         )
 
 

@@ -136,6 +136,8 @@ class Row:
         rewards: Per-token rewards; all 0 if there are none.
         segments: Consecutive tokens with the policy version that sampled them.
         id: Number of the response in the run.
+        tensors: Arrays that its engine attached, by name. A mapping that reads each when it is
+            first used.
     """
 
     group: int
@@ -148,6 +150,7 @@ class Row:
     rewards: Float32Array
     segments: list[Segment]
     id: int = 0
+    tensors: Mapping[str, np.ndarray[Any, Any]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(slots=True)

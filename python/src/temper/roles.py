@@ -37,6 +37,7 @@ class Completion:
         mask: 0 where a token was not sampled by the policy, shape [new tokens]; None: all sampled.
         rewards: Per-token rewards, shape [new tokens]; None: none.
         why: The reason if `finish` is FAILED.
+        tensors: Arrays for the trainer, by name; None: none.
     """
 
     request: Request
@@ -47,6 +48,7 @@ class Completion:
     mask: Any = None
     rewards: Any = None
     why: str = ""
+    tensors: Mapping[str, Any] | None = None
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -84,6 +86,7 @@ class Request:
         mask: Any = None,
         rewards: Any = None,
         why: str = "",
+        tensors: Mapping[str, Any] | None = None,
     ) -> Completion:
         """Creates the completion of this request.
 
@@ -97,6 +100,9 @@ class Request:
             mask: 0 where a token was not sampled by the policy, shape [new tokens].
             rewards: Per-token rewards, shape [new tokens].
             why: The reason if `finish` is `failed`.
+            tensors: Arrays of numpy (or torch, in host memory) for the trainer, by name, about the
+                whole response with its prefix. They lie in shared memory until the response was
+                trained; the trainer finds them in `Row.tensors`. At most 16.
 
         Returns:
             The completion, for `generate()` to yield or return.
@@ -109,7 +115,7 @@ class Request:
                 known = ", ".join(name.lower() for name in FinishReason.__members__)
                 raise RoleError(f'done(): finish: expected one of {known}, found "{finish}"')
             finish = FinishReason[finish.upper()]
-        return Completion(self, tokens, logprobs, finish, segments, mask, rewards, why)
+        return Completion(self, tokens, logprobs, finish, segments, mask, rewards, why, tensors)
 
 
 class Engine:

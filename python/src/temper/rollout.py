@@ -15,6 +15,7 @@ from .errors import RoleError, one_line
 from .messages import CardState, FinishReason, Segment, SwitchAction
 from .roles import Completion, Engine, Request
 from .switching import perform_switch
+from .tensors import TensorWriter
 from .weights import Assembler, Weights, open_shared
 from .wire import no_f4, no_i4, no_u1
 
@@ -40,6 +41,8 @@ class RolloutActor:
         self._staged: tuple[int, Weights] | None = None
         self._pieces: Assembler | None = None
         self._deferred: collections.deque[Any] = collections.deque()
+        welcome = engine.role.welcome
+        self._tensors = TensorWriter(welcome.role.tensors, welcome.name)
 
     # --- Messages
 
@@ -172,7 +175,7 @@ class RolloutActor:
         rewards = (
             no_f4() if done.rewards is None else _vector(what, "rewards", done.rewards, np.float32)
         )
-        return m.GeneratedItem(
+        item = m.GeneratedItem(
             request.lease,
             request.id,
             tokens,
@@ -183,6 +186,13 @@ class RolloutActor:
             rewards,
             done.why,
         )
+        if done.tensors and done.finish in (FinishReason.END, FinishReason.LENGTH):
+            try:
+                item.tensors = self._tensors.write(done.tensors)
+            except OSError as error:
+                item.finish = FinishReason.FAILED
+                item.failure = f"its tensors: {error}"
+        return item
 
     def _segments(self, done: Completion, size: int) -> list[Segment]:
         if done.segments is None:

@@ -16,6 +16,7 @@ from .errors import NotFinite, RoleError, one_line
 from .messages import CardState, SwitchAction
 from .role_types import Batch, Row, TrainerMethods
 from .switching import perform_switch
+from .tensors import Tensors
 from .weights import Publisher, make_image
 
 _METRICS = {f.name: f.type for f in dataclasses.fields(m.UpdateMetrics)}
@@ -70,6 +71,7 @@ def row_of(item: m.TrainItem) -> Row:
         item.rewards if item.rewards.size else np.zeros(size, np.float32),
         item.segments,
         item.id,
+        Tensors(item.tensors, item.id),
     )
 
 

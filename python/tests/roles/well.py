@@ -3,6 +3,7 @@
 import fcntl
 import json
 import pathlib
+import time
 
 import numpy as np
 
@@ -62,3 +63,35 @@ class Reference(temper.Reference):
 class Reward(temper.Reward):
     def judge(self, samples):
         return [float(s.response == s.answer) for s in samples]
+
+
+class TensorEngine(Engine):
+    """Attaches the tokens of each response, and their squares, as tensors."""
+
+    def generate(self, requests):
+        for done in super().generate(requests):
+            tokens = np.concatenate([done.request.prefix, done.tokens]).astype(np.int32)
+            done.tensors = {"tokens": tokens, "squares": np.outer(tokens, tokens)}
+            yield done
+
+
+class TensorTrainer(Trainer):
+    """Fails unless each response has the tensors of its own tokens.
+
+    With `ahead`, its first updates wait until so many tensors of other responses are there.
+    """
+
+    def __init__(self, gate=None, ahead=0):
+        super().__init__(gate)
+        self.ahead = ahead
+
+    def update(self, batch):
+        mine = {t.file for row in batch for t in row.tensors.described()}
+        folder = pathlib.Path(min(mine)).parent
+        while self.updates < GATED and len(set(map(str, folder.glob(".*"))) - mine) < self.ahead:
+            time.sleep(0.001)
+        for row in batch:
+            assert list(row.tensors) == ["tokens", "squares"]
+            assert np.array_equal(row.tensors["tokens"], row.response)
+            assert np.array_equal(row.tensors["squares"], np.outer(row.response, row.response))
+        return super().update(batch)

@@ -40,7 +40,7 @@ class RandomTable {
       case 3:
         return naive_.leases().empty() ? void() : extend(any_lease());
       case 4:
-        return random_.chance(0.2) ? fail() : void();
+        return random_.chance(0.2) ? fail() : random_.chance(0.3) ? start_over() : void();
       case 5:
         return random_.chance(0.1) ? restart() : void();
       case 6:
@@ -181,6 +181,17 @@ class RandomTable {
     const ResponseId r = *any_of(naive_.responses(any_of(naive_.ages())->first));
     queue_.fail(r);
     naive_.fail(r);
+  }
+  void start_over() {
+    if (naive_.ages().empty())
+      return;
+    const ResponseId r = *any_of(naive_.responses(any_of(naive_.ages())->first));
+    if (naive_.failed(r) || naive_.leased(r))
+      return;
+    queue_.start_over(r);
+    naive_.start_over(r);
+    for (const Task task : {Task::Generate, Task::Reference, Task::Reward, Task::Train})
+      commits_.erase({r, task});
   }
   void age() {
     if (naive_.ages().empty())

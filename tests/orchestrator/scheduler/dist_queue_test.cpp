@@ -108,6 +108,26 @@ TEST(DistQueue, AGroupGoesOnWithoutAResponseThatFailed) {
   EXPECT_TRUE(queue.live_responses(GroupId(7)).empty());
 }
 
+TEST(DistQueue, AResponseThatStartsOverNeedsEverythingAgain) {
+  DistQueue queue = queue_of(References::Needed);
+  queue.append_tokens(ResponseId(0), Tokens(3), Tokens(5), {{kV0, Tokens(5)}});
+  generate(queue, ids({0, 1}));
+  score(queue, ids({0, 1}));
+  judge(queue, ids({0, 1}));
+  EXPECT_EQ(queue.trainable().size(), 1U);
+  queue.start_over(ResponseId(0));
+  EXPECT_TRUE(queue.trainable().empty());
+  EXPECT_EQ(queue.generated(), 1);
+  EXPECT_EQ(ready(queue, Task::Generate), ids({0}));
+  EXPECT_EQ(queue.row(ResponseId(0))->tokens, Tokens(0));
+  EXPECT_TRUE(queue.row(ResponseId(0))->segments.empty());
+  generate(queue, ids({0}));
+  EXPECT_TRUE(queue.trainable().empty()) << "it has no score and no reward yet";
+  score(queue, ids({0}));
+  judge(queue, ids({0}));
+  EXPECT_EQ(queue.trainable().size(), 1U);
+}
+
 TEST(DistQueue, AResponseIsHeldByOneLeaseOfATaskAtATime) {
   DistQueue queue = queue_of(References::Needed);
   generate(queue, ids({0, 1}));

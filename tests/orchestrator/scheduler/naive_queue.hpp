@@ -47,6 +47,12 @@ class NaiveQueue {
   }
   void count_age(GroupId g, PolicyVersion from) { ages_[g] = from; }
   void fail(ResponseId r) { rows_.at(r).failed = true; }
+  bool failed(ResponseId r) const { return rows_.at(r).failed; }
+  bool leased(ResponseId r) const { return !holders(r).empty(); }
+  void start_over(ResponseId r) {
+    rows_.at(r) = Entry();
+    rows_.at(r).fields.insert(Field::Prompt);
+  }
 
   void lease(LeaseId l, Task task, ActorId a, const std::vector<ResponseId>& rs, Time deadline) {
     leases_[l] = {task, a, {rs.begin(), rs.end()}, deadline};

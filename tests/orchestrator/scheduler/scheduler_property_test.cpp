@@ -35,7 +35,8 @@ Chaos random_chaos(Random& random) {
           .stop = maybe(0.05),
           .refuse_onload = maybe(0.3),
           .lie = 0,
-          .scale = maybe(0.1)};
+          .scale = maybe(0.1),
+          .lost_tensors = maybe(0.5)};
 }
 
 /// How often the rarer means were used.
@@ -78,7 +79,7 @@ struct Means {
 };
 
 TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
-  std::uint64_t events = 0, trained = 0, voided = 0, stopped = 0, filtered = 0;
+  std::uint64_t events = 0, trained = 0, voided = 0, stopped = 0, filtered = 0, lost = 0;
   Means means;
   const std::uint64_t first = number("TEMPER_FIRST_SCHEDULE", 0);
   for (std::uint64_t seed = first; seed < first + schedules(); ++seed) {
@@ -114,12 +115,14 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
     voided += played.audit.voided;
     stopped += played.finish.stopped ? 1 : 0;
     filtered += played.audit.groups_filtered;
+    lost += played.responses_lost;
   }
   // The worlds were not all quiet ones.
   EXPECT_GT(trained, schedules());
   EXPECT_GT(voided, 0U);
   EXPECT_GT(stopped, 0U);
   EXPECT_GT(filtered, 0U);
+  EXPECT_GT(lost, 0U);
   EXPECT_GT(means.prepared, 0U);
   EXPECT_GT(means.parts, 0U);
   EXPECT_GT(means.beside, 0U);

@@ -29,7 +29,10 @@ class NotingDriver final : public RunCore::Driver {
       on_command(command);
   }
   void end_actors() override { ++ends; }
-  void restore(Checkpoint checkpoint) override { restored.push_back(std::move(checkpoint)); }
+  std::vector<ResponseId> restore(Checkpoint checkpoint) override {
+    restored.push_back(std::move(checkpoint));
+    return {};
+  }
   void on_finish() override { ++finishes; }
 
   RunCore* core = nullptr;

@@ -1,0 +1,121 @@
+"""Tensors that an engine attaches to a response, as files in shared memory.
+
+The engine writes a file, the trainer maps it; only its description passes through the orchestrator.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .errors import RoleError
+from .messages import Tensor
+from .xxh3 import hash64
+
+
+class TensorWriter:
+    """Writes the tensors of an engine's responses.
+
+    Args:
+        folder: The run's folder for tensors; empty if responses may have none.
+        engine: Name of the actor, the beginning of its files' names.
+    """
+
+    def __init__(self, folder: str, engine: str) -> None:
+        self._folder = folder
+        self._engine = engine
+        self._written = 0
+
+    def write(self, tensors: Mapping[str, Any]) -> list[Tensor]:
+        """Writes arrays of numpy, or of torch in host memory.
+
+        Raises:
+            RoleError: The engine is on another host than the orchestrator.
+            TypeError: An array of objects.
+            OSError: A file cannot be written, such as when the memory is full.
+        """
+        if tensors and not self._folder:
+            raise RoleError(
+                "tensors need an engine on the orchestrator's host: transport.kind: ipc, and /dev/shm"
+            )
+        written: list[Tensor] = []
+        try:
+            for name, value in tensors.items():
+                written.append(self._write(name, value))
+        except Exception:
+            for done in written:
+                os.unlink(pathlib.Path(self._folder, done.file))
+            raise
+        return written
+
+    def _write(self, name: str, value: Any) -> Tensor:
+        # Not ascontiguousarray(), which makes a scalar a vector.
+        array = np.asarray(value, order="C")
+        self._written += 1
+        file = f"{self._engine}.{os.getpid()}.{self._written}"
+        path = pathlib.Path(self._folder, file)
+        data = array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            rest = data
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+        except OSError:
+            os.unlink(path)
+            raise
+        finally:
+            os.close(fd)
+        return Tensor(name, array.dtype.name, list(array.shape), array.nbytes, hash64(data), file)
+
+
+class Tensors(Mapping[str, np.ndarray[Any, Any]]):
+    """The tensors of a response by name. Each is mapped, read-only, when it is first used."""
+
+    def __init__(self, described: list[Tensor], response: int) -> None:
+        self._described = {t.name: t for t in described}
+        self._response = response
+        self._mapped: dict[str, np.ndarray[Any, Any]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._described)
+
+    def __len__(self) -> int:
+        return len(self._described)
+
+    def described(self) -> Iterable[Tensor]:
+        """Returns their names, types, shapes and files."""
+        return self._described.values()
+
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
+        """Returns the array.
+
+        Raises:
+            KeyError: The response has no tensor of this name.
+            RoleError: The file is gone or damaged. Ends the trainer: the run rolls back to its last
+                checkpoint and generates the response again.
+        """
+        if name not in self._mapped:
+            self._mapped[name] = self._map(self._described[name])
+        return self._mapped[name]
+
+    def _map(self, t: Tensor) -> np.ndarray[Any, Any]:
+        what = f'response {self._response}: tensor "{t.name}" in {t.file}'
+        try:
+            fd = os.open(t.file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as error:
+            raise RoleError(f"{what}: {error.strerror}") from None
+        try:
+            size = os.fstat(fd).st_size
+            if size != t.bytes:
+                raise RoleError(f"{what}: expected {t.bytes} bytes, found {size}")
+            data = memoryview(mmap.mmap(fd, size, prot=mmap.PROT_READ) if size else b"")
+        finally:
+            os.close(fd)
+        if hash64(data) != t.checksum:
+            raise RoleError(f"{what}: its checksum differs from that of the engine")
+        return np.frombuffer(data, np.dtype(t.dtype)).reshape(t.shape)

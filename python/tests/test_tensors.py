@@ -1,0 +1,105 @@
+"""Tensors of responses: what an engine writes, and what a trainer reads."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import user
+
+import temper
+from temper import messages as m
+from temper.activity import ActivityLog
+from temper.errors import RoleError
+from temper.rollout import RolloutActor
+from temper.tensors import Tensors, TensorWriter
+
+
+def round_trip(folder: pathlib.Path, value: Any) -> Any:
+    described = TensorWriter(str(folder), "rollout-0").write({"x": value})
+    described[0].file = str(folder / described[0].file)
+    return Tensors(described, 7)["x"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(6, dtype=np.int32).reshape(2, 3),
+        np.arange(24, dtype=np.float64).reshape(2, 3, 4).transpose(2, 0, 1),
+        np.arange(20, dtype=np.uint8)[::3],
+        np.array(3.5, np.float32),
+        np.zeros((0, 5), np.float16),
+        np.array([True, False]),
+        [1, 2, 3],
+    ],
+    ids=["matrix", "transposed", "strided", "scalar", "empty", "bool", "list"],
+)
+def test_an_array_arrives_as_it_was(tmp_path: pathlib.Path, value: Any) -> None:
+    back = round_trip(tmp_path, value)
+    assert back.dtype == np.asarray(value).dtype and back.shape == np.asarray(value).shape
+    assert np.array_equal(back, value)
+    assert not back.flags.writeable
+
+
+def test_a_file_that_is_gone_shorter_or_changed_is_named(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "x"
+    for content, what in ((None, "No such file"), (b"123", "expected 4 bytes, found 3"), (b"1235", "checksum")):
+        for old in tmp_path.iterdir():
+            old.unlink()
+        [described] = TensorWriter(str(tmp_path), "rollout-0").write({"x": np.frombuffer(b"1234", np.uint8)})
+        described.file = str(file)
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(RoleError, match=f'response 7: tensor "x" in {file}: .*{what}'):
+            Tensors([described], 7)["x"]
+
+
+def test_what_cannot_be_written_leaves_no_file(tmp_path: pathlib.Path) -> None:
+    writer = TensorWriter(str(tmp_path), "rollout-0")
+    with pytest.raises(TypeError):
+        writer.write({"good": np.zeros(4), "bad": np.array([object()])})
+    assert not list(tmp_path.iterdir())
+
+
+class Engine(temper.Engine):
+    def load(self, version: int, weights: temper.Weights) -> None:
+        pass
+
+    def generate(self, requests: list[temper.Request]) -> Any:
+        for r in requests:
+            yield r.done([2, 1], [-1.0, -0.5], tensors={"x": np.arange(3)})
+
+
+def generated(activity: ActivityLog, folder: str) -> m.GeneratedItem:
+    sent: list[Any] = []
+    actor = RolloutActor(user(Engine, "rollout", tensors=folder), activity, sent.append)
+    actor._version = 0
+    actor.on_message(m.Generate(1, np.array([3], np.int32), [m.GenerateItem(5, np.array([], np.int32))]))
+    actor.work()
+    return next(x for x in sent if isinstance(x, m.Generated)).items[0]
+
+
+def test_a_response_describes_its_tensors(tmp_path: pathlib.Path, activity: ActivityLog) -> None:
+    item = generated(activity, str(tmp_path))
+    [t] = item.tensors
+    assert (t.name, t.dtype, t.shape, t.bytes) == ("x", "int64", [3], 24)
+    assert np.array_equal(np.fromfile(tmp_path / t.file, np.int64), [0, 1, 2])
+
+
+def test_a_response_whose_tensors_do_not_fit_fails(
+    tmp_path: pathlib.Path, activity: ActivityLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fd: int, data: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.write", full)
+    item = generated(activity, str(tmp_path))
+    assert item.finish is m.FinishReason.FAILED and "No space left" in item.failure
+    assert not item.tensors and not list(tmp_path.iterdir())
+
+
+def test_an_engine_on_another_host_cannot_have_tensors(activity: ActivityLog) -> None:
+    with pytest.raises(RoleError, match="orchestrator's host"):
+        generated(activity, "")

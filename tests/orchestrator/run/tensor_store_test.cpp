@@ -1,0 +1,183 @@
+// TensorStore: which descriptions it accepts, and whose files live how long.
+#include "orchestrator/run/tensor_store.hpp"
+
+#include "tests/support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TensorStoreTest : public ::testing::Test {
+ protected:
+  static TensorStore store_in(const fs::path& parent) {
+    auto store = TensorStore::create(parent);
+    EXPECT_TRUE(store) << store.error().context;
+    return *std::move(store);
+  }
+  /// A tensor of 2 x 3 int32, whose file an engine has written.
+  actors::Tensor written(const std::string& file = "rollout-0.1") const {
+    std::ofstream(store_.folder() / file) << std::string(24, 'x');
+    return {"routes", "int32", {2, 3}, 24, 7, file};
+  }
+  static std::size_t files_in(const fs::path& folder) {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+  }
+
+  test::TemporaryFolder parent_;
+  TensorStore store_ = store_in(parent_.path());
+};
+
+TEST_F(TensorStoreTest, ItsFolderIsThisUsersAlone) {
+  struct stat found {};
+  ASSERT_EQ(::stat(store_.folder().c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777U, 0700U);
+}
+
+TEST_F(TensorStoreTest, AFileThatWasTakenIsThereUntilItIsRemoved) {
+  std::vector<actors::Tensor> tensors = {written()};
+  ASSERT_TRUE(store_.check(tensors));
+  store_.take(tensors);
+  EXPECT_TRUE(store_.has(tensors));
+  EXPECT_EQ(fs::path(tensors[0].file).parent_path(), store_.folder());
+  EXPECT_FALSE(fs::exists(store_.folder() / "rollout-0.1")) << "its engine cannot replace it";
+  store_.remove(tensors);
+  EXPECT_FALSE(store_.has(tensors));
+  EXPECT_EQ(files_in(store_.folder()), 0U);
+}
+
+TEST_F(TensorStoreTest, AFileThatIsRefusedIsRemoved) {
+  const std::vector<actors::Tensor> tensors = {written()};
+  store_.refuse(tensors);
+  EXPECT_EQ(files_in(store_.folder()), 0U);
+}
+
+TEST_F(TensorStoreTest, AnEmptyArrayAndAScalarAreTensors) {
+  std::ofstream(store_.folder() / "a");
+  std::ofstream(store_.folder() / "b") << std::string(8, 'x');
+  EXPECT_TRUE(store_.check(std::vector<actors::Tensor>{{"empty", "float32", {0, 4}, 0, 0, "a"},
+                                                       {"scalar", "int64", {}, 8, 0, "b"}}));
+}
+
+TEST_F(TensorStoreTest, OnlyPossibleDescriptionsAreAccepted) {
+  const actors::Tensor good = written();
+  struct Case {
+    std::string what;
+    void (*damage)(actors::Tensor&);
+  };
+  const Case cases[] = {
+      {"no name", [](auto& t) { t.name = ""; }},
+      {"a name that is too long", [](auto& t) { t.name = std::string(65, 'n'); }},
+      {"a name with a slash", [](auto& t) { t.name = "a/b"; }},
+      {"a name with a zero byte", [](auto& t) { t.name = std::string("a\0b", 3); }},
+      {"an unknown type", [](auto& t) { t.dtype = "object"; }},
+      {"another size", [](auto& t) { t.bytes = 25; }},
+      {"another shape",
+       [](auto& t) {
+         t.shape = {3, 3};
+       }},
+      {"a shape beyond 64 bits",
+       [](auto& t) {
+         t.shape = {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF};
+       }},
+      {"too many dimensions",
+       [](auto& t) {
+         t.shape = {1, 1, 1, 1, 1, 1, 1, 1, 6};
+       }},
+      {"a shape that its file does not have",
+       [](auto& t) {
+         t.shape = {2, 2};
+         t.bytes = 16;
+       }},
+      {"no file", [](auto& t) { t.file = ""; }},
+      {"a file that is not there", [](auto& t) { t.file = "rollout-0.2"; }},
+      {"a file outside", [](auto& t) { t.file = "../escape"; }},
+      {"an absolute path", [](auto& t) { t.file = "/etc/passwd"; }},
+      {"a file of the store's own", [](auto& t) { t.file = ".1"; }},
+      {"the folder itself", [](auto& t) { t.file = "."; }},
+  };
+  EXPECT_TRUE(store_.check({&good, 1}));
+  std::ofstream(parent_.path() / "escape") << std::string(24, 'x');
+  std::ofstream(store_.folder() / ".1") << std::string(24, 'x');
+  for (const Case& c : cases) {
+    actors::Tensor t = good;
+    c.damage(t);
+    const Status said = store_.check({&t, 1});
+    ASSERT_FALSE(said) << c.what;
+    EXPECT_EQ(said.error().code, ErrorCode::InvalidInput) << c.what;
+  }
+  const std::vector<actors::Tensor> twice = {good, good};
+  EXPECT_FALSE(store_.check(twice));
+  EXPECT_FALSE(store_.check(std::vector<actors::Tensor>(17, good)));
+}
+
+TEST_F(TensorStoreTest, SpecialFilesAreNoTensors) {
+  const fs::path folder = store_.folder();
+  std::ofstream(parent_.path() / "elsewhere") << std::string(24, 'x');
+  fs::create_symlink(parent_.path() / "elsewhere", folder / "link");
+  fs::create_directory(folder / "folder");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  for (const char* file : {"link", "folder", "pipe"}) {
+    const actors::Tensor t{"routes", "int32", {2, 3}, 24, 7, file};
+    EXPECT_FALSE(store_.check({&t, 1})) << file;
+  }
+}
+
+TEST_F(TensorStoreTest, AStoreWithoutAFolderRefusesTensors) {
+  const TensorStore none;
+  const actors::Tensor t = written();
+  EXPECT_FALSE(none.check({&t, 1}));
+  EXPECT_TRUE(none.folder().empty());
+}
+
+TEST_F(TensorStoreTest, AFileThatIsGoneOrShorterIsNoticed) {
+  std::vector<actors::Tensor> gone = {written("a")}, shorter = {written("b")};
+  store_.take(gone);
+  store_.take(shorter);
+  fs::remove(gone[0].file);
+  fs::resize_file(shorter[0].file, 23);
+  EXPECT_FALSE(store_.has(gone));
+  EXPECT_FALSE(store_.has(shorter));
+  EXPECT_TRUE(store_.has({})) << "a response without tensors lacks none";
+}
+
+TEST_F(TensorStoreTest, WhatNoResponseNamesIsRemoved) {
+  std::vector<actors::Tensor> kept = {written("a")};
+  store_.take(kept);
+  written("of-an-engine-that-died");
+  store_.keep_only(kept);
+  EXPECT_TRUE(store_.has(kept));
+  EXPECT_EQ(files_in(store_.folder()), 1U);
+}
+
+TEST_F(TensorStoreTest, TheFolderEndsWithItsStore) {
+  fs::path folder;
+  {
+    TensorStore other = store_in(parent_.path());
+    folder = other.folder();
+    const TensorStore moved = std::move(other);
+    EXPECT_TRUE(fs::exists(folder));
+  }
+  EXPECT_FALSE(fs::exists(folder));
+  EXPECT_TRUE(fs::exists(store_.folder()));
+}
+
+TEST_F(TensorStoreTest, AFolderThatNoProcessHoldsIsRemovedByTheNextStore) {
+  const fs::path abandoned = parent_.path() / "temper-tensors-killed";
+  fs::create_directories(abandoned);
+  std::ofstream(abandoned / ".1") << "left";
+  fs::create_directories(parent_.path() / "of-someone-else");
+  const TensorStore next = store_in(parent_.path());
+  EXPECT_FALSE(fs::exists(abandoned));
+  EXPECT_TRUE(fs::exists(parent_.path() / "of-someone-else"));
+  EXPECT_TRUE(fs::exists(store_.folder())) << "this one is in use";
+}
+
+}  // namespace
+}  // namespace temper::orchestrator
