@@ -48,7 +48,7 @@ function make(): View {
     case "cards": return new CardsView(run);
     case "samples": return new SamplesView(run);
     case "why": return new WhyView(run);
-    case "compare": return new CompareView(run);
+    case "compare": return new CompareView(run, table);
     case "config": return new ConfigView(run);
     default: return new RunView(table);
   }

@@ -1,5 +1,5 @@
 // The views besides "Run": Cards, Samples, Why, Compare, and the list of runs.
-import { STATES, report, source, type Frame, type Loss, type Metrics, type RunInfo, type Sample } from "./data";
+import { STATES, report, source, type Frame, type Loss, type MetricRow, type Metrics, type RunInfo, type Sample } from "./data";
 import { Chart, type Line } from "./charts";
 import { css, el, figure, fill, percent, say, short, span } from "./format";
 import { HeatMap, type Shade } from "./heat";
@@ -197,28 +197,31 @@ function predicted(l: Loss): string | null {
   return `Predicted for the change: ${gain < 0 ? "−" : "+"}${Math.abs(gain).toFixed(1)} % trained tokens/s${error > 0 ? ` (± ${error.toFixed(1)} %)` : ""}.`;
 }
 
-const COMPARED: [string, string][] = [["reward", "Reward"], ["tokens_per_s/trained", "Trained tokens per second"], ["entropy", "Entropy"], ["kl", "KL"], ["staleness/mean", "Mean age"], ["length/mean", "Response length"], ["busy", "Cards busy"]];
+/** Metrics of the table that have a chart for several runs. */
+const COMPARED = ["reward", "tokens_per_s/trained", "entropy", "kl", "staleness/mean", "length/mean", "busy"];
 const AXES = ["steps", "wall time (s)", "hours", "trained tokens"] as const;
 
 export class CompareView implements View {
   readonly element = el("div", { class: "view" });
-  private readonly charts = COMPARED.map(([, title]) => new Chart(title, title + " of several runs.", { group: "compare" }));
+  private readonly charts: [string, Chart][];
   private readonly picks = el("fieldset", { class: "picks" });
   private readonly table = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of runs" });
   private readonly chosen = new Map<string, Metrics>();
   private infos: RunInfo[] = [];
   private axis = 0;
 
-  constructor(private readonly first: string) {
+  constructor(private readonly first: string, table: MetricRow[]) {
+    this.charts = table.filter((row) => COMPARED.includes(row.name)).map((row) =>
+      [row.name, new Chart(`${row.group}: ${row.label}`, row.unit ? `${row.doc} [${row.unit}]` : row.doc, { group: "compare" })]);
     const axes = el("select", { "aria-label": "Axis", onchange: (e: Event) => { this.axis = (e.target as HTMLSelectElement).selectedIndex; this.draw(); } }, ...AXES.map((a) => el("option", {}, a)));
-    this.element.append(el("div", { class: "bar-row" }, el("h2", {}, "Compare"), el("label", {}, "over ", axes)), this.picks, this.table, el("div", { class: "charts" }, ...this.charts.map((c) => c.element)));
+    this.element.append(el("div", { class: "bar-row" }, el("h2", {}, "Compare"), el("label", {}, "over ", axes)), this.picks, this.table, el("div", { class: "charts" }, ...this.charts.map(([, c]) => c.element)));
     void this.load();
   }
   destroy(): void {
-    this.charts.forEach((c) => c.destroy());
+    this.charts.forEach(([, c]) => c.destroy());
   }
   restyle(): void {
-    this.charts.forEach((c) => c.restyle());
+    this.charts.forEach(([, c]) => c.restyle());
     this.draw();
   }
   frame(): void {}
@@ -244,12 +247,12 @@ export class CompareView implements View {
   private draw(): void {
     const ids = this.infos.map((r) => r.id).filter((id) => this.chosen.has(id));
     const palette = ["--c1", "--c4", "--c2", "--c3", "--c5", "--c6"].map(css);
-    COMPARED.forEach(([name], chart) => {
+    this.charts.forEach(([name, chart]) => {
       const columns = ids.map((id) => ({ id, x: this.xs(this.chosen.get(id)!), y: this.chosen.get(id)!.series[name]?.mean }));
       const x = [...new Set(columns.flatMap((c) => (c.y ? c.x : [])))].sort((a, b) => a - b);
       const lines: Line[] = columns.filter((c) => c.y).map((c) => ({ label: c.id, colour: palette[ids.indexOf(c.id) % palette.length], values: sampled(x, c.x, c.y!), smooth: x.length > 60 }));
-      this.charts[chart].element.hidden = lines.length === 0;
-      this.charts[chart].set({ x, lines });
+      chart.element.hidden = lines.length === 0;
+      chart.set({ x, lines });
     });
     const rows = this.infos.filter((r) => this.chosen.has(r.id));
     const mark = (r: RunInfo) => {

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <regex>
@@ -247,6 +248,21 @@ TEST_F(SiteTest, PrometheusGetsTheNewestLineAndTheActors) {
   EXPECT_NE(text.find("temper_alarms_total{run=\"first\",kind=\"slow_engine\"} 300\n"),
             std::string::npos);
   EXPECT_NE(text.find("temper_up{run=\"first\"} 1\n"), std::string::npos);
+}
+
+TEST(Page, TheMetricsThatItNamesAreInTheTable) {
+  const std::string text = read_file(fs::path(TEMPER_SOURCE_DIR) / "web/src/views.ts").value();
+  std::smatch compared;
+  ASSERT_TRUE(std::regex_search(text, compared, std::regex(R"(const COMPARED = (\[[^\]]*\]);)")));
+  auto names = parse_json(compared[1].str()).get<std::vector<std::string>>();
+  const std::regex series(R"re(series\["([^"]+)"\])re");
+  for (std::sregex_iterator it(text.begin(), text.end(), series), end; it != end; ++it)
+    names.push_back((*it)[1].str());
+  EXPECT_GT(names.size(), 7U);
+  for (const std::string& name : names)
+    EXPECT_EQ(std::ranges::count(orchestrator::metric_table(), name, &orchestrator::Metric::name),
+              1)
+        << name;
 }
 
 TEST(Grafana, ThePanelsShowMetricsThatExist) {
