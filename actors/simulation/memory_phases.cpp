@@ -30,7 +30,7 @@ SimulationSettings of_actor(const SimulatedPlacement& p,
 }
 
 bool shares(const SimulatedPlacement& p) {
-  return p.mode != PlacementMode::Separate;
+  return traits_of(p.mode).shares;
 }
 
 /// Memory of each role, per device.
@@ -46,7 +46,7 @@ Status check_engines(const SimulatedPlacement& p, const SimulationSettings& engi
     return invalid_input(fmt::format(
         "{} rollout cards cannot be divided evenly among {} engines", p.rollout_cards, p.engines));
   }
-  if (p.mode == PlacementMode::Hybrid && p.run.trainer_cards % engine.cards != 0) {
+  if (traits_of(p.mode).lends() && p.run.trainer_cards % engine.cards != 0) {
     return invalid_input(
         fmt::format("the {} cards that switch are not a multiple of the {} cards of an engine",
                     p.run.trainer_cards,
@@ -258,21 +258,14 @@ Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& p) {
   TEMPER_TRY(const Roles roles, make_roles(p));
   Phases phases(p.run, roles, p.one_by_one ? p.engines : 0);
   using Reference = Phases::Reference;
-  switch (p.mode) {
-    case PlacementMode::Separate:
-      phases.own_rollout();
-      phases.own_trainer();
-      break;
-    case PlacementMode::Colocated:
-    case PlacementMode::Fused:
-      phases.shared(p.reference == ReferencePlace::InTurn ? Reference::InTurn : Reference::Absent,
-                    p.one_by_one ? Phases::Switching::OneByOne : Phases::Switching::Together,
-                    p.keeps_gradients ? Gradients::Kept : Gradients::Dropped);
-      break;
-    case PlacementMode::Hybrid:
-      phases.own_rollout();
-      phases.shared(Reference::Absent, Phases::Switching::Together, Gradients::Dropped);
-      break;
+  if (traits_of(p.mode).exclusive_rollout)
+    phases.own_rollout();
+  if (shares(p)) {
+    phases.shared(p.reference == ReferencePlace::InTurn ? Reference::InTurn : Reference::Absent,
+                  p.one_by_one ? Phases::Switching::OneByOne : Phases::Switching::Together,
+                  p.keeps_gradients ? Gradients::Kept : Gradients::Dropped);
+  } else {
+    phases.own_trainer();
   }
   if (p.reference == ReferencePlace::Own)
     phases.own_reference();

@@ -26,7 +26,7 @@
 // count (orchestrator/pipeline/card_shares.hpp). Ledgers and range of validity: role_memory.hpp.
 #pragma once
 
-#include "actors/simulation/placement_mode.hpp"
+#include "actors/protocol/placement_mode.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "core/result.hpp"
 
@@ -43,8 +43,7 @@ enum class ReferencePlace { None, Own, InTurn };
 struct SimulatedPlacement {
   SimulatedRun run;
   PlacementMode mode = PlacementMode::Separate;
-  std::int64_t rollout_cards = 1;  ///< In hybrid mode only the exclusive ones; the trainer's cards
-                                   ///< switch roles.
+  std::int64_t rollout_cards = 1;  ///< Where the trainer lends its cards, only the exclusive ones.
   std::int64_t engines = 1;        ///< Engines on rollout_cards.
   std::int32_t concurrency = 0;    ///< Concurrent responses per engine.
   ReferencePlace reference = ReferencePlace::None;

@@ -148,7 +148,7 @@ std::string memory_map(const orchestrator::ResolvedPipeline& pipeline) {
 
 /// Predicted duration of a role switch on time-shared cards, as YAML comments.
 std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
-  if (pipeline.placement.mode == orchestrator::PlacementMode::Separate)
+  if (!traits_of(pipeline.placement.mode).shares)
     return "";
   const actors::SimulatedPlacement placement = orchestrator::simulated_placement(pipeline);
   const orchestrator::SwitchPlan plan = orchestrator::predict_switch(placement);

@@ -42,7 +42,7 @@ std::optional<orchestrator::ResolvedPipeline> simulated_pipeline(
 /// Predicted states of a role switch, for a run with time-shared cards; else none.
 orchestrator::PredictedStates predicted_states(const orchestrator::ResolvedPipeline& pipeline) {
   orchestrator::PredictedStates out;
-  if (pipeline.placement.mode == orchestrator::PlacementMode::Separate)
+  if (!traits_of(pipeline.placement.mode).shares)
     return out;
   const orchestrator::SwitchPlan plan =
       orchestrator::predict_switch(orchestrator::simulated_placement(pipeline));

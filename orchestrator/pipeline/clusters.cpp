@@ -106,7 +106,7 @@ void check_roles(const PipelineConfig& c, const PlacementConfig& p, Rules& rules
 
 void check_several(const PipelineConfig& c, const PlacementConfig& p, Rules& rules) {
   rules.require(
-      p.mode == PlacementMode::Separate,
+      !traits_of(p.mode).shares,
       {"placement.mode", "simulation.clusters"},
       fmt::format("`{}` runs engines and trainer on the same cards, which must belong to one "
                   "cluster; nearest: `placement.mode: separate`",
@@ -122,7 +122,7 @@ void check_several(const PipelineConfig& c, const PlacementConfig& p, Rules& rul
        "simulation.clusters"},
       "faults can be simulated in one cluster only; nearest: `simulation.faults.rate: 0` "
       "without a trace");
-  if (p.mode == PlacementMode::Separate)
+  if (!traits_of(p.mode).shares)
     check_roles(c, p, rules);
 }
 

@@ -21,7 +21,7 @@ void check_launch(const PipelineConfig& c, Rules& rules) {
         "`attach` requires `transport: {kind: tcp, security: curve}`; for workers on "
         "other machines, also set `transport.bind` to an address they can reach, such as 0.0.0.0");
     rules.require(
-        c.placement.mode == PlacementMode::Separate,
+        !traits_of(c.placement.mode).shares,
         {key, "placement.mode"},
         fmt::format("`attach` requires `mode: separate`, found `{}`, because workers of several "
                     "machines cannot time-share cards",

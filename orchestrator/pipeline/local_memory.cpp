@@ -178,14 +178,16 @@ bool fits_here(const PipelineConfig& config) {
 
 /// The smallest single change that fits, as text.
 std::string nearest_change(const PipelineConfig& config) {
-  for (const PlacementMode mode : {PlacementMode::Colocated, PlacementMode::Fused}) {
+  for (const actors::PlacementTraits& mode : actors::kPlacementModes) {
+    if (!mode.alternates() || mode.value == config.placement.mode)
+      continue;
     PipelineConfig other = config;
     other.placement = {};
-    other.placement.mode = mode;
+    other.placement.mode = mode.value;
     other.placement.cards = config.placement.cards;
     other.placement.card_memory = config.placement.card_memory;
-    if (mode != config.placement.mode && fits_here(other))
-      return fmt::format("placement.mode: {}", temper::name_of(mode));
+    if (fits_here(other))
+      return fmt::format("placement.mode: {}", mode.name);
   }
   PipelineConfig other = config;
   while (other.rollout.concurrency > 1) {
@@ -278,7 +280,7 @@ Result<LocalLedger> local_ledger(const PipelineConfig& config) {
     std::vector<Phase> phases{Phase::Separate};
     if (is_shared(actors, card)) {
       phases = {Phase::Rollout, Phase::Train};
-      if (placement.mode == PlacementMode::Fused && config.reference.replicas > 0)
+      if (traits_of(placement.mode).shares_reference && config.reference.replicas > 0)
         phases.push_back(Phase::Score);
       parks = true;
     }

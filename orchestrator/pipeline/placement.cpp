@@ -58,7 +58,7 @@ void add_slots(std::vector<ActorSpec>& slots, const Replicas& add, HardwareKind 
 PlacementConfig resolve_placement(const PipelineConfig& config) {
   PlacementConfig out = config.placement;
   const std::vector<CardId> all = range(0, out.cards);
-  if (out.mode == PlacementMode::Colocated || out.mode == PlacementMode::Fused) {
+  if (traits_of(out.mode).alternates()) {
     for (std::vector<CardId>* list : {&out.rollout, &out.trainer, &out.reference}) {
       if (list->empty())
         *list = all;
@@ -88,8 +88,11 @@ PlacementConfig resolve_placement(const PipelineConfig& config) {
     out.trainer =
         without(all, out.reference_cards > 0 ? joined(out.rollout, out.reference) : out.rollout);
   }
-  if (out.reference.empty() && out.reference_cards == 0)
-    out.reference = out.reference_on == ReferenceCards::Trainer ? out.trainer : out.rollout;
+  if (out.reference.empty() && out.reference_cards == 0) {
+    const bool on_trainer =
+        traits_of(out.mode).shares_reference || out.reference_on == ReferenceCards::Trainer;
+    out.reference = on_trainer ? out.trainer : out.rollout;
+  }
   if (out.reward.empty() && config.hardware == HardwareKind::Local)
     out.reward = out.rollout;
   return out;
@@ -121,10 +124,10 @@ std::vector<CardId> block_of(const std::vector<CardId>& cards,
 
 namespace {
 
-/// `hybrid`: number of engines, of the same size as those on exclusive cards, that fit the
-/// trainer's cards; otherwise 0.
+/// Number of engines, of the same size as those on exclusive cards, that fit the trainer's cards;
+/// 0 if these are not lent.
 std::size_t lent_engines(const PipelineConfig& config, const PlacementConfig& placement) {
-  if (placement.mode != PlacementMode::Hybrid)
+  if (!traits_of(placement.mode).lends())
     return 0;
   const auto replicas = static_cast<std::size_t>(std::max(1, config.rollout.replicas));
   const std::size_t each = std::max<std::size_t>(1, placement.rollout.size() / replicas);
@@ -135,7 +138,7 @@ std::size_t lent_engines(const PipelineConfig& config, const PlacementConfig& pl
 
 std::vector<ActorSpec> actor_slots(const PipelineConfig& config, const PlacementConfig& placement) {
   using actors::RoleKind;
-  const bool fused = placement.mode == PlacementMode::Fused;
+  const actors::PlacementTraits& mode = traits_of(placement.mode);
   const auto count = [](std::int32_t replicas) { return static_cast<std::size_t>(replicas); };
   std::vector<ActorSpec> slots;
   const auto add = [&](const Replicas& replicas) { add_slots(slots, replicas, config.hardware); };
@@ -143,7 +146,7 @@ std::vector<ActorSpec> actor_slots(const PipelineConfig& config, const Placement
        .count = count(config.rollout.replicas),
        .cards = placement.rollout,
        .concurrency = config.rollout.concurrency,
-       .takes_turns = fused || placement.mode == PlacementMode::Colocated,
+       .takes_turns = mode.alternates(),
        .launch = config.rollout.launch});
   add({.role = RoleKind::Rollout,
        .count = lent_engines(config, placement),
@@ -153,7 +156,7 @@ std::vector<ActorSpec> actor_slots(const PipelineConfig& config, const Placement
   add({.role = RoleKind::Reference,
        .count = count(config.reference.replicas),
        .cards = placement.reference,
-       .takes_turns = fused,
+       .takes_turns = mode.shares_reference,
        .launch = config.reference.launch});
   add({.role = RoleKind::Reward,
        .count = count(config.reward.replicas),

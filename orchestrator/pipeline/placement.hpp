@@ -11,10 +11,10 @@ namespace temper::orchestrator {
 /// cards (the larger half if their number is odd), or those of the first of several clusters, and
 /// the trainer the rest; if one list is given, the other role gets the remaining cards. Reference
 /// and reward share the cards of the rollout. Counts (`rollout_cards`, `reference_cards`) take
-/// cards in that order and leave the rest to the trainer; `hybrid` works likewise. `colocated` and
-/// `fused`: every role gets every card. On simulated hardware the reward actors get none unless
-/// listed. If the section cannot be satisfied, lists may stay empty or overlap; validate() reports
-/// it.
+/// cards in that order and leave the rest to the trainer; `hybrid` works likewise. In modes that
+/// share all cards, every role gets every card. On simulated hardware the reward actors get none
+/// unless listed. If the section cannot be satisfied, lists may stay empty or overlap; validate()
+/// reports it.
 PlacementConfig resolve_placement(const PipelineConfig& config);
 
 /// The cards of replica `index` of `replicas`: every replicas-th card of the role, or one card if
@@ -29,8 +29,8 @@ std::vector<CardId> block_of(const std::vector<CardId>& cards,
                              std::size_t index,
                              std::size_t replicas);
 
-/// All actor slots of the run: rollout-0, ..., reference-0, ..., reward-0, ..., trainer; in
-/// `hybrid` mode with as many lent engines as fit the trainer's cards. `placement`:
+/// All actor slots of the run: rollout-0, ..., reference-0, ..., reward-0, ..., trainer; in modes
+/// that lend the trainer's cards, with as many more engines as fit them. `placement`:
 /// resolve_placement() of the configuration.
 std::vector<ActorSpec> actor_slots(const PipelineConfig& config, const PlacementConfig& placement);
 

@@ -10,6 +10,8 @@
 namespace temper::orchestrator {
 namespace {
 
+using actors::PlacementTraits;
+
 std::string joined(const std::vector<CardId>& cards) {
   return fmt::format("[{}]", fmt::join(cards, ", "));
 }
@@ -83,8 +85,8 @@ void check_placement(const PipelineConfig& c, const PlacementConfig& p, Rules& r
   check_cards("placement.reference", given.reference, given.cards, rules);
   check_cards("placement.reward", given.reward, given.cards, rules);
 
-  const bool everywhere =
-      given.mode == PlacementMode::Colocated || given.mode == PlacementMode::Fused;
+  const PlacementTraits& mode = traits_of(p.mode);
+  const bool everywhere = mode.alternates();
   check_card_counts(given, everywhere, rules);
 
   const std::vector<std::string> keys{!given.trainer.empty()    ? "placement.trainer"
@@ -96,10 +98,11 @@ void check_placement(const PipelineConfig& c, const PlacementConfig& p, Rules& r
                                       "placement.trainer"};
   if (everywhere) {
     check_same_cards("rollout", p.rollout, p, keys, rules);
-    if (p.mode == PlacementMode::Fused && c.reference.replicas > 0)
-      check_same_cards("reference", p.reference, p, keys, rules);
-    return;
   }
+  if (mode.shares_reference && c.reference.replicas > 0)
+    check_same_cards("reference", p.reference, p, keys, rules);
+  if (everywhere)
+    return;
   if (p.cards < 2) {
     rules.require(
         false,
@@ -137,13 +140,15 @@ void check_placement(const PipelineConfig& c, const PlacementConfig& p, Rules& r
 void check_overlap(const PipelineConfig& c, Rules& rules) {
   const bool simulated = c.hardware == HardwareKind::Simulated;
   if (c.placement.switching == Switching::OneByOne) {
-    const PlacementMode mode = c.placement.mode;
-    rules.require(simulated && (mode == PlacementMode::Fused || mode == PlacementMode::Colocated),
+    const PlacementTraits& mode = traits_of(c.placement.mode);
+    rules.require(simulated && mode.alternates(),
                   {"placement.switching", "placement.mode", "hardware"},
-                  "`one_by_one` requires `hardware: simulated` and mode `fused` or `colocated`");
-    rules.require(c.reference.replicas <= 1 || mode != PlacementMode::Fused,
+                  fmt::format("`one_by_one` requires `hardware: simulated` and mode {}",
+                              names_where(actors::kPlacementModes, &PlacementTraits::alternates)));
+    rules.require(c.reference.replicas <= 1 || !mode.shares_reference,
                   {"reference.replicas", "placement.switching"},
-                  fmt::format("must be at most 1 with `one_by_one` in `fused` mode, found {}",
+                  fmt::format("must be at most 1 with `one_by_one` in `{}` mode, found {}",
+                              mode.name,
                               c.reference.replicas));
   }
 }
@@ -173,15 +178,14 @@ void check_preparing(const PipelineConfig& c, Rules& rules) {
                             name_of(c.algorithm.name),
                             name_of(algorithm.advantage_mean),
                             name_of(algorithm.advantage_std)));
-  const PlacementMode mode = c.placement.mode;
+  const PlacementTraits& mode = traits_of(c.placement.mode);
   const bool local = c.hardware == HardwareKind::Local;
   rules.require(
-      mode == PlacementMode::Separate || mode == PlacementMode::Hybrid ||
-          (!local && c.placement.switching == Switching::OneByOne),
+      mode.trainer_may_stay() || (!local && c.placement.switching == Switching::OneByOne),
       {"stragglers.prepare", "placement.mode"},
-      fmt::format("in `{}` mode the trainer has no card during generation; use `separate` "
-                  "or `hybrid`{}",
-                  name_of(mode),
+      fmt::format("in `{}` mode the trainer has no card during generation; use {}{}",
+                  mode.name,
+                  names_where(actors::kPlacementModes, &PlacementTraits::trainer_may_stay),
                   local ? "" : ", or `placement.switching: one_by_one`"));
   if (!local)
     return;

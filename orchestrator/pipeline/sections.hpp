@@ -4,7 +4,7 @@
 #pragma once
 
 #include "actors/protocol/engine_config.hpp"
-#include "actors/simulation/placement_mode.hpp"
+#include "actors/protocol/placement_mode.hpp"
 #include "actors/transport/transport_config.hpp"
 #include "core/describe.hpp"
 #include "orchestrator/scheduler/state/settings.hpp"
@@ -133,13 +133,9 @@ void describe(V& v, StalenessConfig& c) {
 
 template <class V>  // One field after the other. NOLINTNEXTLINE(readability-function-size)
 void describe(V& v, PlacementConfig& c) {
-  v.field(1,
-          "mode",
-          c.mode,
-          {.doc = "How roles share devices. `separate`: rollout and trainer have exclusive "
-                  "devices; `colocated`: rollout and trainer time-share the same devices; `fused`: "
-                  "the reference shares them too; `hybrid`: the rollout has exclusive devices, and "
-                  "the trainer lends its own to rollout engines while it waits."});
+  static const std::string modes =
+      doc_of_rows("How roles share devices. ", actors::kPlacementModes);
+  v.field(1, "mode", c.mode, {.doc = modes});
   v.field(2,
           "cards",
           c.cards,
@@ -402,14 +398,6 @@ struct EnumNames<orchestrator::HardwareKind> {
   using H = orchestrator::HardwareKind;
   static constexpr std::array<std::pair<H, std::string_view>, 2> value{
       {{H::Local, "local"}, {H::Simulated, "simulated"}}};
-};
-template <>
-struct EnumNames<orchestrator::PlacementMode> {
-  using M = orchestrator::PlacementMode;
-  static constexpr std::array<std::pair<M, std::string_view>, 4> value{{{M::Separate, "separate"},
-                                                                        {M::Colocated, "colocated"},
-                                                                        {M::Fused, "fused"},
-                                                                        {M::Hybrid, "hybrid"}}};
 };
 template <>
 struct EnumNames<orchestrator::ReferenceCards> {

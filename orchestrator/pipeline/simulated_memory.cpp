@@ -101,26 +101,24 @@ void search_cards(const SimulatedPlacement& p, Search& search) {
   };
   const std::int64_t there = cards_of(actors::RoleKind::Trainer);
   const std::int64_t for_engines = cards_of(actors::RoleKind::Rollout);
+  const bool shares = traits_of(p.mode).shares;
   const bool apart = actors::are_apart(p.run, actors::RoleKind::Rollout, actors::RoleKind::Trainer);
   for (std::int64_t factor = 2; factor <= 64; factor *= 2) {
     SimulatedPlacement more = p;
     more.run.trainer_cards *= factor;
-    if (more.run.trainer_cards + (apart ? 0 : p.rollout_cards) <= there &&
-        p.mode == PlacementMode::Separate &&
+    if (more.run.trainer_cards + (apart ? 0 : p.rollout_cards) <= there && !shares &&
         search.consider(fmt::format("{} trainer cards", more.run.trainer_cards), more))
       return;
     more = p;
     more.rollout_cards *= factor;
-    if (more.rollout_cards + (apart ? 0 : p.run.trainer_cards) <= for_engines &&
-        p.mode == PlacementMode::Separate &&
+    if (more.rollout_cards + (apart ? 0 : p.run.trainer_cards) <= for_engines && !shares &&
         search.consider(fmt::format("{} rollout cards", more.rollout_cards), more))
       return;
     more = p;
     more.run.trainer_cards *= factor;
     more.rollout_cards *= factor;
     more.reference_cards *= factor;
-    if (std::max(more.run.trainer_cards, more.rollout_cards) <= there &&
-        p.mode != PlacementMode::Separate &&
+    if (std::max(more.run.trainer_cards, more.rollout_cards) <= there && shares &&
         search.consider(fmt::format("{} cards", more.run.trainer_cards), more))
       return;
   }
@@ -195,9 +193,9 @@ SimulatedPlacement simulated_placement(const PipelineConfig& config,
   p.engines = config.rollout.replicas;
   p.references = config.reference.replicas;
   p.reference_cards = std::ssize(cards.reference);
-  p.reference = p.references == 0                    ? actors::ReferencePlace::None
-                : cards.mode == PlacementMode::Fused ? actors::ReferencePlace::InTurn
-                                                     : actors::ReferencePlace::Own;
+  p.reference = p.references == 0                        ? actors::ReferencePlace::None
+                : traits_of(cards.mode).shares_reference ? actors::ReferencePlace::InTurn
+                                                         : actors::ReferencePlace::Own;
   return p;
 }
 

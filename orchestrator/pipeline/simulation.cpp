@@ -59,15 +59,16 @@ void check_share(const std::string& role, std::size_t cards, std::int32_t replic
 
 void check_lent(const PlacementConfig& p, const PipelineConfig& c, Rules& rules) {
   const auto replicas = static_cast<std::size_t>(c.rollout.replicas);
-  if (p.mode != PlacementMode::Hybrid || p.rollout.size() % replicas != 0)
+  if (!traits_of(p.mode).lends() || p.rollout.size() % replicas != 0)
     return;
   const std::size_t engine = p.rollout.size() / replicas;
   const std::size_t whole = p.trainer.size() / engine * engine;
   rules.require(
       p.trainer.size() == whole && whole > 0,
       {"placement.rollout_cards", "placement.mode", "rollout.replicas"},
-      fmt::format("in `hybrid` mode the {} cards of the trainer are lent as engines of {} "
+      fmt::format("in `{}` mode the {} cards of the trainer are lent as engines of {} "
                   "cards, of which they must be a multiple; nearest: a trainer of {} cards",
+                  name_of(p.mode),
                   p.trainer.size(),
                   engine,
                   std::max(whole, engine)));
@@ -75,7 +76,7 @@ void check_lent(const PlacementConfig& p, const PipelineConfig& c, Rules& rules)
 
 /// A simulated actor occupies its cards completely; others on them would run at no cost.
 void check_sharing(const PlacementConfig& p, const PipelineConfig& c, Rules& rules) {
-  if (c.reference.replicas == 0 || p.mode == PlacementMode::Fused)
+  if (c.reference.replicas == 0 || traits_of(p.mode).shares_reference)
     return;
   const auto shared = [&](const std::vector<CardId>& others) {
     return std::ranges::any_of(
@@ -90,7 +91,7 @@ void check_sharing(const PlacementConfig& p, const PipelineConfig& c, Rules& rul
                             "cannot be simulated; nearest: {}`placement.mode: fused`, where they "
                             "time-share the cards",
                             with,
-                            p.mode == PlacementMode::Colocated
+                            traits_of(p.mode).alternates()
                                 ? ""
                                 : "`placement.reference_cards: N` for exclusive cards, or "));
 }

@@ -233,7 +233,7 @@ void check_weights_of_servers(const PipelineConfig& c,
       {"sampling.temperature", "sampling.top_p", key + "kind"},
       "must both be 1 with `openai`, because such a server does not document whether its "
       "log-probs are those of the distribution it samples from");
-  rules.require(c.placement.mode == PlacementMode::Separate,
+  rules.require(!traits_of(c.placement.mode).shares,
                 {"placement.mode", key + "kind"},
                 fmt::format("must be `separate` with `{}`, which cannot release memory", name));
 }

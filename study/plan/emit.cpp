@@ -128,7 +128,7 @@ std::string verl_pipeline(const Engine& e, const Trainer& t, const ConfigPlan& p
   out.flags.push_back(fmt::format("{}n={}", kVerlRollout, c.algorithm.responses_per_group));
   add_verl(out, e);
   add_verl(out, t);
-  const bool shared = c.placement.mode != orchestrator::PlacementMode::Separate;
+  const bool shared = traits_of(c.placement.mode).shares;
   if (!shared) {
     out.notes.emplace_back(
         "rollout and trainer are on separate cards: verl's fully asynchronous trainer; the nodes "

@@ -24,9 +24,8 @@ enum class OptionalMechanisms { AsConfigured, On };
 TuneRegion region_of(orchestrator::PipelineConfig c,
                      orchestrator::PlacementMode mode,
                      OptionalMechanisms mechanisms) {
-  using enum orchestrator::PlacementMode;
   using orchestrator::Switching;
-  const bool turns = mode == Colocated || mode == Fused;
+  const bool turns = traits_of(mode).alternates();
   if (mechanisms == OptionalMechanisms::On) {
     c.stragglers.prepare = true;
     c.placement.switching = turns ? Switching::OneByOne : Switching::Together;

@@ -183,11 +183,11 @@ std::vector<DeploymentRow> deployment_rows(const DeploymentComparison& compariso
 }
 
 std::string split_text(const DeploymentRow& r) {
-  using enum orchestrator::PlacementMode;
+  const auto mode = from_name<orchestrator::PlacementMode>(r.mode);
   const std::int64_t rollout = r.engines * r.engine_cards;
-  if (r.mode == name_of(Fused))
+  if (mode && traits_of(*mode).alternates() && traits_of(*mode).shares_reference)
     return fmt::format("{} shared", rollout);
-  if (r.mode == name_of(Colocated))
+  if (mode && traits_of(*mode).alternates())
     return fmt::format("{} shared + {}", rollout, r.reference_cards);
   return fmt::format("{} + {} + {}", rollout, r.reference_cards, r.trainer_cards);
 }

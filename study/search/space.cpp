@@ -60,22 +60,21 @@ Space::Space(orchestrator::PipelineConfig like,
 void Space::add_placement_axes() {
   const bool stay =
       orchestrator::has_several_clusters(like_);  // Each role stays on its cluster's cards.
-  const bool own_rollout = mode_ == orchestrator::PlacementMode::Separate ||
-                           mode_ == orchestrator::PlacementMode::Hybrid;
+  const actors::PlacementTraits& mode = traits_of(mode_);
   Axis reference{"reference_cards", {0}}, share{"rollout_share", {0}};
   Axis back{"return_share", {25}}, lending{"lending", {0}};
-  if (!stay && mode_ != orchestrator::PlacementMode::Fused && like_.reference.replicas > 0)
+  if (!stay && !mode.shares_reference && like_.reference.replicas > 0)
     reference.values = reference_shares(like_.placement.cards);
   if (stay) {
     // No axis for the split of the cards.
-  } else if (own_rollout) {
+  } else if (mode.exclusive_rollout) {
     share.values.clear();
     for (std::int64_t s = kFewestSixteenths; s <= kMostSixteenths; ++s)
       share.values.push_back(s);
   } else if (like_.staleness.bound > 0) {
     back.values.assign(std::begin(kReturnShares), std::end(kReturnShares));
   }
-  if (mode_ == orchestrator::PlacementMode::Hybrid)
+  if (mode.lends())
     lending.values = {0, 1};
   for (Axis* axis : {&reference, &share, &back, &lending})
     axes_.push_back(std::move(*axis));
@@ -130,7 +129,7 @@ std::optional<orchestrator::PipelineConfig> Space::placed(std::int64_t engine,
     p.rollout_cards = static_cast<std::int32_t>(rollout);
     p.reference_cards = static_cast<std::int32_t>(reference);
     const std::int64_t trainer = cards - rollout - reference;
-    if (trainer < 1 || (mode_ == orchestrator::PlacementMode::Hybrid && trainer % engine != 0))
+    if (trainer < 1 || (traits_of(mode_).lends() && trainer % engine != 0))
       return std::nullopt;
   } else if (reference > 0) {
     p.rollout = p.trainer = block(0, rollout);

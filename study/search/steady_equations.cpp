@@ -228,17 +228,13 @@ SteadyState with_lent_cards(SteadyTerms t, double lent_per_own) {
 }  // namespace
 
 SteadyState solve_steady_state(const SteadyTerms& t, const orchestrator::PlacementConfig& cards) {
-  switch (cards.mode) {
-    case orchestrator::PlacementMode::Separate:
-      break;
-    case orchestrator::PlacementMode::Hybrid:
-      return with_lent_cards(t,
-                             static_cast<double>(std::ssize(cards.trainer)) /
-                                 static_cast<double>(std::ssize(cards.rollout)));
-    case orchestrator::PlacementMode::Colocated:
-      return in_turns(t, Reference::Elsewhere);
-    case orchestrator::PlacementMode::Fused:
-      return in_turns(t, Reference::InTurn);
+  const actors::PlacementTraits& mode = traits_of(cards.mode);
+  if (mode.alternates())
+    return in_turns(t, mode.shares_reference ? Reference::InTurn : Reference::Elsewhere);
+  if (mode.lends()) {
+    return with_lent_cards(t,
+                           static_cast<double>(std::ssize(cards.trainer)) /
+                               static_cast<double>(std::ssize(cards.rollout)));
   }
   return t.eta > 0 ? with_own_cards(t) : synchronous(t);
 }

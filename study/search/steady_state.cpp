@@ -24,11 +24,6 @@ using steady::BatchStatistics;
 using steady::Engine;
 using steady::SteadyTerms;
 
-bool takes_turns(orchestrator::PlacementMode mode) {
-  return mode == orchestrator::PlacementMode::Colocated ||
-         mode == orchestrator::PlacementMode::Fused;
-}
-
 // Keys of cached costs: configurations with equal keys have equal costs. Lengths, model and cluster
 // are those of the model's settings.
 
@@ -152,7 +147,7 @@ BatchStatistics& SteadyStateModel::Costs::batch(const orchestrator::PipelineConf
 Engine& SteadyStateModel::Costs::engine(const orchestrator::PipelineConfig& c,
                                         const orchestrator::PlacementConfig& cards) {
   const std::int64_t size = std::ssize(cards.rollout) / c.rollout.replicas;
-  const bool turns = takes_turns(cards.mode);
+  const bool turns = traits_of(cards.mode).alternates();
   std::unique_ptr<Engine>& known = engines_[EngineKey{c.simulation.rollout, size, turns}];
   if (!known) {
     SimulationSettings s = actor_of(c, actors::RoleKind::Rollout, size);
@@ -232,12 +227,11 @@ SteadyStateModel::Costs::SwitchCosts SteadyStateModel::Costs::switch_costs(
     return known->second;
   const actors::SimulatedPlacement placement =
       orchestrator::simulated_placement(c, cards, run_of(c));
-  if (cards.mode == orchestrator::PlacementMode::Separate ||
-      cards.mode == orchestrator::PlacementMode::Hybrid) {
+  if (traits_of(cards.mode).exclusive_rollout) {
     const SimulationSettings engine = actors::own_engine(placement);
     known->second.publish = actors::publish_seconds(sim_hw::make_fabric(engine.cluster), engine);
   }
-  if (cards.mode != orchestrator::PlacementMode::Separate) {
+  if (traits_of(cards.mode).shares) {
     const orchestrator::SwitchPlan plan = orchestrator::predict_switch(placement);
     for (const orchestrator::PredictedState& state : plan.to_rollout)
       known->second.to_rollout += state.seconds;

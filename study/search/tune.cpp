@@ -22,11 +22,6 @@
 namespace temper::study {
 namespace {
 
-constexpr orchestrator::PlacementMode kModes[] = {orchestrator::PlacementMode::Separate,
-                                                  orchestrator::PlacementMode::Colocated,
-                                                  orchestrator::PlacementMode::Fused,
-                                                  orchestrator::PlacementMode::Hybrid};
-
 /// Bounds of points with the same cards and engines, and of points that a screen keeps per run.
 constexpr int kMostAlike = 2;
 constexpr std::size_t kKeptPerRun = 8;
@@ -34,10 +29,9 @@ constexpr std::size_t kKeptPerRun = 8;
 /// of at most bound + 1 updates, and the end of the previous one (study/simulate/simulate.hpp).
 std::uint64_t sampled_updates(orchestrator::PlacementMode mode, std::int32_t bound) {
   constexpr std::uint64_t kLeast = 4;
-  const bool turns =
-      mode == orchestrator::PlacementMode::Colocated || mode == orchestrator::PlacementMode::Fused;
-  return turns ? std::max<std::uint64_t>(kLeast, 2 * (static_cast<std::uint64_t>(bound) + 1))
-               : kLeast;
+  if (!traits_of(mode).alternates())
+    return kLeast;
+  return std::max<std::uint64_t>(kLeast, 2 * (static_cast<std::uint64_t>(bound) + 1));
 }
 /// A plan of another bound also gets a full run if it is less than this share behind.
 constexpr double kNearlyAsGood = 0.1;
@@ -84,8 +78,7 @@ class Tuner {
   Status make_screens(const std::vector<VariedConfig>& varied) {
     for (const VariedConfig& combination : varied) {
       for (const orchestrator::PlacementMode mode : options_.modes) {
-        if (orchestrator::has_several_clusters(combination.config) &&
-            mode != orchestrator::PlacementMode::Separate)
+        if (orchestrator::has_several_clusters(combination.config) && traits_of(mode).shares)
           continue;
         TEMPER_TRY_STATUS(make_screen(combination.config, mode, combination.text));
       }
@@ -426,10 +419,12 @@ Result<TuneResult> tune(const TuneOptions& options) {
     return invalid_input("--objective reward needs --curve FILE, a sweep.csv of `temper sweep`");
   TEMPER_TRY_STATUS(check_batches(options));
   TuneOptions whole = options;
-  if (whole.modes.empty())
-    whole.modes.assign(std::begin(kModes), std::end(kModes));
+  if (whole.modes.empty()) {
+    for (const actors::PlacementTraits& mode : actors::kPlacementModes)
+      whole.modes.push_back(mode.value);
+  }
   if (orchestrator::has_several_clusters(given) &&
-      std::ranges::find(whole.modes, orchestrator::PlacementMode::Separate) == whole.modes.end()) {
+      std::ranges::all_of(whole.modes, [](auto mode) { return traits_of(mode).shares; })) {
     return invalid_input(
         "--modes: roles of different clusters share no cards, so only `separate` can be tuned; "
         "nearest: --modes separate");

@@ -36,9 +36,12 @@ std::string cards_text(const TuneRow& r) {
 
 /// When cards change role, for modes whose placements differ in that.
 std::string turns_text(const TuneRow& r) {
-  if (r.mode == "hybrid")
+  const auto mode = from_name<orchestrator::PlacementMode>(r.mode);
+  if (mode && traits_of(*mode).lends())
     return "lends " + r.lending;
-  return r.mode == "separate" || r.eta == 0 ? "-" : fmt::format("back at {:g}", r.return_share);
+  return !mode || !traits_of(*mode).shares || r.eta == 0
+             ? "-"
+             : fmt::format("back at {:g}", r.return_share);
 }
 
 std::vector<std::string> line(const TuneRow& r, std::string name, TuneObjective objective) {

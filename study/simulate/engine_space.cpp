@@ -37,8 +37,7 @@ actors::SimulationSettings engine_settings(const actors::SimulatedRun& run,
   s.rollout_cards = std::ssize(cards.rollout);
   s.cards = s.rollout_cards / config.rollout.replicas;
   s.concurrency = config.rollout.concurrency;
-  s.colocated = config.placement.mode == orchestrator::PlacementMode::Colocated ||
-                config.placement.mode == orchestrator::PlacementMode::Fused;
+  s.colocated = traits_of(config.placement.mode).alternates();
   return s;
 }
 

@@ -183,8 +183,7 @@ std::pair<std::size_t, std::size_t> whole_turns(const RunObservers& observers,
                                                 const orchestrator::PipelineConfig& config,
                                                 std::size_t first,
                                                 std::size_t last) {
-  const orchestrator::PlacementMode mode = config.placement.mode;
-  if (mode != orchestrator::PlacementMode::Colocated && mode != orchestrator::PlacementMode::Fused)
+  if (!traits_of(config.placement.mode).alternates())
     return {first, last};
   const auto& ends = observers.turn_ends;  // i + 1 if updates[i] was the last of a turn.
   const auto begin = ends.lower_bound(first + 1);

@@ -33,16 +33,16 @@ SchedulerConfig random_config(Random& random) {
   if (random.chance(0.3))
     add("reward-1", actors::RoleKind::Reward, 0);
   add("trainer-0", actors::RoleKind::Trainer, 0);
-  // Separate, colocated, fused, hybrid.
-  const auto placement = random.below(4);
-  bool fixed = placement == 3;  // of a hybrid at least the first engine
+  const actors::PlacementTraits& mode =
+      actors::kPlacementModes[random.below(actors::kPlacementModes.size())];
+  bool fixed = mode.lends();  // at least the first engine
   for (ActorSpec& actor : c.actors) {
     if (actor.role == actors::RoleKind::Rollout)
-      actor.takes_turns = placement != 0 && !std::exchange(fixed, false);
+      actor.takes_turns = mode.shares && !std::exchange(fixed, false);
     if (actor.role == actors::RoleKind::Reference)
-      actor.takes_turns = placement == 2;
+      actor.takes_turns = mode.shares_reference && c.actors[engines - 1].takes_turns;
   }
-  if (placement == 1 || placement == 2) {
+  if (mode.alternates()) {
     const auto turning = static_cast<std::int32_t>(engines);
     c.switching = random.chance(0.5) ? Switching::OneByOne : Switching::Together;
     for (std::int32_t share = 1; share <= turning; ++share) {

@@ -2,6 +2,7 @@
 // a run, so a replay needs only the log.
 #pragma once
 
+#include "actors/protocol/placement_mode.hpp"
 #include "orchestrator/scheduler/state/actor_spec.hpp"
 #include "orchestrator/scheduler/state/settings.hpp"
 
@@ -66,7 +67,7 @@ struct SchedulerConfig {
         (actor.takes_turns ? shared : fixed) = true;
       scored |= actor.role == actors::RoleKind::Reference && actor.takes_turns;
     }
-    return !shared ? "separate" : fixed ? "hybrid" : scored ? "fused" : "colocated";
+    return actors::placement_name(fixed, shared, scored);
   }
 };
 

@@ -219,18 +219,17 @@ SimulatedPlacement random_placement(Random& random,
   SimulatedPlacement p;
   p.run = bases[random.below(bases.size())];
   actors::SimulationConfig& c = p.run.config;
-  p.mode = static_cast<PlacementMode>(random.below(4));
+  const actors::PlacementTraits& mode =
+      actors::kPlacementModes[random.below(actors::kPlacementModes.size())];
+  p.mode = mode.value;
   p.rollout_cards = power(8);
-  p.run.trainer_cards = p.mode == PlacementMode::Separate || p.mode == PlacementMode::Hybrid
-                            ? power(8)
-                            : p.rollout_cards;
+  p.run.trainer_cards = mode.exclusive_rollout ? power(8) : p.rollout_cards;
   p.engines = std::min(p.rollout_cards, power(4));
-  const bool fused = p.mode == PlacementMode::Fused;
-  p.reference = random.chance(0.3) ? ReferencePlace::None
-                : fused            ? ReferencePlace::InTurn
-                                   : ReferencePlace::Own;
+  p.reference = random.chance(0.3)      ? ReferencePlace::None
+                : mode.shares_reference ? ReferencePlace::InTurn
+                                        : ReferencePlace::Own;
   p.references = power(2);
-  p.reference_cards = fused ? p.rollout_cards : power(6);
+  p.reference_cards = mode.shares_reference ? p.run.trainer_cards : power(6);
   p.concurrency = static_cast<std::int32_t>(power(10));
   c.prompt.mean = static_cast<double>(power(12));
   c.prompt.cap = Tokens(power(12));
@@ -255,7 +254,7 @@ double independent_peak(const SimulatedPlacement& p) {
   actors::SimulationSettings engine{p.run};
   engine.concurrency = p.concurrency;
   engine.cards = p.rollout_cards / p.engines;
-  engine.colocated = p.mode != PlacementMode::Separate;
+  engine.colocated = traits_of(p.mode).shares;
   const double train = actors::trainer_memory(p.run).device.total();
   const actors::ActorMemory rollout = actors::rollout_memory(engine);
   double reference = 0;
@@ -264,7 +263,7 @@ double independent_peak(const SimulatedPlacement& p) {
     s.cards = p.reference_cards / p.references;
     reference = actors::reference_memory(s).device.total();
   }
-  if (p.mode == PlacementMode::Separate)
+  if (!traits_of(p.mode).shares)
     return std::max({train, rollout.device.total(), reference});
   const bool in_turn = p.reference == ReferencePlace::InTurn;
   const double shared = std::max({train, rollout.device.total(), in_turn ? reference : 0}) +
@@ -303,7 +302,7 @@ TEST(SimulatedMemory, TenThousandPlacementsAreRefusedOrFitInEveryPhase) {
     ASSERT_LE(independent_peak(p), device);
   }
   EXPECT_GT(accepted, 300U);
-  EXPECT_EQ(modes.size(), 4U);
+  EXPECT_EQ(modes.size(), actors::kPlacementModes.size());
 }
 
 /// Two engines and a trainer on eight cards, whose hosts have `host` bytes of memory.

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
+#include <set>
 
 namespace temper::orchestrator::testing {
 namespace {
@@ -49,6 +50,7 @@ struct Means {
   std::uint64_t came = 0;       ///< An actor was launched that the run began without.
   std::uint64_t went = 0;       ///< One was taken away, and ended.
   bool away = false;            ///< The trainer has some cards now.
+  std::set<std::string_view> placements;
 
   void note(const Record& record, const SchedulerConfig& config) {
     std::size_t turning = 0;
@@ -85,6 +87,7 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   for (std::uint64_t seed = first; seed < first + schedules(); ++seed) {
     Random random(seed, "schedule");
     const SchedulerConfig config = random_config(random);
+    means.placements.insert(config.placement());
     const Chaos chaos = random_chaos(random);
     World world(config, chaos, seed);
     world.on_record = [&](const Record& record) { means.note(record, config); };
@@ -130,6 +133,7 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   EXPECT_GT(means.evaluated, 0U);
   EXPECT_GT(means.came, 0U);
   EXPECT_GT(means.went, 0U);
+  EXPECT_EQ(means.placements.size(), actors::kPlacementModes.size());
   RecordProperty("events", static_cast<int>(events));
 }
 

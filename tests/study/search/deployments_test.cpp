@@ -163,8 +163,7 @@ TEST(DeploymentComparison, TunesEveryDeploymentWithAndWithoutTheMechanismsThatIt
     EXPECT_FALSE(cell.tuned->config.stragglers.prepare);
     const PipelineConfig& c = cell.with_mechanisms->config;
     EXPECT_TRUE(c.stragglers.prepare);
-    const bool turns =
-        c.placement.mode == PlacementMode::Colocated || c.placement.mode == PlacementMode::Fused;
+    const bool turns = traits_of(c.placement.mode).alternates();
     EXPECT_EQ(c.placement.switching == Switching::OneByOne, turns);
     const auto again = simulate(c);
     ASSERT_TRUE(again);

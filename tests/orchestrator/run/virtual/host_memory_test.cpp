@@ -42,9 +42,7 @@ TEST(HostMemory, IsPredictedWithinATenthInEveryPlacement) {
     ASSERT_TRUE(ran.outcome.finish.ok) << name << ": " << ran.outcome.finish.reason;
     const auto& memory = ran.summary.memory.value();
     expect_predicted(name, memory, pipeline);
-    const bool shared = config.placement.mode == PlacementMode::Fused ||
-                        config.placement.mode == PlacementMode::Colocated;
-    if (!shared)
+    if (!traits_of(config.placement.mode).alternates())
       continue;
     // On cards that the trainer has or had, engines hold caches, but no second version.
     const RoleMemory& rollout = memory.at(actors::RoleKind::Rollout);

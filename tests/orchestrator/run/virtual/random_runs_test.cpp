@@ -27,15 +27,17 @@ PipelineConfig random_pipeline(Random& random) {
   c.algorithm.groups_per_update = power(4);
   c.algorithm.responses_per_group = power(3);
   c.staleness.bound = static_cast<double>(random.below(4));
-  c.placement.mode = static_cast<PlacementMode>(random.below(4));
-  const bool everywhere =
-      c.placement.mode == PlacementMode::Colocated || c.placement.mode == PlacementMode::Fused;
+  const actors::PlacementTraits& mode =
+      actors::kPlacementModes[random.below(actors::kPlacementModes.size())];
+  c.placement.mode = mode.value;
+  const bool everywhere = mode.alternates();
   const std::int32_t engine = power(2);
   c.rollout.replicas = everywhere ? 8 / engine : power(1);
   c.placement.rollout_cards = everywhere ? 0 : engine * c.rollout.replicas;
   c.reference.replicas = random.chance(0.3) ? 0 : 1;
   c.algorithm.kl = c.reference.replicas > 0 ? 0.01 : 0;
-  c.placement.reference_cards = everywhere || c.reference.replicas == 0 ? 0 : power(1);
+  const bool own_reference = !everywhere && !mode.shares_reference && c.reference.replicas > 0;
+  c.placement.reference_cards = own_reference ? power(1) : 0;
   c.placement.cards =
       everywhere ? 8 : c.placement.rollout_cards + c.placement.reference_cards + engine * power(1);
   c.placement.lending = random.chance(0.5) ? LendingRule::Auto : LendingRule::Always;
@@ -85,7 +87,7 @@ TEST(RandomRuns, AreRefusedOrStayWithinTheirMemoryAndTheirBound) {
     modes.insert(config.placement.mode);
     without_turns += ran.summary.switches.count == 0 ? 1 : 0;
   }
-  EXPECT_EQ(modes.size(), 4U);
+  EXPECT_EQ(modes.size(), actors::kPlacementModes.size());
   EXPECT_LT(refused, runs() * 9 / 10);
   RecordProperty("refused", static_cast<int>(refused));
   EXPECT_LT(without_turns, runs() - refused) << "some took turns";
