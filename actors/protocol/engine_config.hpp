@@ -3,6 +3,7 @@
 // configuration that a worker receives.
 #pragma once
 
+#include "core/choices.hpp"
 #include "core/describe.hpp"
 #include "core/units.hpp"
 
@@ -13,9 +14,60 @@ namespace actors {
 
 enum class EngineKind { Native, Python, Command, Vllm, Sglang, Openai, Llamacpp };
 
+/// How an inference server gets new weights.
+enum class ServerLoading {
+  None,     ///< Not a server.
+  Routes,   ///< It has routes that load a folder.
+  Request,  ///< By the request that the user gives (`reload`); without one, it is restarted.
+  Restart,  ///< It is restarted.
+};
+
+/// What Temper has to know about a kind before it has reached an engine of it.
+struct EngineTraits {
+  EngineKind value;
+  std::string_view name;
+  std::string_view doc;  ///< For the reference of the configuration.
+  ServerLoading loading = ServerLoading::None;
+  bool scores = true;              ///< Returns the log-probs of given tokens.
+  bool documents_sampling = true;  ///< Log-probs are known to be those of what it samples from.
+  bool releases_memory = true;     ///< So it can time-share its cards.
+  bool reads_gguf = false;         ///< Its model is a file in the format of llama.cpp.
+};
+
+namespace detail {
+inline constexpr std::string_view kServerDoc = "servers (docs/how-to/servers.md)";
+}  // namespace detail
+
+inline constexpr auto kEngineKinds = std::to_array<EngineTraits>({
+    {EngineKind::Native, "native", "the built-in engine"},
+    {EngineKind::Python, "python", "a Python class of yours"},
+    {EngineKind::Command,
+     "command",
+     "a program that speaks the protocol (docs/how-to/write-a-role.md)"},
+    {EngineKind::Vllm, "vllm", detail::kServerDoc, ServerLoading::Routes},
+    {EngineKind::Sglang, "sglang", detail::kServerDoc, ServerLoading::Routes},
+    {.value = EngineKind::Openai,
+     .name = "openai",
+     .doc = detail::kServerDoc,
+     .loading = ServerLoading::Request,
+     .documents_sampling = false,
+     .releases_memory = false},
+    {.value = EngineKind::Llamacpp,
+     .name = "llamacpp",
+     .doc = detail::kServerDoc,
+     .loading = ServerLoading::Restart,
+     .scores = false,
+     .releases_memory = false,
+     .reads_gguf = true},
+});
+
+constexpr const EngineTraits& traits_of(EngineKind kind) {
+  return row_of(kEngineKinds, kind);
+}
+
 /// True if an inference server does the work, reached over HTTP.
 constexpr bool is_server(EngineKind kind) {
-  return kind != EngineKind::Native && kind != EngineKind::Python && kind != EngineKind::Command;
+  return traits_of(kind).loading != ServerLoading::None;
 }
 
 struct EngineConfig {
@@ -36,9 +88,10 @@ struct EngineConfig {
 
   /// True if new weights are loaded by restarting the server with their folder.
   bool restarts_server() const {
-    const bool named = start.find("{model}") != std::string::npos;
-    return named &&
-           (kind == EngineKind::Llamacpp || (kind == EngineKind::Openai && reload.empty()));
+    const ServerLoading loading = traits_of(kind).loading;
+    return start.find("{model}") != std::string::npos &&
+           (loading == ServerLoading::Restart ||
+            (loading == ServerLoading::Request && reload.empty()));
   }
 };
 
@@ -107,14 +160,8 @@ void describe_server(V& v, EngineConfig& c) {
 
 template <class V>
 void describe(V& v, EngineConfig& c) {
-  v.field(
-      1,
-      "kind",
-      c.kind,
-      {.doc =
-           "`native`: the built-in engine; `python`: a Python class of yours; `command`: a program "
-           "that speaks the protocol (docs/how-to/write-a-role.md); `vllm`, `sglang`, `openai`, "
-           "`llamacpp`: servers (docs/how-to/servers.md)."});
+  static const std::string kinds = doc_of_rows("", kEngineKinds);
+  v.field(1, "kind", c.kind, {.doc = kinds});
   v.field(2,
           "use",
           c.use,
@@ -146,14 +193,7 @@ void describe(V& v, EngineConfig& c) {
 
 template <>
 struct EnumNames<actors::EngineKind> {
-  using E = actors::EngineKind;
-  static constexpr std::array<std::pair<E, std::string_view>, 7> value{{{E::Native, "native"},
-                                                                        {E::Python, "python"},
-                                                                        {E::Command, "command"},
-                                                                        {E::Vllm, "vllm"},
-                                                                        {E::Sglang, "sglang"},
-                                                                        {E::Openai, "openai"},
-                                                                        {E::Llamacpp, "llamacpp"}}};
+  static constexpr auto value = names_of_rows(actors::kEngineKinds);
 };
 
 }  // namespace temper

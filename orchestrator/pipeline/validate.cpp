@@ -195,47 +195,54 @@ void check_weights_of_servers(const PipelineConfig& c,
                               const std::string& role,
                               const actors::EngineConfig& engine,
                               Rules& rules) {
-  using Kind = actors::EngineKind;
+  using actors::EngineTraits;
+  using actors::ServerLoading;
   const std::string key = role + ".engine.";
-  const auto name = name_of(engine.kind);
-  const bool openai = engine.kind == Kind::Openai;
-  rules.require(openai || engine.reload.empty(),
+  const EngineTraits& kind = traits_of(engine.kind);
+  const bool by_request = kind.loading == ServerLoading::Request;
+  rules.require(by_request || engine.reload.empty(),
                 {key + "reload", key + "kind"},
-                fmt::format("only for `kind: openai`, found `{}`", name));
-  if (!openai && engine.kind != Kind::Llamacpp)
-    return;
-  if (!engine.reload.empty()) {
-    const auto reload = actors::parse_reload(engine.reload);
+                fmt::format("only for `kind: openai`, found `{}`", kind.name));
+  if (by_request || kind.loading == ServerLoading::Restart) {
+    if (!engine.reload.empty()) {
+      const auto reload = actors::parse_reload(engine.reload);
+      rules.require(
+          reload.has_value(), {key + "reload"}, reload ? std::string() : reload.error().context);
+    }
     rules.require(
-        reload.has_value(), {key + "reload"}, reload ? std::string() : reload.error().context);
+        engine.restarts_server() || (by_request && (!engine.reload.empty() || role == "reference")),
+        {key + "start", key + "reload", key + "kind"},
+        by_request
+            ? "this server has no way to load new weights; give a command in `start` that contains "
+              "{model}, which is run again for each version, or a request in `reload` with "
+              "which the server loads a folder; without either it can only be a `reference`"
+            : fmt::format("`{}` loads weights only at its start; give a command in `start` that "
+                          "contains {{model}}{}, which is run again for each version",
+                          kind.name,
+                          kind.reads_gguf ? "/model.gguf" : ""));
   }
-  const bool loads = engine.restarts_server() || (openai && !engine.reload.empty());
   rules.require(
-      loads || (openai && role == "reference"),
-      {key + "start", key + "reload", key + "kind"},
-      openai
-          ? "this server has no way to load new weights; give a command in `start` that contains "
-            "{model}, which is run again for each version, or a request in `reload` with "
-            "which the server loads a folder; without either it can only be a `reference`"
-          : "llama.cpp loads weights only at its start; give a command in `start` that contains "
-            "{model}/model.gguf, which is run again for each version");
-  rules.require(openai || role == "rollout",
-                {key + "kind"},
-                "llama.cpp returns no log-probs of a prompt; nearest for a reference: `vllm`");
-  rules.require(openai || c.policy != actors::PolicyKind::Synthetic,
+      kind.scores || role == "rollout",
+      {key + "kind"},
+      fmt::format("`{}` returns no log-probs of a prompt; nearest for a reference: `vllm`",
+                  kind.name));
+  rules.require(!kind.reads_gguf || c.policy != actors::PolicyKind::Synthetic,
                 {key + "kind", "policy"},
-                "llama.cpp requires `policy: torch`");
-  rules.require(openai || !c.model.rope_scaling,
+                fmt::format("`{}` requires `policy: torch`", kind.name));
+  rules.require(!kind.reads_gguf || !c.model.rope_scaling,
                 {key + "kind", "model.rope_scaling"},
                 "Temper cannot write a GGUF of a model with rope_scaling");
   rules.require(
-      !openai || role != "rollout" || (c.sampling.temperature == 1 && c.sampling.top_p == 1),
+      kind.documents_sampling || role != "rollout" ||
+          (c.sampling.temperature == 1 && c.sampling.top_p == 1),
       {"sampling.temperature", "sampling.top_p", key + "kind"},
-      "must both be 1 with `openai`, because such a server does not document whether its "
-      "log-probs are those of the distribution it samples from");
-  rules.require(!traits_of(c.placement.mode).shares,
-                {"placement.mode", key + "kind"},
-                fmt::format("must be `separate` with `{}`, which cannot release memory", name));
+      fmt::format("must both be 1 with `{}`, because such a server does not document whether its "
+                  "log-probs are those of the distribution it samples from",
+                  kind.name));
+  rules.require(
+      kind.releases_memory || !traits_of(c.placement.mode).shares,
+      {"placement.mode", key + "kind"},
+      fmt::format("must be `separate` with `{}`, which cannot release memory", kind.name));
 }
 
 /// Checks the engine of a role, unless it is native.

@@ -61,7 +61,7 @@ async def sample(fake, tokens, most, ends, bias):
     return await fake.generate(name, tokens, most, ends)
 
 
-async def openai(fake, path, body):
+async def openai(fake, path, _, body):
     if path == "/reload":
         if not fake.load(body["path"]):
             return 500, {"error": "out of memory"}
@@ -100,7 +100,7 @@ def says(style, made, logprobs):
     return {"tokens": [f"token_id:{t}" if style == "echo" else "x" for t in made], "token_logprobs": logprobs}
 
 
-async def llamacpp(fake, path, body):
+async def llamacpp(fake, path, _, body):
     if path != "/completion":
         return 404, {"detail": "Not Found"}
     if fake.fault("status_503"):

@@ -135,9 +135,18 @@ void FakeServer::start_again() {
   start(port_);
 }
 
+std::vector<actors::EngineKind> servers_with_routes() {
+  std::vector<actors::EngineKind> kinds;
+  for (const actors::EngineTraits& kind : actors::kEngineKinds) {
+    if (kind.loading == actors::ServerLoading::Routes)
+      kinds.push_back(kind.value);
+  }
+  return kinds;
+}
+
 std::string fake_server_command(actors::EngineKind kind, const std::string& more) {
   // llama.cpp's is given a file.
-  const bool file = kind == actors::EngineKind::Llamacpp;
+  const bool file = traits_of(kind).reads_gguf;
   return fmt::format("python3 {} --kind {} --model {{model}}{} --host {{host}} --port {{port}} {}",
                      kScript,
                      name_of(kind),

@@ -65,6 +65,9 @@ class FakeServer {
   int port_ = 0;
 };
 
+/// The kinds that load weights by routes, which all have a fake.
+std::vector<actors::EngineKind> servers_with_routes();
+
 /// The words that start one, for engine.start: `{model}` and `{port}` in them.
 std::string fake_server_command(actors::EngineKind kind, const std::string& more);
 

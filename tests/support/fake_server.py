@@ -258,11 +258,7 @@ class Fake:
             return 404, {"detail": "not told"}
         if "generate" in path and "pause" not in path and self.fault("status_503"):
             return 503, {"error": "busy"}
-        if self.kind == "openai":
-            return await openai(self, path, body)
-        if self.kind == "llamacpp":
-            return await llamacpp(self, path, body)
-        return await (self.vllm(path, query, body) if self.kind == "vllm" else self.sglang(path, body))
+        return await KINDS[self.kind](self, path, query, body)
 
     def control(self, method, body):
         if method == "GET":
@@ -324,7 +320,7 @@ class Fake:
             choice["weight_versions"] = spans
         return 200, {"choices": [choice], "prompt_logprobs": self.prompt_logprobs(sampling, tokens)}
 
-    async def sglang(self, path, body):
+    async def sglang(self, path, _, body):
         if path == "/generate":
             return await self.sglang_generate(body)
         if path == "/pause_generation":
@@ -409,9 +405,13 @@ class Fake:
             writer.close()
 
 
+# Kind -> what answers its requests.
+KINDS = {"vllm": Fake.vllm, "sglang": Fake.sglang, "openai": openai, "llamacpp": llamacpp}
+
+
 async def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--kind", choices=["vllm", "sglang", "openai", "llamacpp"], default="vllm")
+    parser.add_argument("--kind", choices=list(KINDS), default="vllm")
     parser.add_argument("--style", choices=["prompt_logprobs", "echo", "logit_bias"], default="prompt_logprobs")
     parser.add_argument("--fault", action="append", default=[], help="has it always, from the beginning")
     parser.add_argument("--model", default="")

@@ -57,7 +57,7 @@ Result<actors::ServerOptions> options_of(const RoleConfig& role, const std::stri
   options.model = {.synthetic = role.policy == actors::PolicyKind::Synthetic,
                    .shape = role.model,
                    .vocabulary = role.vocabulary.size,
-                   .gguf = role.engine.kind == actors::EngineKind::Llamacpp};
+                   .gguf = traits_of(role.engine.kind).reads_gguf};
   if (options.model.synthetic) {
     options.model.shape.context = kNoLimit;
   } else {

@@ -56,7 +56,7 @@ class ServerReferenceOver : public EveryServer {
 };
 INSTANTIATE_TEST_SUITE_P(Servers,
                          ServerReferenceOver,
-                         testing::Values(EngineKind::Vllm, EngineKind::Sglang),
+                         testing::ValuesIn(servers_with_routes()),
                          server_name);
 
 TEST_P(ServerReferenceOver, ScoresEachTokenOfTheResponsesUnderTheBaseWeights) {

@@ -26,7 +26,7 @@ std::string refusal(const Kind& kind, const std::string& fault) {
   options.log = folder / "server.log";
   options.config = started(kind, "--fault " + fault);
   options.model = table_model();
-  options.model.gguf = kind.kind == EngineKind::Llamacpp;
+  options.model.gguf = traits_of(kind.kind).reads_gguf;
   options.sampling.vocabulary = kTableTokens;
   auto server = actors::Server::create(options, clock, log);
   const std::string base = Table(0).image();
@@ -117,7 +117,7 @@ TEST_P(RestartedServer, IsRejectedIfItsLogProbsDifferFromThoseSampled) {
 TEST_P(RestartedServer, IsRejectedIfItStartedWithOtherWeights) {
   const TemporaryFolder folder;
   actors::FolderModel model = table_model();
-  model.gguf = GetParam().kind == EngineKind::Llamacpp;
+  model.gguf = traits_of(GetParam().kind).reads_gguf;
   const std::string other = Table(9).image();
   ASSERT_TRUE(
       actors::write_version_folder(folder / "other", std::as_bytes(std::span(other)), model));

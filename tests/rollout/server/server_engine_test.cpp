@@ -13,7 +13,7 @@ class ServerEngineOver : public EveryServer {
 };
 INSTANTIATE_TEST_SUITE_P(Servers,
                          ServerEngineOver,
-                         testing::Values(EngineKind::Vllm, EngineKind::Sglang),
+                         testing::ValuesIn(servers_with_routes()),
                          server_name);
 
 TEST_P(ServerEngineOver, LabelsTokensWithTheCommittedVersion) {

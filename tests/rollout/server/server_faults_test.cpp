@@ -57,10 +57,7 @@ class FaultsOf : public EveryServer {
   FakeServer fake_{GetParam()};
   ServerWorld world_{config_of(GetParam(), fake_.address())};
 };
-INSTANTIATE_TEST_SUITE_P(Servers,
-                         FaultsOf,
-                         testing::Values(EngineKind::Vllm, EngineKind::Sglang),
-                         server_name);
+INSTANTIATE_TEST_SUITE_P(Servers, FaultsOf, testing::ValuesIn(servers_with_routes()), server_name);
 
 // --- During a commit
 

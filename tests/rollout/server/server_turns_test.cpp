@@ -31,7 +31,7 @@ class ServerThatTakesTurns : public EveryServer {
 };
 INSTANTIATE_TEST_SUITE_P(Servers,
                          ServerThatTakesTurns,
-                         testing::Values(EngineKind::Vllm, EngineKind::Sglang),
+                         testing::ValuesIn(servers_with_routes()),
                          server_name);
 
 TEST_P(ServerThatTakesTurns, StartsWithoutMemory) {

@@ -36,7 +36,7 @@ class ServerWorld {
     options.config = config;
     options.name = "rollout-0";
     options.model = table_model();
-    options.model.gguf = config.kind == EngineKind::Llamacpp;
+    options.model.gguf = traits_of(config.kind).reads_gguf;
     options.takes_turns = turns == Turns::Yes;
     options.sampling.end_tokens = ends_;
     options.sampling.vocabulary = kTableTokens;
@@ -182,7 +182,7 @@ inline actors::EngineConfig config_of(EngineKind kind, const std::string& addres
   return config;
 }
 
-/// Runs each test with the routes of vLLM and of SGLang.
+/// Runs each test with each kind that loads weights by routes.
 class EveryServer : public testing::TestWithParam<EngineKind> {};
 
 inline std::string server_name(const testing::TestParamInfo<EngineKind>& info) {
