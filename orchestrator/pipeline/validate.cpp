@@ -33,7 +33,7 @@ void check_run(const PipelineConfig& c, Rules& rules) {
 void check_staleness(const PipelineConfig& c, Rules& rules) {
   using P = StalenessRuleKind;
   const StalenessConfig& s = c.staleness;
-  rules.require(allows_fractions(s.rule) || s.bound == std::floor(s.bound),
+  rules.require(traits_of(s.rule).fractions || s.bound == std::floor(s.bound),
                 {"staleness.bound", "staleness.rule"},
                 fmt::format("must be an integer for `{}`, found {}", name_of(s.rule), s.bound));
   rules.require(s.rule != P::Drop || s.bound >= 1,
@@ -359,14 +359,6 @@ void check_transport(const PipelineConfig& c, Rules& rules) {
                   "machine can reach; found {}",
                   t.bind));
 }
-
-}  // namespace
-
-bool allows_fractions(StalenessRuleKind rule) {
-  return rule == StalenessRuleKind::Aggregate || rule == StalenessRuleKind::Count;
-}
-
-namespace {
 
 void check_evaluation(const PipelineConfig& c, Rules& rules) {
   const EvaluationSection& e = c.evaluation;

@@ -8,9 +8,6 @@
 
 namespace temper::orchestrator {
 
-/// Whether staleness.bound may be fractional under this rule; otherwise it must be an integer.
-bool allows_fractions(StalenessRuleKind rule);
-
 /// All violated rules. `longest_prompt`, once the task is known, is checked against the context.
 std::vector<BrokenRule> validate(const PipelineConfig& config,
                                  std::optional<Tokens> longest_prompt = std::nullopt);

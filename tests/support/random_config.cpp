@@ -69,13 +69,12 @@ SchedulerConfig random_config(Random& random) {
     *means = random.chance(0.7);
   c.age = random.chance(0.3) ? AgeRule::TokenWeighted : AgeRule::FirstToken;
   if (random.chance(0.4)) {
-    c.staleness_rule = static_cast<StalenessRuleKind>(random.below(8));
+    c.staleness_rule = kStalenessRules[random.below(kStalenessRules.size())].value;
     if (c.staleness_rule == StalenessRuleKind::Drop)
       c.staleness_bound = std::max<std::uint64_t>(1, c.staleness_bound);
     if (c.staleness_rule == StalenessRuleKind::Sync)
       c.staleness_bound = 0;
-    if (c.staleness_rule == StalenessRuleKind::Aggregate ||
-        c.staleness_rule == StalenessRuleKind::Count)
+    if (traits_of(c.staleness_rule).fractions)
       c.staleness_fraction = random.uniform();
   }
   if (random.chance(0.3)) {

@@ -1,11 +1,8 @@
-// The names of the staleness rules.
+// The names of the staleness rules, and what a configuration may ask of each.
 #pragma once
 
+#include "core/choices.hpp"
 #include "core/describe.hpp"
-
-#include <array>
-#include <string_view>
-#include <utility>
 
 namespace temper {
 namespace orchestrator {
@@ -13,19 +10,32 @@ namespace orchestrator {
 /// Which groups are dispatched, trained and given up.
 enum class StalenessRuleKind { Exact, Sync, Aggregate, Count, Drop, Wait, Window, InOrder };
 
+struct StalenessTraits {
+  StalenessRuleKind value;
+  std::string_view name;
+  bool fractions = false;  ///< The bound may be a fraction.
+};
+
+inline constexpr auto kStalenessRules = std::to_array<StalenessTraits>({
+    {StalenessRuleKind::Exact, "exact"},
+    {StalenessRuleKind::Sync, "sync"},
+    {.value = StalenessRuleKind::Aggregate, .name = "aggregate", .fractions = true},
+    {.value = StalenessRuleKind::Count, .name = "count", .fractions = true},
+    {StalenessRuleKind::Drop, "drop"},
+    {StalenessRuleKind::Wait, "wait"},
+    {StalenessRuleKind::Window, "window"},
+    {StalenessRuleKind::InOrder, "in_order"},
+});
+
+constexpr const StalenessTraits& traits_of(StalenessRuleKind rule) {
+  return row_of(kStalenessRules, rule);
+}
+
 }  // namespace orchestrator
 
 template <>
 struct EnumNames<orchestrator::StalenessRuleKind> {
-  using K = orchestrator::StalenessRuleKind;
-  static constexpr std::array<std::pair<K, std::string_view>, 8> value{{{K::Exact, "exact"},
-                                                                        {K::Sync, "sync"},
-                                                                        {K::Aggregate, "aggregate"},
-                                                                        {K::Count, "count"},
-                                                                        {K::Drop, "drop"},
-                                                                        {K::Wait, "wait"},
-                                                                        {K::Window, "window"},
-                                                                        {K::InOrder, "in_order"}}};
+  static constexpr auto value = names_of_rows(orchestrator::kStalenessRules);
 };
 
 }  // namespace temper
