@@ -45,18 +45,23 @@ def run_temper(temper: str, tmp_path: Path):
     return run
 
 
-@pytest.fixture(scope="session")
-def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model folder of random weights whose vocabulary is that of the task `addition`."""
+def write_tiny_llama(folder: Path, vocabulary: int) -> None:
+    """A model folder of random weights."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(3)
     config = LlamaConfig(
-        vocab_size=14, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        vocab_size=vocabulary, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, head_dim=8, max_position_embeddings=32, rms_norm_eps=1e-6, tie_word_embeddings=False,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}, bos_token_id=None, eos_token_id=1,
         initializer_range=0.1)
-    folder = tmp_path_factory.mktemp("tiny-llama")
     LlamaForCausalLM(config).save_pretrained(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder of random weights whose vocabulary is that of the task `addition`."""
+    folder = tmp_path_factory.mktemp("tiny-llama")
+    write_tiny_llama(folder, 14)
     return folder

@@ -1,7 +1,9 @@
 """A Llama's folder of float32 safetensors as a GGUF file: what a user does whose server of `kind: openai` wants one (as
 convert_hf_to_gguf.py of llama.cpp, without a tokenizer). Written apart from actors/model_folder/gguf.cpp.
 
-    python folder_to_gguf.py FOLDER FILE
+    python folder_to_gguf.py FOLDER FILE [F32|F16|BF16]
+
+Vectors stay in float32, as llama.cpp expects. Types other than F32 need numpy.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ NAMES = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
          "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
 WHOLE = {"model.embed_tokens.weight": "token_embd.weight", "lm_head.weight": "output.weight",
          "model.norm.weight": "output_norm.weight"}
+
+TYPES = {"F32": 0, "F16": 1, "BF16": 30}
 
 
 def text(value: str) -> bytes:
@@ -51,7 +55,18 @@ def neighbours(data: bytes, rows: int, head: int) -> bytes:
     return b"".join(data[row * width:(row + 1) * width] for row in order)
 
 
-def main(folder: Path, file: Path) -> None:
+def as_type(data: bytes, kind: str) -> bytes:
+    """Of float32 values, each rounded to the nearest."""
+    import numpy as np
+
+    if kind == "F16":
+        return np.frombuffer(data, "<f4").astype("<f2").tobytes()
+    bits = np.frombuffer(data, "<u4")
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2").tobytes()
+
+
+def main(folder: Path, file: Path, kind: str = "F32", tokenizer: dict[str, object] | None = None) -> None:
+    """`tokenizer`: keys in the place of those of tokens by their ids."""
     c = json.loads((folder / "config.json").read_text())
     image = (folder / "model.safetensors").read_bytes()
     (length,) = struct.unpack_from("<Q", image)
@@ -68,6 +83,7 @@ def main(folder: Path, file: Path) -> None:
             "tokenizer.ggml.add_space_prefix": False}
     if isinstance(c["eos_token_id"], int):
         keys["tokenizer.ggml.eos_token_id"] = c["eos_token_id"]
+    keys |= tokenizer or {}
     infos, blocks, at = [], [], 0
     tensors = {name: of for name, of in header.items() if name != "__metadata__"}
     for name, of in tensors.items():
@@ -76,7 +92,10 @@ def main(folder: Path, file: Path) -> None:
         if name.endswith(("q_proj.weight", "k_proj.weight")):
             data = neighbours(data, of["shape"][0], head)
         sizes = of["shape"][::-1]
-        infos.append(text(name_of(name)) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, 0, at))
+        stored = kind if len(sizes) > 1 else "F32"
+        if stored != "F32":
+            data = as_type(data, stored)
+        infos.append(text(name_of(name)) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, TYPES[stored], at))
         blocks.append(data + bytes(-len(data) % 32))
         at += len(blocks[-1])
     head_part = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys))
@@ -85,4 +104,4 @@ def main(folder: Path, file: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

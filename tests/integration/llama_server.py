@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("--ctx-size", type=int, default=2048, help="of all slots together")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--threads-http", type=int, help="a connection has one as long as it is open")
+    parser.add_argument("--half-cache", action="store_true", help="float16 in the cache and flash attention, its defaults")
     options = parser.parse_args()
     params = xllamacpp.CommonParams()
     params.model.path = options.model
@@ -34,10 +35,10 @@ def main() -> None:
     params.n_threads_http = options.threads_http or options.parallel + 16
     params.endpoint_metrics = True
     params.warmup = False
-    # Half precision otherwise, in the cache and in flash attention: 1e-3 off.
-    params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
-    params.cache_type_k = xllamacpp.ggml_type.GGML_TYPE_F32
-    params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+    if not options.half_cache:  # it is 1e-3 off
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        params.cache_type_k = xllamacpp.ggml_type.GGML_TYPE_F32
+        params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
     server = xllamacpp.Server(params)
     print("listening on", server.listening_address.rsplit(":", 1)[-1], "as", os.getpid(), flush=True)
     signal.pause()

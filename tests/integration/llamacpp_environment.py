@@ -5,6 +5,16 @@
 
 from __future__ import annotations
 
+import os
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from environment import ROOT
 from server_environment import ServerEnvironment, main
 
 PACKAGE = "xllamacpp==2026.10.11549"
@@ -17,6 +27,26 @@ class LlamacppEnvironment(ServerEnvironment):
     def _fill(self) -> None:
         self._pip("--only-binary", ":all:", PACKAGE)
         self._run([str(self.python), "-c", "import xllamacpp"])
+
+    @contextmanager
+    def server(self, model: Path, log: Path, *words: str) -> Iterator[str]:
+        """The address of a server with a GGUF file; `words` are those of llama_server.py."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with open(log, "wb") as output:
+            process = subprocess.Popen(
+                [str(self.python), str(ROOT / "tests/integration/llama_server.py"), str(model), "--port", str(port), *words],
+                stdout=output, stderr=output, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
+        try:
+            until = time.monotonic() + 120
+            while not re.search(rb"listening on \d+ as", log.read_bytes()):
+                assert process.poll() is None and time.monotonic() < until, log.read_text(errors="replace")[-3000:]
+                time.sleep(0.2)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+            process.wait()
 
 
 if __name__ == "__main__":

@@ -4,10 +4,7 @@ then compute with the exported folder what Temper computes."""
 from __future__ import annotations
 
 import json
-import os
-import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,23 +113,8 @@ def llama_cpp(exported: Path, tmp_path: Path) -> Iterator[str]:
     file = tmp_path / "trained.gguf"
     subprocess.run([str(environment.python), str(ROOT / "tests/integration/folder_to_gguf.py"),
                     str(exported / "trained"), str(file)], check=True, timeout=300)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with open(tmp_path / "log", "wb") as log:
-        server = subprocess.Popen(
-            [str(environment.python), str(ROOT / "tests/integration/llama_server.py"), str(file), "--port", str(port),
-             "--parallel", "1", "--ctx-size", "128", "--threads", "2"],
-            stdout=log, stderr=log, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
-    try:
-        until = time.monotonic() + 120
-        while b"listening on" not in (tmp_path / "log").read_bytes():
-            assert server.poll() is None and time.monotonic() < until, (tmp_path / "log").read_text()[-3000:]
-            time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.kill()
-        server.wait()
+    with environment.server(file, tmp_path / "log", "--parallel", "1", "--ctx-size", "128", "--threads", "2") as address:
+        yield address
 
 
 def until_end(tokens: list[int]) -> list[int]:
