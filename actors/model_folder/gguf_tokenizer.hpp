@@ -17,8 +17,9 @@ struct GgufTokenizer {
   std::vector<std::int32_t> end_tokens;  ///< eos, then eot and eom if they differ.
 };
 
-/// Supports byte-level BPE (`gpt2`) with the pre-tokenizers gpt-2, smollm, llama-bpe and qwen2.
-/// Errors: Unsupported names another model or pre-tokenizer; Corrupt names the key.
+/// Supports byte-level BPE (`gpt2`) with the pre-tokenizers gpt-2, smollm, llama-bpe and qwen2, and
+/// SentencePiece BPE (`llama`). Errors: Unsupported names another model, pre-tokenizer or
+/// normalization, or scores that are not those of BPE; Corrupt names the key.
 Result<GgufTokenizer> read_gguf_tokenizer(const GgufFile& file);
 
 }  // namespace temper::actors

@@ -37,6 +37,12 @@ class GgufBytes {
       number(value);
     return *this;
   }
+  GgufBytes& reals(std::string_view key, const std::vector<float>& values) {
+    begin(key, 9).number(std::uint32_t{6}).number(static_cast<std::uint64_t>(values.size()));
+    for (const float value : values)
+      number(value);
+    return *this;
+  }
   /// `sizes`: innermost first.
   GgufBytes& tensor(std::string_view name,
                     const std::vector<std::uint64_t>& sizes,
