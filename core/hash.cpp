@@ -26,6 +26,25 @@ std::string to_text(const Hash128& hash) {
   return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }
 
+struct Hasher64::State {
+  XXH3_state_t xxh;
+};
+
+Hasher64::Hasher64() : state_(std::make_unique<State>()) {
+  XXH3_64bits_reset(&state_->xxh);
+}
+Hasher64::~Hasher64() = default;
+Hasher64::Hasher64(Hasher64&&) noexcept = default;
+Hasher64& Hasher64::operator=(Hasher64&&) noexcept = default;
+
+void Hasher64::add(std::span<const std::byte> piece) {
+  XXH3_64bits_update(&state_->xxh, piece.data(), piece.size());
+}
+
+std::uint64_t Hasher64::digest() const {
+  return XXH3_64bits_digest(&state_->xxh);
+}
+
 struct Hasher128::State {
   XXH3_state_t xxh;
 };

@@ -25,6 +25,21 @@ Hash128 hash128(std::string_view text);
 /// 32 hexadecimal digits.
 std::string to_text(const Hash128& hash);
 
+/// Computes hash64() incrementally.
+class Hasher64 {
+ public:
+  Hasher64();
+  ~Hasher64();
+  Hasher64(Hasher64&&) noexcept;
+  Hasher64& operator=(Hasher64&&) noexcept;
+  void add(std::span<const std::byte> piece);
+  std::uint64_t digest() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 /// Computes hash128() incrementally.
 class Hasher128 {
  public:

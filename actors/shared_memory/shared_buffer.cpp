@@ -67,30 +67,47 @@ Result<FileDescriptor> open_file(const WeightsHandle& handle) {
 
 }  // namespace
 
-Result<SharedBuffer> SharedBuffer::create(PolicyVersion version, std::span<const std::byte> image) {
+Result<SharedBuffer::Writer> SharedBuffer::Writer::create(PolicyVersion version) {
   const std::string name = fmt::format("temper-weights-{}", version);
   FileDescriptor fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd.get() < 0)
     return io_error("cannot create shared memory for weights", errno);
-  std::size_t written = 0;
-  while (written < image.size()) {
-    const ssize_t n = ::write(fd.get(), image.data() + written, image.size() - written);
+  return Writer(version, std::move(fd));
+}
+
+Status SharedBuffer::Writer::append(std::span<const std::byte> part) {
+  hash_.add(part);
+  while (!part.empty()) {
+    const ssize_t n = ::write(fd_.get(), part.data(), part.size());
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0) {
-      return io_error(
-          fmt::format("cannot write {} bytes of weights to shared memory", image.size()), errno);
+      return io_error(fmt::format("cannot write {} bytes of weights to shared memory, after {}",
+                                  part.size(),
+                                  bytes_.count()),
+                      errno);
     }
-    written += static_cast<std::size_t>(n);
+    bytes_ += Bytes(n);
+    part = part.subspan(static_cast<std::size_t>(n));
   }
-  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0)
+  return {};
+}
+
+Result<SharedBuffer> SharedBuffer::Writer::finish() && {
+  if (::fcntl(fd_.get(), F_ADD_SEALS, kSeals) != 0)
     return io_error("cannot seal the shared memory of weights", errno);
-  const WeightsHandle handle{.version = version,
-                             .bytes = Bytes(static_cast<Bytes::rep>(image.size())),
-                             .checksum = hash64(image),
+  const WeightsHandle handle{.version = version_,
+                             .bytes = bytes_,
+                             .checksum = hash_.digest(),
                              .pid = ::getpid(),
-                             .fd = fd.get()};
-  return SharedBuffer(std::move(fd), handle);
+                             .fd = fd_.get()};
+  return SharedBuffer(std::move(fd_), handle);
+}
+
+Result<SharedBuffer> SharedBuffer::create(PolicyVersion version, std::span<const std::byte> image) {
+  TEMPER_TRY(Writer writer, Writer::create(version));
+  TEMPER_TRY_STATUS(writer.append(image));
+  return std::move(writer).finish();
 }
 
 Result<MappedBuffer> MappedBuffer::open(const WeightsHandle& handle) {

@@ -5,6 +5,7 @@
 
 #include "actors/protocol/weights.hpp"
 #include "core/file_descriptor.hpp"
+#include "core/hash.hpp"
 #include "core/result.hpp"
 
 #include <span>
@@ -15,6 +16,23 @@ namespace temper::actors {
 /// themselves.
 class SharedBuffer {
  public:
+  /// Takes an image in parts.
+  class Writer {
+   public:
+    /// Error Io: a system without memfd.
+    static Result<Writer> create(PolicyVersion version);
+    /// Copies the next part. Error Io: no memory.
+    Status append(std::span<const std::byte> part);
+    /// No part may follow. Error: Io.
+    Result<SharedBuffer> finish() &&;
+
+   private:
+    Writer(PolicyVersion version, FileDescriptor fd) : version_(version), fd_(std::move(fd)) {}
+    PolicyVersion version_;
+    FileDescriptor fd_;
+    Bytes bytes_{0};
+    Hasher64 hash_;
+  };
   /// Copies `image` once. Error Io: no memory, or a system without memfd.
   static Result<SharedBuffer> create(PolicyVersion version, std::span<const std::byte> image);
 

@@ -53,6 +53,18 @@ TEST(SharedBuffer, CanBeReadByAnotherProcess) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(SharedBuffer, IsTheSameWhenItIsWrittenInParts) {
+  std::string image;
+  for (int i = 0; i < 1000; ++i)
+    image += std::to_string(i);
+  auto parts = SharedBuffer::Writer::create(kVersion).value();
+  for (std::size_t at = 0, size = 0; at < image.size(); at += size, size = 2 * size + 1)
+    ASSERT_TRUE(parts.append(bytes_of(std::string_view(image).substr(at, size))));
+  const SharedBuffer writer = std::move(parts).finish().value();
+  EXPECT_EQ(writer.handle().checksum, publish(image).handle().checksum);
+  EXPECT_TRUE(equal(MappedBuffer::open(writer.handle()).value().bytes(), image));
+}
+
 TEST(SharedBuffer, AcceptsAnEmptyImage) {
   const SharedBuffer writer = publish("");
   EXPECT_TRUE(MappedBuffer::open(writer.handle()).value().bytes().empty());
