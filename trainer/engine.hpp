@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +46,8 @@ struct TrainerMemory {
   Bytes host;  ///< Offloaded to host memory.
 };
 
+using ImageWriter = std::function<Status(std::span<const std::byte>)>;
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -58,8 +61,11 @@ class Engine {
   /// except after NotFinite: they may then be of no version, and until load() every call that needs
   /// them returns that error.
   virtual Result<UpdateMetrics> update(std::span<const TrainSample> batch) = 0;
-  /// The current weights as a safetensors image. An error ends the actor.
-  virtual Result<std::string> weights() const = 0;
+  /// Writes the current weights as a safetensors image, in parts; returns the first error of
+  /// `write`. An error ends the actor.
+  virtual Status publish(const ImageWriter& write) const = 0;
+  /// The same image in memory.
+  Result<std::string> weights() const;
   /// Writes weights, optimizer and counters into an existing folder / reads them back. Errors name
   /// the file: Io; load() also returns NotFound or Corrupt for a missing or damaged file, and
   /// Unavailable while the optimizer is offloaded. After an error load() has changed nothing.

@@ -38,7 +38,7 @@ Result<UpdateMetrics> SyntheticEngine::update(std::span<const TrainSample> batch
   return metrics;
 }
 
-Result<std::string> SyntheticEngine::weights() const {
+Status SyntheticEngine::publish(const ImageWriter& write) const {
   std::string image = fmt::format("synthetic weights after {} updates", updates_);
   // All parts of it differ, from each other and from those of other versions.
   image.reserve(static_cast<std::size_t>(least_.count()));
@@ -47,7 +47,7 @@ Result<std::string> SyntheticEngine::weights() const {
     const auto left = static_cast<std::size_t>(least_.count()) - image.size();
     image.append(reinterpret_cast<const char*>(&bytes), std::min(left, sizeof bytes));
   }
-  return image;
+  return write(std::as_bytes(std::span(image)));
 }
 
 Status SyntheticEngine::save(const std::filesystem::path& folder) const {

@@ -18,7 +18,7 @@ class SyntheticEngine final : public Engine {
   /// There is nothing to compute; the step takes its time as always.
   Status prepare(std::span<const TrainSample>) override { return {}; }
   Result<UpdateMetrics> update(std::span<const TrainSample> batch) override;
-  Result<std::string> weights() const override;
+  Status publish(const ImageWriter& write) const override;
   Status save(const std::filesystem::path& folder) const override;
   Status load(const std::filesystem::path& folder) override;
   Status offload() override;

@@ -153,16 +153,18 @@ Status TrainerRole::prepare(actors::Prepare work, actors::Outbox& out) {
 
 template <class Announcement>
 Status TrainerRole::publish(Announcement announcement, actors::Outbox& out) {
-  TEMPER_TRY(const std::string image, engine_->weights());
-  const auto bytes = std::as_bytes(std::span(image));
   if (publication_ == Publication::SharedMemory) {
-    TEMPER_TRY(auto buffer, actors::SharedBuffer::create(version_, bytes));
+    TEMPER_TRY(auto writer, actors::SharedBuffer::Writer::create(version_));
+    TEMPER_TRY_STATUS(engine_->publish([&](auto part) { return writer.append(part); }));
+    TEMPER_TRY(auto buffer, std::move(writer).finish());
     published_.push_back(std::move(buffer));
     if (published_.size() > kPublishedKept)
       published_.pop_front();
     out.send(announcement(published_.back().handle()));
     return {};
   }
+  TEMPER_TRY(const std::string image, engine_->weights());
+  const auto bytes = std::as_bytes(std::span(image));
   out.send(announcement(actors::chunked_handle(version_, bytes)));
   return actors::for_each_chunk(version_, bytes, [&](const actors::WeightsChunk& chunk) -> Status {
     out.send(chunk);

@@ -49,4 +49,17 @@ std::string Weights::to_image(const SafetensorsMetadata& metadata) const {
   return write_safetensors(tensors_to_write(layout_, values_.span()), metadata);
 }
 
+Status Weights::publish(const SafetensorsMetadata& metadata,
+                        const std::function<Status(std::span<const std::byte>)>& write) const {
+  const std::vector<TensorToWrite> tensors = tensors_to_write(layout_, values_.span());
+  std::vector<TensorShape> shapes;
+  for (const TensorToWrite& t : tensors)
+    shapes.push_back({t.name, t.shape});
+  const std::string header = write_safetensors_header(shapes, metadata, StoredType::Float32);
+  TEMPER_TRY_STATUS(write(std::as_bytes(std::span(header))));
+  for (const TensorToWrite& t : tensors)
+    TEMPER_TRY_STATUS(write(std::as_bytes(t.values)));
+  return {};
+}
+
 }  // namespace temper::actors

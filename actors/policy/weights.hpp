@@ -7,6 +7,7 @@
 #include "actors/model_folder/safetensors.hpp"
 #include "actors/policy/float_buffer.hpp"
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -25,6 +26,9 @@ class Weights {
   static Result<Weights> from_folder(const Layout& layout, const ModelFolder& folder);
 
   std::string to_image(const SafetensorsMetadata& metadata) const;
+  /// Writes the same image in parts; the first error of `write` ends it.
+  Status publish(const SafetensorsMetadata& metadata,
+                 const std::function<Status(std::span<const std::byte>)>& write) const;
   Weights clone() const { return Weights(layout_, values_.clone()); }
 
   const Layout& layout() const { return layout_; }

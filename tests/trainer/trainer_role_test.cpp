@@ -19,7 +19,9 @@ class CountingEngine final : public Engine {
     ++updates_;
     return UpdateMetrics{};
   }
-  Result<std::string> weights() const override { return std::string("weights"); }
+  Status publish(const ImageWriter& write) const override {
+    return write(std::as_bytes(std::span(std::string_view("weights"))));
+  }
   Status save(const std::filesystem::path&) const override { return {}; }
   Status load(const std::filesystem::path&) override { return {}; }
   Status offload() override { return {}; }

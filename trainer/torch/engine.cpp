@@ -76,7 +76,7 @@ class TorchEngine final : public Engine {
 
   Status prepare(std::span<const TrainSample> groups) override;
   Result<UpdateMetrics> update(std::span<const TrainSample> batch) override;
-  Result<std::string> weights() const override;
+  Status publish(const ImageWriter& write) const override;
   Status save(const std::filesystem::path& folder) const override;
   Status load(const std::filesystem::path& folder) override;
   Status offload() override;
@@ -370,10 +370,11 @@ void TorchEngine::pass(const MicroBatch& micro, Update& update) {
   ++update.sums.passes;
 }
 
-Result<std::string> TorchEngine::weights() const {
+Status TorchEngine::publish(const ImageWriter& write) const {
   TEMPER_TRY_STATUS(has_version("weights"));
-  return weights_.to_image(
-      {{"updates", std::to_string(updates_)}, {actors::kCanaryKey, actors::canary_text(canary())}});
+  return weights_.publish(
+      {{"updates", std::to_string(updates_)}, {actors::kCanaryKey, actors::canary_text(canary())}},
+      write);
 }
 
 actors::Canary TorchEngine::canary() const {

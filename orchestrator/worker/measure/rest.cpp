@@ -42,9 +42,9 @@ Status measure_weights(Bench& bench) {
   Laps laps(bench.clock());
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     const PolicyVersion version(static_cast<std::uint64_t>(repeat) + 1);
-    TEMPER_TRY(const std::string image, trainer->weights());
-    TEMPER_TRY(const auto shared,
-               actors::SharedBuffer::create(version, std::as_bytes(std::span(image))));
+    TEMPER_TRY(auto writer, actors::SharedBuffer::Writer::create(version));
+    TEMPER_TRY_STATUS(trainer->publish([&](auto part) { return writer.append(part); }));
+    TEMPER_TRY(const auto shared, std::move(writer).finish());
     laps.skip();
     TEMPER_TRY(const auto mapped, actors::MappedBuffer::open(shared.handle()));
     TEMPER_TRY_STATUS(engine->stage(version, mapped.bytes()));
