@@ -62,8 +62,9 @@ class WeightsInMemory {
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
-  static constexpr std::size_t kSafetensorsLength = 8;  ///< Size of the length field before the
-                                                        ///< header.
+  /// Size of the length field before the header.
+  static constexpr std::size_t kSafetensorsLength = 8;
+  static constexpr std::size_t kSomeText = 1024;
 
   WeightsInMemory() = default;
   explicit WeightsInMemory(std::span<std::byte> bytes) : bytes_(bytes) {}
@@ -73,9 +74,9 @@ class WeightsInMemory {
     if (bytes.size() < kSafetensorsLength)
       return bytes.size();
     std::memcpy(&length, bytes.data(), kSafetensorsLength);
-    return length > bytes.size() - kSafetensorsLength
-               ? kSafetensorsLength
-               : kSafetensorsLength + static_cast<std::size_t>(length);
+    if (length <= bytes.size() - kSafetensorsLength)
+      return kSafetensorsLength + static_cast<std::size_t>(length);
+    return std::min(bytes.size(), kSomeText);  // another kind of file, which the error names
   }
 
   /// Reads the bytes up to `until` that have not been read yet.

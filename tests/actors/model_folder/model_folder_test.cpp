@@ -239,6 +239,33 @@ TEST_F(Folder, ReportsTruncatedWeightsWithoutASignal) {
       << read.error().context;
 }
 
+TEST_F(Folder, NamesAGitLfsPointerAlsoWhereItReadsTheHeaderAlone) {
+  write();
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:";
+  const std::pair<std::string, bool> cases[] = {
+      {pointer + "0\nsize 9\n", true},
+      {pointer + std::string(64, '0') + "\nsize 27243\n", true},
+      {pointer + std::string(4000, '0'), true},
+      {pointer.substr(0, 42), true},
+      {pointer.substr(0, 30), false},
+      {"version 1", false},
+      {"version ", false},
+      {"vers", false},
+      {"", false},
+      {"<!DOCTYPE html><html><body>Entry not found</body></html>", false},
+      {"{\"error\": \"Repository not found\"}", false},
+      {std::string("PK\3\4\0\0\0\0archive/data.pkl", 24), false},
+  };
+  for (const auto& [content, is_pointer] : cases) {
+    ASSERT_TRUE(write_file_atomically(folder_ / "model.safetensors", content));
+    const std::string whole = refusal();
+    const Status header = open().check_tensors(*layout_);
+    ASSERT_FALSE(header) << content;
+    EXPECT_EQ(header.error().context, whole) << content;
+    EXPECT_EQ(whole.find("git lfs pull") != std::string::npos, is_pointer) << whole;
+  }
+}
+
 TEST_F(Folder, PrefersEndTokensOfGenerationConfig) {
   write();
   ASSERT_TRUE(
