@@ -171,6 +171,14 @@ std::optional<BusiestCards> busiest_of(const std::vector<CardGroup>& groups, con
         "busier.",
         s.slots.while_serving * 100);
   }
+  const double tail =
+      s.wall_s > 0 ? s.tail.decode_s / (s.wall_s * static_cast<double>(s.cards)) : 0;
+  if (tail >= kLeast) {
+    b.advice += fmt::format(
+        " Engines spent {:.1f} % of the card time on the last responses of batches: a larger batch "
+        "or staleness bound gives cards other work meanwhile.",
+        tail * 100);
+  }
   if (s.simulated)
     b.command = orchestrator::kTunedChange;
   return b;
@@ -202,6 +210,12 @@ Advice advice_on(const WaitSummary& w,
                 "These cards wait for the bottleneck, {}. Only a faster bottleneck shortens it.",
                 names_of(busiest->roles)),
             tuned_or(s)};
+  }
+  if (w.tail) {
+    return {
+        "Only the last responses of a batch were left. A larger batch or staleness bound gives the "
+        "cards other work meanwhile.",
+        {bound_of(more)}};
   }
   switch (w.state) {
     case CardState::WaitQuota:

@@ -39,6 +39,13 @@ std::string time_text(double s) {
   return s < kHour ? fmt::format("{:.2f} s", s) : fmt::format("{:.2f} h", s / kHour);
 }
 
+std::string tail_text(const TailSummary& t) {
+  return fmt::format("{:5.1f} % of the card time for the last tenth of a batch: {} idle, {} decode",
+                     t.share * 100,
+                     time_text(t.waits_s),
+                     time_text(t.decode_s));
+}
+
 /// Lines of a text page in two columns: label and figures.
 class Page {
  public:
@@ -76,6 +83,8 @@ void write_cards(Page& page, const Summary& s) {
       slots.while_serving * 100,
       count_text(slots.slots),
       slots.occupancy * 100);
+  if (s.tail.s > 0)
+    page.line("tail", "{}", tail_text(s.tail));
   const double wall = static_cast<double>(u.wall_ns) / 1e9;
   for (std::size_t i = 0; i < u.per_card.size();) {
     const CardSummary& card = u.per_card[i];

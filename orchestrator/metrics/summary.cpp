@@ -87,13 +87,14 @@ std::vector<WaitSummary> waits(const Timeline& timeline, Time wall) {
   for (const WaitTotal& w : timeline.waits(wall)) {
     out.push_back({w.reason.role,
                    w.reason.state,
-                   sentence(w.reason.cause),
+                   w.reason.tail ? "the last responses of a batch" : sentence(w.reason.cause),
                    seconds(w.card_time),
                    share(w.card_time, all),
                    seconds(w.longest),
                    seconds(w.longest_at),
                    sentence(w.longest_cause),
-                   w.reason.cause.kind});
+                   w.reason.cause.kind,
+                   w.reason.tail});
   }
   return out;
 }
@@ -106,6 +107,18 @@ std::string restart_text(const Restart& r, const std::vector<ActorSpec>& actors)
   for (const SettingChange& c : r.changes)
     text += fmt::format(", {}: {} -> {}", c.key, c.from, c.to);
   return text;
+}
+
+TailSummary tail(const Timeline& timeline, Time wall) {
+  Duration waits{};
+  for (const WaitTotal& w : timeline.waits(wall))
+    waits += w.reason.tail ? w.card_time : Duration{};
+  const Duration decode = timeline.decoding_in_tails();
+  const Duration all = wall.time_since_epoch() * std::ssize(timeline.cards());
+  return {seconds(timeline.tail().total(wall)),
+          seconds(waits),
+          seconds(decode),
+          share(waits + decode, all)};
 }
 
 SwitchesSummary switches(const RunMetrics& m) {
@@ -212,6 +225,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   s.slots = {m.slots().slots(),
              to_6_places(m.slots().over_wall(m.wall())),
              to_6_places(m.slots().while_serving(m.wall()))};
+  s.tail = tail(m.timeline(), m.wall());
   s.staleness = staleness(m);
   s.wasted_tokens = m.wasted().count();
   s.groups = {m.groups().trained,

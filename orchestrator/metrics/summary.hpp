@@ -37,6 +37,12 @@ struct SlotSummary {
   std::int64_t slots = 0;
   double occupancy = 0, while_serving = 0;
 };
+/// Of the tails of batches (batch_tail.hpp).
+struct TailSummary {
+  double s = 0;                      ///< Wall time.
+  double waits_s = 0, decode_s = 0;  ///< Card time without work, and of decode and prefill.
+  double share = 0;                  ///< Of all card time: both.
+};
 struct StalenessSummary {
   std::uint64_t bound = 0;
   std::int64_t max = 0;
@@ -65,7 +71,8 @@ struct WaitSummary {
   std::string on;
   double s = 0, share = 0, longest_s = 0, longest_at_s = 0;
   std::string longest_on;
-  WaitKind cause = WaitKind::Work;  ///< Kind of the text `on`.
+  WaitKind cause = WaitKind::Work;  ///< As recorded.
+  bool tail = false;                ///< It waits for the last responses of a batch.
 };
 struct RestartSummary {
   Restart::Kind kind = Restart::Kind::Actor;
@@ -122,6 +129,7 @@ struct Summary {
   std::uint64_t cards = 0;
   UtilizationSummary utilization;
   SlotSummary slots;
+  TailSummary tail;
   StalenessSummary staleness;
   std::int64_t wasted_tokens = 0;
   GroupSummary groups;
@@ -186,6 +194,17 @@ void describe(V& v, SlotSummary& s) {
       {.doc = "Mean share of slots with a response, over the time in which their engine had any."});
 }
 template <class V>
+void describe(V& v, TailSummary& s) {
+  v.field(1,
+          "s",
+          s.s,
+          {.doc = "Wall time in which only the last tenth of a batch's responses, or less, was "
+                  "generated and the next step lacked it."});
+  v.field(2, "waits_s", s.waits_s, {.doc = "Card time that waited for these responses."});
+  v.field(3, "decode_s", s.decode_s, {.doc = "Card time that generated them."});
+  v.field(4, "share", s.share, {.doc = "Share of all card time that both are."});
+}
+template <class V>
 void describe(V& v, StalenessSummary& s) {
   v.field(1, "bound", s.bound);
   v.field(2, "max", s.max);
@@ -230,6 +249,7 @@ void describe(V& v, WaitSummary& s) {
   v.field(7, "longest_at_s", s.longest_at_s);
   v.field(8, "longest_on", s.longest_on);
   v.field(9, "cause", s.cause);
+  v.field(10, "tail", s.tail);
 }
 template <class V>
 void describe(V& v, RestartSummary& s) {
@@ -331,6 +351,7 @@ void describe(V& v, Summary& s) {
   v.field(28, "ended", s.ended);
   v.field(29, "start_s", s.start_s, {.doc = "Seconds until the first dispatch."});
   v.field(30, "last_step", s.last_step, {.doc = "Metrics of the last step."});
+  v.field(31, "tail", s.tail, {.doc = "Time that only the last responses of a batch took."});
 }
 
 }  // namespace temper::orchestrator

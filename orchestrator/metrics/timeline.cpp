@@ -37,11 +37,19 @@ int telling(actors::RoleKind role) {
   return 4;
 }
 
+/// What an actor lacks until the last responses of a batch are there.
+bool ends_with_the_tail(WaitKind said) {
+  return said == WaitKind::Groups || said == WaitKind::StalenessBound ||
+         said == WaitKind::Responses;
+}
+
 }  // namespace
 
 void Timeline::feed(const Record& record) {
   const Time now = record.time;
   evaluation_.feed(record);
+  const bool tail = tail_.now();
+  tail_.feed(record);
   if (const auto* e = std::get_if<event::Activity>(&record.event)) {
     add_spans(e->actor, e->spans);
   } else if (std::holds_alternative<event::Started>(record.event)) {
@@ -70,6 +78,8 @@ void Timeline::feed(const Record& record) {
       set_wait(discard->actor, CardState::Down, {WaitKind::Restart}, now);
     }
   }
+  for (std::uint32_t a = 0; tail != tail_.now() && a < actors_.size(); ++a)
+    set_wait(ActorId(a), waits_[a].state, WaitCause(waits_[a].cause), now);
   if (progress_ && (now >= next_settle_ || ++unsettled_records_ >= kSettleRecords)) {
     unsettled_records_ = 0;
     const Time before = now - horizon_;
@@ -218,6 +228,11 @@ void Timeline::add_spans(ActorId actor, const std::vector<actors::Span>& spans) 
           lines_[line].add_span(place, part);
       }
     }
+    for (const actors::Span& part : parts) {
+      if (part.state == CardState::Decode || part.state == CardState::Prefill)
+        decoding_in_tails_ +=
+            tail_.overlap(part.begin, part.end) * std::ssize(actors_[actor.value()].cards);
+    }
     if (span.state <= CardState::Prefill)
       progress_->add_span(0, {CardState::Train, span.begin, span.end});
   }
@@ -226,10 +241,13 @@ void Timeline::add_spans(ActorId actor, const std::vector<actors::Span>& spans) 
 void Timeline::set_wait(ActorId actor, CardState state, const WaitCause& cause, Time now) {
   if (actor.value() >= actors_.size())
     return;
+  const bool tail = tail_.now() && ends_with_the_tail(cause.kind);
+  const std::size_t reason =
+      intern({actors_[actor.value()].role, state, cause.without_instance(), tail});
   ActorWait& wait = waits_[actor.value()];
-  if (wait.state == state && wait.cause == cause)
+  if (wait.state == state && wait.cause == cause && wait.reason == reason)
     return;
-  wait = {state, intern({actors_[actor.value()].role, state, cause.without_instance()}), cause};
+  wait = {state, reason, cause};
   for (const auto& [line, place] : places_of_[actor.value()])
     lines_[line].set_wait(now, place, {state, wait.reason, cause});
 }

@@ -18,9 +18,12 @@
 // late, but at most kGrace after the longest deadline of the run, at most kMostLate (deadlines in
 // virtual time are long), and at most CardTimeline::kMostSegments state changes of a card; parts
 // that are later are ignored.
+// In the tail of a batch, a trainer without groups, an engine that the staleness bound throttles,
+// and a reference or verifier without responses wait for the last responses (WaitReason::tail).
 // Invariant. The states of a card sum to the requested time, to the nanosecond.
 #pragma once
 
+#include "orchestrator/metrics/batch_tail.hpp"
 #include "orchestrator/metrics/card_timeline.hpp"
 #include "orchestrator/metrics/evaluation_time.hpp"
 #include "orchestrator/record/event_log.hpp"
@@ -36,6 +39,7 @@ struct WaitReason {
   actors::RoleKind role = actors::RoleKind::Rollout;  ///< Role of the actor that determines it.
   actors::CardState state = actors::CardState::Down;
   WaitCause cause{};  ///< Without its instance.
+  bool tail = false;  ///< It ends with the tail of a batch (batch_tail.hpp), which is the reason.
   auto operator<=>(const WaitReason&) const = default;
 };
 
@@ -80,6 +84,9 @@ class Timeline {
   /// Longest total first; together the wait states of all cards.
   std::vector<WaitTotal> waits(Time until) const;
   const WaitReason& reason(std::size_t index) const { return reasons_[index]; }
+  const BatchTail& tail() const { return tail_; }
+  /// Card time of engines that decoded or prefilled in the tail of a batch.
+  Duration decoding_in_tails() const { return decoding_in_tails_; }
 
   /// Receives every segment of every line, named by its first card, once it is final; in order for
   /// each line.
@@ -126,6 +133,8 @@ class Timeline {
   std::vector<CardId> cards_;
   std::vector<CardTimeline> lines_;
   EvaluationTime evaluation_;
+  BatchTail tail_;
+  Duration decoding_in_tails_{};
   /// Busy while any card generates or trains.
   std::optional<CardTimeline> progress_;
   std::vector<ActorWait> waits_;

@@ -23,6 +23,7 @@ void Auditor::feed(const Record& record) {
   }
   if (!ended_ && !std::holds_alternative<event::Activity>(record.event))
     check_waits();
+  check_tail();
   // After the commands, because a snapshot of the scheduler contains them, though their leases are
   // void.
   if (std::holds_alternative<event::Started>(record.event) ||
@@ -59,6 +60,7 @@ AuditReport Auditor::report() const {
   for (const auto& [actor, host] : host_of_)
     hosts.insert(host);
   r.hosts = hosts.size();
+  r.tail = tail_.sum + (tail_.since ? last_time_ - *tail_.since : Duration{});
   r.violations = violations_;
   if (r.groups_dispatched != r.groups_trained + r.groups_filtered + r.groups_failed +
                                  r.groups_evicted + r.groups_outstanding) {
@@ -168,6 +170,7 @@ void Auditor::on_event(const event::Resumed& e) {
       *r = {};
   }
   ended_ = false;
+  tail_.awaited = tail_.counts = false;
   if (e.config) {
     change_actors((*e.config)->actors);
     config_ = **e.config;
@@ -296,6 +299,7 @@ void Auditor::on_event(const event::Trained& e) {
   // Its own leases, and those of groups whose gradients were requested before.
   std::erase_if(state_.leases, [&](const auto& l) { return l.second.actor == e.actor.value(); });
   state_.updating = 0;
+  tail_.counts = true;
   if (e.version.value() != state_.version + 1)
     violation("a step skips a version");
   std::uint64_t in_update = 0;

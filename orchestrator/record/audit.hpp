@@ -14,7 +14,8 @@
 //   evaluations   each evaluates every problem under one version, and its result follows from the
 //                 rewards
 //   actors        work is given only to actors that the run has; ids keep their meaning
-//   waits         what an idle trainer, reference or verifier is said to lack is missing
+//   waits         what an idle trainer, reference or verifier is said to lack is missing; the time
+//                 in which only the last responses of a batch were left is that of summary.json
 // After a resume, records behind the checkpoint are void, and the rest is checked as one run.
 #pragma once
 
@@ -52,6 +53,7 @@ struct AuditReport {
   Duration clock_error{};               ///< Largest error that may remain.
   std::uint64_t attached = 0;           ///< Number of times a worker attached.
   std::uint64_t hosts = 0;              ///< Hosts of the last worker of each slot.
+  Duration tail{};                      ///< In which only the last responses of a batch were left.
   std::vector<std::string> violations;  ///< Each names its record; empty: none.
 };
 
@@ -77,6 +79,7 @@ void describe(V& v, AuditReport& r) {
   v.field(18, "clock_error", r.clock_error);
   v.field(19, "attached", r.attached);
   v.field(20, "hosts", r.hosts);
+  v.field(21, "tail", r.tail);
 }
 
 class Auditor {
@@ -186,6 +189,8 @@ class Auditor {
   /// Whether the trainer can lack this.
   void check_trainer_waits(const WaitCause& cause);
   void check_waits();
+  /// What the next record finds: the last responses of a batch (metrics/batch_tail.hpp), or not.
+  void check_tail();
   /// Derives the stages of all responses, none of which is leased.
   void recount_stages();
   /// Whether a time-shared engine holds weights on cards that the trainer or a reference uses.
@@ -214,6 +219,13 @@ class Auditor {
   State state_;
   /// By sequence number of Started and of the latest kMostWaysBack CheckpointSaved.
   std::map<std::uint64_t, State> saved_;
+  /// Time in the tail of a batch. No resume undoes it; after one it begins with the next step.
+  struct Tail {
+    bool awaited = false;  ///< The trainer lacks groups, until it says otherwise.
+    bool counts = true;
+    std::optional<Time> since;
+    Duration sum{};
+  } tail_;
   std::map<std::uint32_t, Time> busy_until_;
   std::map<std::uint32_t, event::ClockRead> clocks_;  ///< The latest of each actor.
   Duration clock_apart_{};

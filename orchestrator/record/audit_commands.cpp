@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace temper::orchestrator {
 
@@ -124,6 +125,7 @@ void Auditor::on_command(const command::Judge& c) {
 void Auditor::on_command(const command::Train& c) {
   check_at_work(c.actor);
   state_.updating = c.lease.value();
+  tail_.awaited = false;
   if (state_.trainer_parked || shared_cards_hold_engines() || !state_.visiting.empty())
     violation("a step runs on cards that others still hold");
   if (c.certificate.step.value() != state_.version)
@@ -291,6 +293,22 @@ void Auditor::on_command(const command::Waiting& c) {
     state_.waits.said(c);
   if (role == RoleKind::Trainer && c.state == actors::CardState::WaitData)
     check_trainer_waits(c.cause);
+  // Gradients of other groups, and the way to the cards and back, change nothing of what it lacks.
+  if (role == RoleKind::Trainer && c.cause.kind != WaitKind::Work && !c.cause.action)
+    tail_.awaited = c.cause.kind == WaitKind::Groups;
+}
+
+void Auditor::check_tail() {
+  const auto batch = static_cast<std::size_t>(config_.groups_per_update) *
+                     static_cast<std::size_t>(std::max(1, config_.responses_per_group));
+  const bool tail = tail_.awaited && tail_.counts && !ended_ &&
+                    state_.waits.last_are_generated(std::max<std::size_t>(1, batch / 10));
+  if (tail == tail_.since.has_value())
+    return;
+  if (tail)
+    tail_.since = last_time_;
+  else
+    tail_.sum += last_time_ - *std::exchange(tail_.since, std::nullopt);
 }
 
 void Auditor::check_trainer_waits(const WaitCause& cause) {

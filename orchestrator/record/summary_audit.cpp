@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -64,8 +65,37 @@ std::vector<std::string> audit_waits(const std::string& path, const json& summar
   return violations;
 }
 
+/// Of a summary that has the tail of a batch.
+std::vector<std::string> audit_tail(const std::string& path, const json& summary, Duration tail) {
+  const auto found = summary.find("tail");
+  if (found == summary.end())
+    return {};
+  const auto differ = [](double a, double b) {
+    return !(std::abs(a - b) <= kPrecision * (1 + std::abs(b)));
+  };
+  std::vector<std::string> violations;
+  if (const double s = found->at("s").get<double>(); differ(s, seconds(tail)))
+    violations.push_back(fmt::format(
+        "{}: the tails of batches took {:.6f} s, but {:.6f} s in the log", path, s, seconds(tail)));
+  double named = 0;
+  for (const json& wait : summary.value("waits", json::array()))
+    named += wait.value("tail", false) ? wait.at("s").get<double>() : 0;
+  if (const double s = found->at("waits_s").get<double>(); differ(s, named))
+    violations.push_back(
+        fmt::format("{}: cards waited {:.6f} s in tails, but {:.6f} s by cause", path, s, named));
+  const auto cards =
+      static_cast<double>(summary.at(json::json_pointer("/utilization/per_card")).size());
+  const double used = found->at("waits_s").get<double>() + found->at("decode_s").get<double>();
+  if (const double most = seconds(tail) * cards; !(used <= most + kPrecision * (1 + most)))
+    violations.push_back(
+        fmt::format("{}: tails of {:.6f} s of card time in {:.6f} s", path, used, most));
+  return violations;
+}
+
 /// Throws nlohmann::json::exception if a part has the wrong type.
-std::vector<std::string> audit_summary(const std::string& path, const json& summary) {
+std::vector<std::string> audit_summary(const std::string& path,
+                                       const json& summary,
+                                       Duration tail) {
   const json::json_pointer wall_path("/utilization/wall_ns");
   const json::json_pointer cards_path("/utilization/per_card");
   if (!summary.contains(wall_path) || !summary.at(wall_path).is_number_integer() ||
@@ -88,12 +118,14 @@ std::vector<std::string> audit_summary(const std::string& path, const json& summ
   }
   for (std::string& violation : audit_waits(path, summary))
     violations.push_back(std::move(violation));
+  for (std::string& violation : audit_tail(path, summary, tail))
+    violations.push_back(std::move(violation));
   return violations;
 }
 
 }  // namespace
 
-std::vector<std::string> audit_times(const std::filesystem::path& path) {
+std::vector<std::string> audit_times(const std::filesystem::path& path, Duration tail) {
   const auto text = read_file(path);
   if (!text)
     return {};
@@ -101,7 +133,7 @@ std::vector<std::string> audit_times(const std::filesystem::path& path) {
   if (summary.is_discarded())
     return {path.string() + " is not JSON"};
   try {
-    return audit_summary(path.string(), summary);
+    return audit_summary(path.string(), summary, tail);
   } catch (const json::exception& e) {
     return {fmt::format("{} is not the summary of a run: {}", path.string(), e.what())};
   }

@@ -30,6 +30,10 @@ class WaitAudit {
   /// The responses [first, last) left.
   void left(std::uint64_t first, std::uint64_t last);
   void clear() { *this = WaitAudit(); }
+  /// Engines have at most so many, and none waits for an engine.
+  bool last_are_generated(std::size_t most) const {
+    return !generating_.empty() && generating_.size() <= most && handed_back_.empty();
+  }
 
   // --- What a reference or a verifier is said to wait for
   void said(const command::Waiting& c) { said_[c.actor.value()] = c; }

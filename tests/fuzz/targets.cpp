@@ -180,7 +180,7 @@ void manifest(std::string_view bytes) {
 }
 
 void summary(std::string_view bytes) {
-  std::ignore = audit_times(file_with("summary.json", bytes));
+  std::ignore = audit_times(file_with("summary.json", bytes), {});
 }
 
 void json(std::string_view bytes) {

@@ -51,6 +51,7 @@ inline SimulatedOutcome run_simulated(
   ran.outcome = (*driver)->run();
   ran.summary = summarize(metrics, {config.name, config.seed, 0});
   ran.audit = auditor.report();
+  EXPECT_EQ(ran.summary.tail.s, seconds(ran.audit.tail));
   return ran;
 }
 

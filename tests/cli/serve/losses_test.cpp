@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -260,6 +261,24 @@ TEST(Losses, OldKeysAndValuesAreNotWhatAnEngineWithoutWorkWaitsFor) {
   const Live live = two_cards({{S::Decode, 0.5}, {S::WaitWeights, 0.5}}, {{S::Train, 0.2}});
   for (const Loss& loss : rank_losses(live, {"run", {}, {}}).losses)
     EXPECT_EQ(loss.advice.find("keep_kv"), std::string::npos) << loss.advice;
+}
+
+TEST(Losses, CardsWithLittleToDoInTheTailOfABatchAreToldOfIt) {
+  Live live =
+      two_cards({{S::Decode, 0.9}, {S::WaitQuota, 0.1}}, {{S::Train, 0.5}, {S::WaitData, 0.5}});
+  const auto told = [&](std::string_view words) {
+    const Losses losses = rank_losses(live, {});
+    const auto& waits = losses.losses;
+    const auto quota = std::ranges::find(waits, S::WaitQuota, &Loss::state);
+    return std::pair(quota->advice.find(words) != std::string::npos,
+                     losses.busiest->advice.find(words) != std::string::npos);
+  };
+  EXPECT_EQ(told("last responses of"), std::pair(false, false));
+  for (auto& wait : live.summary.waits)
+    wait.tail = true;
+  live.summary.tail.decode_s = 4;
+  EXPECT_EQ(told("last responses of"), std::pair(true, true));
+  EXPECT_NE(rank_losses(live, {}).busiest->advice.find("20.0 %"), std::string::npos);
 }
 
 TEST(Losses, AGroupThatIsHeldBackForAFedTrainerIsNoMatterOfTheBound) {

@@ -269,6 +269,7 @@ TEST(Summary, RewardsAreMeansOverTheFirstTheLastAndTheBestUpdates) {
 /// A run in which actors die, hang and answer late: its figures agree with the auditor and the
 /// queue, which count independently.
 TEST(RunMetrics, RandomRunsAgreeWithTheAuditor) {
+  double tails = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     Random random(seed, "metrics");
     const SchedulerConfig config = testing::random_config(random);
@@ -297,6 +298,9 @@ TEST(RunMetrics, RandomRunsAgreeWithTheAuditor) {
     ASSERT_EQ(static_cast<std::uint64_t>(q.generating + q.scoring + q.ready + q.training),
               played.audit.groups_outstanding);
     ASSERT_EQ(s.ok, played.finish.ok);
+    ASSERT_EQ(s.tail.s, seconds(played.audit.tail)) << "seed " << seed;
+    ASSERT_LE(s.tail.waits_s + s.tail.decode_s, (s.tail.s + 1e-9) * static_cast<double>(s.cards));
+    tails += s.tail.s;
     for (const CardSummary& card : s.utilization.per_card) {
       std::int64_t sum = 0;
       for (const auto& [state, ns] : card.states_ns)
@@ -304,6 +308,7 @@ TEST(RunMetrics, RandomRunsAgreeWithTheAuditor) {
       ASSERT_EQ(sum, s.utilization.wall_ns);
     }
   }
+  EXPECT_GT(tails, 1);
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include "core/files.hpp"
 #include "tests/support/temporary_folder.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 
 namespace temper::orchestrator {
 namespace {
@@ -15,7 +17,7 @@ class SummaryAudit : public ::testing::Test {
  protected:
   std::vector<std::string> violations(const std::string& summary) {
     EXPECT_TRUE(write_file_atomically(folder_ / "summary.json", summary));
-    return audit_times(folder_ / "summary.json");
+    return audit_times(folder_ / "summary.json", std::chrono::seconds(3));
   }
   const test::TemporaryFolder folder_;
   /// Two cards, ten seconds.
@@ -31,7 +33,8 @@ TEST_F(SummaryAudit, StatesThatSumToTheWallAndWaitsThatSumToTheirStatesAreWhole)
 }
 
 TEST_F(SummaryAudit, WhereThereIsNoneNothingIsWrong) {
-  EXPECT_EQ(audit_times(folder_ / "summary.json"), std::vector<std::string>());
+  EXPECT_EQ(audit_times(folder_ / "summary.json", std::chrono::seconds(3)),
+            std::vector<std::string>());
 }
 
 TEST_F(SummaryAudit, AnotherShapeIsAViolationThatSaysWhere) {
@@ -48,6 +51,27 @@ TEST_F(SummaryAudit, AnotherShapeIsAViolationThatSaysWhere) {
     const auto found = violations(other);
     ASSERT_FALSE(found.empty()) << to;
     EXPECT_NE(found.front().find("summary.json"), std::string::npos) << found.front();
+  }
+}
+
+TEST_F(SummaryAudit, TheTailIsThatOfTheLogAndItsWaitsAreNamed) {
+  const auto with_tail = [this](double s, double waits, double decode) {
+    std::string summary = good_;
+    summary.replace(summary.find("\"s\": 1.0"), 8, "\"tail\": true, \"s\": 1.0");
+    summary.pop_back();
+    return violations(
+        summary +
+        fmt::format(R"(, "tail": {{"s": {}, "waits_s": {}, "decode_s": {}}}}})", s, waits, decode));
+  };
+  EXPECT_EQ(with_tail(3, 1, 5), std::vector<std::string>());
+  const std::tuple<double, double, double, const char*> wrong[] = {
+      {2.9, 1, 1, "took 2.900000 s, but 3.000000 s in the log"},
+      {3, 0.9, 1, "waited 0.900000 s in tails, but 1.000000 s by cause"},
+      {3, 1, 5.1, "6.100000 s of card time in 6.000000 s"}};
+  for (const auto& [s, waits, decode, words] : wrong) {
+    const auto found = with_tail(s, waits, decode);
+    ASSERT_EQ(found.size(), 1U) << words;
+    EXPECT_NE(found.front().find(words), std::string::npos) << found.front();
   }
 }
 
