@@ -57,6 +57,10 @@ void describe(V& v, RopeScaling& c) {
            .max = Tokens(1 << 20)});
 }
 
+/// Operands of matrix products. Sums, other operations, gradients and the trained weights are
+/// float32 in both cases.
+enum class ComputeType { Float32, Bfloat16 };
+
 struct ModelConfig {
   std::int32_t hidden = 64;
   std::int32_t layers = 2;
@@ -74,6 +78,7 @@ struct ModelConfig {
   std::vector<std::int32_t> end_tokens{};
   std::optional<RopeScaling> rope_scaling{};
   std::vector<std::string> ignore{};
+  ComputeType compute_dtype = ComputeType::Float32;
   bool operator==(const ModelConfig&) const = default;
 
   /// Requires: `head_dim` is set, or `heads` divides `hidden`.
@@ -121,7 +126,8 @@ void describe(V& v, ModelConfig& c) {
           {.doc = "Folder of a Hugging Face model, a GGUF file (or a folder with one), or "
                   "`smollm2`: SmolLM2-135M-Instruct, which is downloaded once. The run starts from "
                   "its weights without pretraining, and all other keys of this section except "
-                  "`context` and `ignore` are read from its config.json. Empty: the base model is "
+                  "`context`, `ignore` and `compute_dtype` are read from its config.json. Empty: "
+                  "the base model is "
                   "pretrained.",
            .example = "models/Qwen3-0.6B"});
   v.field(14,
@@ -142,9 +148,23 @@ void describe(V& v, ModelConfig& c) {
       {.doc = "With `path`: unknown keys of its config.json that do not change what the network "
               "computes. The run prints a warning for each ignored key.",
        .example = "[my_lab_note]"});
+  v.field(
+      17,
+      "compute_dtype",
+      c.compute_dtype,
+      {.doc = "Operands of matrix products in Temper's own engines, and matrices of the weights "
+              "that are published. The trainer keeps weights, gradients and optimizer in "
+              "float32. `bfloat16` is faster on CPUs with AVX512-BF16 or AMX."});
 }
 
 }  // namespace actors
+
+template <>
+struct EnumNames<actors::ComputeType> {
+  using T = actors::ComputeType;
+  static constexpr std::array<std::pair<T, std::string_view>, 2> value{
+      {{T::Float32, "float32"}, {T::Bfloat16, "bfloat16"}}};
+};
 
 template <>
 struct EnumNames<actors::Architecture> {

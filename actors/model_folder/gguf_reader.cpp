@@ -97,8 +97,8 @@ class GgufWeights {
   Status write(AppendFile& out, StoredType type) const {
     std::vector<TensorShape> shapes;
     for (const TensorSpec& spec : layout_.stored())
-      shapes.push_back({spec.name, spec.shape});
-    TEMPER_TRY_STATUS(out.append(write_safetensors_header(shapes, {}, type)));
+      shapes.push_back({spec.name, spec.shape, type});
+    TEMPER_TRY_STATUS(out.append(write_safetensors_header(shapes, {})));
     const bool pairs = layout_.model().architecture == Architecture::Llama;
     std::string stored;
     for (const TensorSpec& spec : layout_.stored()) {

@@ -44,14 +44,6 @@ std::optional<StoredType> parse_dtype(const nlohmann::json& json) {
   return std::nullopt;
 }
 
-/// The upper half of a float32, rounded; NaN stays NaN.
-std::uint16_t to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value))
-    return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
-  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
-}
-
 /// Size of a tensor in bytes; empty if the product overflows.
 std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& shape, StoredType type) {
   std::uint64_t n = size_of(type);
@@ -180,23 +172,19 @@ nlohmann::json parse_header(std::string_view header, std::string& doubled) {
 
 }  // namespace
 
-float rounded_to_bfloat16(float value) {
-  return std::bit_cast<float>(std::uint32_t{to_bfloat16(value)} << 16);
-}
-
 std::string write_safetensors_header(std::span<const TensorShape> tensors,
-                                     const SafetensorsMetadata& metadata,
-                                     StoredType type) {
+                                     const SafetensorsMetadata& metadata) {
   SafetensorsMetadata said = metadata;
   said.emplace("format", "pt");
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   header["__metadata__"] = said;
   std::uint64_t at = 0;
   for (const TensorShape& tensor : tensors) {
-    const auto bytes = bytes_of(tensor.shape, type);
+    const auto bytes = bytes_of(tensor.shape, tensor.type);
     TEMPER_CHECK(bytes.has_value(), "a tensor of more than 2^64 bytes");
-    header[tensor.name] = {
-        {"dtype", dtype_of(type)}, {"shape", tensor.shape}, {"data_offsets", {at, at + *bytes}}};
+    header[tensor.name] = {{"dtype", dtype_of(tensor.type)},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {at, at + *bytes}}};
     at += *bytes;
   }
   std::string text = header.dump();
@@ -213,7 +201,7 @@ void store_values(std::span<const float> values, StoredType type, std::span<char
   if (type == StoredType::Float32 && !values.empty())
     std::memcpy(out.data(), values.data(), values.size_bytes());
   for (std::size_t i = 0; type == StoredType::Bfloat16 && i < values.size(); ++i) {
-    const std::uint16_t half = to_bfloat16(values[i]);
+    const Bfloat16 half = to_bfloat16(values[i]);
     std::memcpy(out.data() + i * sizeof(half), &half, sizeof(half));
   }
 }
@@ -226,10 +214,10 @@ std::string write_safetensors(std::span<const TensorToWrite> tensors,
   for (const TensorToWrite& tensor : tensors) {
     TEMPER_CHECK(bytes_of(tensor.shape, type) == tensor.values.size() * size_of(type),
                  "the number of values does not match the shape");
-    shapes.push_back({tensor.name, tensor.shape});
+    shapes.push_back({tensor.name, tensor.shape, type});
     bytes += tensor.values.size() * size_of(type);
   }
-  std::string file = write_safetensors_header(shapes, metadata, type);
+  std::string file = write_safetensors_header(shapes, metadata);
   std::size_t at = file.size();
   file.resize(at + bytes);
   for (const TensorToWrite& tensor : tensors) {
@@ -278,11 +266,62 @@ void copy_values(const TensorView& tensor, std::span<float> values) {
   if (tensor.type == StoredType::Float32 && !values.empty())
     std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
   for (std::size_t i = 0; tensor.type == StoredType::Bfloat16 && i < values.size(); ++i) {
-    std::uint16_t half = 0;
+    Bfloat16 half{};
     std::memcpy(&half, tensor.bytes.data() + i * sizeof(half), sizeof(half));
-    values[i] = std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
+    values[i] = to_float(half);
   }
 }
+
+void copy_values(const TensorView& tensor, std::span<Bfloat16> values) {
+  TEMPER_CHECK(tensor.bytes.size() == values.size() * size_of(tensor.type),
+               "the number of values does not match the shape");
+  if (tensor.type == StoredType::Bfloat16 && !values.empty())
+    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  for (std::size_t i = 0; tensor.type == StoredType::Float32 && i < values.size(); ++i) {
+    float value = 0;
+    std::memcpy(&value, tensor.bytes.data() + i * sizeof(value), sizeof(value));
+    values[i] = to_bfloat16(value);
+  }
+}
+
+namespace {
+
+bool is_finite(float value) {
+  return std::isfinite(value);
+}
+bool is_finite(Bfloat16 value) {
+  return std::isfinite(to_float(value));
+}
+std::string text_of(float value) {
+  return fmt::format("{}", value);
+}
+std::string text_of(Bfloat16 value) {
+  return fmt::format("{}", to_float(value));
+}
+
+/// Copies a tensor that is expected, or compares it with the one that it is tied to.
+template <class Value>
+Status take_values(const TensorView& have, std::span<Value> values, bool first) {
+  if (!first) {
+    std::vector<Value> again(values.size());
+    copy_values(have, std::span(again));
+    if (!std::ranges::equal(again, values))
+      return corrupt(fmt::format("tensor '{}': differs from the tensor that config.json ties it to",
+                                 have.name));
+    return {};
+  }
+  copy_values(have, values);
+  const auto bad = std::ranges::find_if_not(values, [](Value x) { return is_finite(x); });
+  if (bad != values.end()) {
+    return corrupt(fmt::format("tensor '{}': expected finite values, found {} at element {}",
+                               have.name,
+                               text_of(*bad),
+                               bad - values.begin()));
+  }
+  return {};
+}
+
+}  // namespace
 
 TensorReader::TensorReader(std::span<const TensorToRead> expected, Values values)
     : tensors_(expected.begin(), expected.end()), values_(values) {
@@ -319,24 +358,8 @@ Status TensorReader::take(const TensorView& have) {
   const bool first = filled_[key_of(want)]++ == 0;
   if (values_ == Values::Skip)
     return {};
-  if (!first) {
-    std::vector<float> again(want.values.size());
-    copy_values(have, again);
-    if (!std::equal(again.begin(), again.end(), want.values.begin()))
-      return corrupt(fmt::format("tensor '{}': differs from the tensor that config.json ties it to",
-                                 want.name));
-    return {};
-  }
-  copy_values(have, want.values);
-  const auto bad = std::find_if_not(
-      want.values.begin(), want.values.end(), [](float x) { return std::isfinite(x); });
-  if (bad != want.values.end()) {
-    return corrupt(fmt::format("tensor '{}': expected finite values, found {} at element {}",
-                               want.name,
-                               *bad,
-                               bad - want.values.begin()));
-  }
-  return {};
+  return want.rounded.empty() ? take_values(have, want.values, first)
+                              : take_values(have, want.rounded, first);
 }
 
 Status TensorReader::finish() const {

@@ -4,6 +4,7 @@
 // header. The reader trusts nothing: every number in the file is checked before it is used.
 #pragma once
 
+#include "actors/model_folder/bfloat16.hpp"
 #include "core/describe.hpp"
 #include "core/result.hpp"
 
@@ -18,23 +19,21 @@
 namespace temper {
 namespace actors {
 
-/// How numbers are stored in a file. Temper always computes in float32.
+/// How numbers are stored in a file.
 enum class StoredType { Float32, Bfloat16 };
-/// Rounds to the nearest bfloat16, ties to even.
-float rounded_to_bfloat16(float value);
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
 struct TensorShape {
   std::string name;
   std::vector<std::int64_t> shape;
+  StoredType type = StoredType::Float32;
 };
 
 /// Returns the beginning of a file: the length and the header of these tensors, whose data must
 /// follow in this order. For `metadata`, see write_safetensors().
 std::string write_safetensors_header(std::span<const TensorShape> tensors,
-                                     const SafetensorsMetadata& metadata,
-                                     StoredType type);
+                                     const SafetensorsMetadata& metadata);
 
 /// Writes values as the files store them. Requires: `out` has their size in this type.
 void store_values(std::span<const float> values, StoredType type, std::span<char> out);
@@ -71,6 +70,7 @@ Result<SafetensorsImage> parse_safetensors(std::span<const std::byte> file);
 
 /// Requires: values.size() is the product of the shape.
 void copy_values(const TensorView& tensor, std::span<float> values);
+void copy_values(const TensorView& tensor, std::span<Bfloat16> values);
 
 /// A tensor that a reader expects, and the destination of its values.
 struct TensorToRead {
@@ -80,6 +80,7 @@ struct TensorToRead {
   /// Name of an expected tensor with the same values (a tied head): one of the two may be missing,
   /// and if both exist they must be equal.
   std::string tied_to{};
+  std::span<Bfloat16> rounded{};  ///< If not empty, the destination instead of `values`.
 };
 
 /// Copy: copies and checks values. Skip: ignores values.

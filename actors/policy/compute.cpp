@@ -5,6 +5,7 @@
 #include "core/clock.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace temper::actors {
 
@@ -19,8 +20,9 @@ Flops forward_flops(const Layout& layout, double keys) {
   return Flops(flops + 4.0 * layout.model().layers * layout.attention_width() * keys);
 }
 
-FlopsPerSecond measure_gemm_rate(std::int32_t repeats) {
+FlopsPerSecond measure_gemm_rate(std::int32_t repeats, ComputeType type) {
   constexpr std::int64_t kSize = 1024;
+  const std::vector<Bfloat16> rounded(kSize * kSize, to_bfloat16(0.5f));
   FloatBuffer x(kSize * kSize);
   FloatBuffer w(kSize * kSize);
   FloatBuffer y(kSize * kSize);
@@ -30,7 +32,10 @@ FlopsPerSecond measure_gemm_rate(std::int32_t repeats) {
   double best = 0;
   for (std::int32_t i = 0; i < repeats; ++i) {
     const Time start = clock.now();
-    matmul_nt(x.data(), w.data(), y.data(), kSize, kSize, kSize);
+    if (type == ComputeType::Float32)
+      matmul_nt(x.data(), w.data(), y.data(), kSize, kSize, kSize);
+    else
+      matmul_nt(rounded.data(), rounded.data(), y.data(), kSize, kSize, kSize);
     best = std::max(best, 2.0 * kSize * kSize * kSize / seconds(clock.now() - start));
   }
   return FlopsPerSecond(best);

@@ -10,8 +10,9 @@ namespace temper::actors {
 /// query head and key.
 Flops forward_flops(const Layout& layout, double keys);
 
-/// Rate of a large square single-precision matrix product with the current number of threads: the
-/// best of `repeats`, each of which takes about 10 ms.
-FlopsPerSecond measure_gemm_rate(std::int32_t repeats = 20);
+/// Rate of a large square matrix product with the current number of threads: the best of `repeats`,
+/// each of which takes about 10 ms.
+FlopsPerSecond measure_gemm_rate(std::int32_t repeats = 20,
+                                 ComputeType type = ComputeType::Float32);
 
 }  // namespace temper::actors

@@ -25,11 +25,20 @@ struct Decoder::State {
   }
 
   void reserve(std::int64_t rows);
-  void embed(const Weights& weights, std::span<const DecoderRow> rows);
-  void queries_and_keys(const Weights& weights, std::int32_t layer, std::int64_t rows);
+  void embed(const WeightsView& weights, std::span<const DecoderRow> rows);
+  void queries_and_keys(const WeightsView& weights, std::int32_t layer, std::int64_t rows);
   void attention(std::int32_t layer, std::span<const DecoderRow> rows);
-  void run_layer(const Weights& weights, std::int32_t layer, std::span<const DecoderRow> rows);
+  void run_layer(const WeightsView& weights, std::int32_t layer, std::span<const DecoderRow> rows);
   void lap(Duration DecoderProfile::*part);
+  struct ProductShape {
+    std::int64_t rows = 0, in = 0, out = 0;
+  };
+  /// y[rows, out] (+)= x[rows, in] * w^T. Rounds x if w is.
+  void multiply(const std::vector<float>& x,
+                const TensorValues& w,
+                std::vector<float>& y,
+                const ProductShape& shape,
+                Accumulate accumulate = Accumulate::No);
 
   const Layout layout;
   const std::int32_t slots;
@@ -38,6 +47,7 @@ struct Decoder::State {
   const AttentionShape shape;
   FloatBuffer cache;
   std::vector<float> x, normed, qkv, mixed, gate_up, inner, logits, scratch;
+  std::vector<Bfloat16> rounded;  ///< The operand of the current product.
   std::vector<std::int32_t> positions;
   std::vector<AttentionQuery> queries;
   bool profiling = false;
@@ -52,6 +62,18 @@ void Decoder::State::lap(Duration DecoderProfile::*part) {
   const Time now = clock.now();
   profile.*part += now - lap_start;
   lap_start = now;
+}
+
+void Decoder::State::multiply(const std::vector<float>& from,
+                              const TensorValues& w,
+                              std::vector<float>& to,
+                              const ProductShape& p,
+                              Accumulate accumulate) {
+  if (w.rounded == nullptr)
+    return matmul_nt(from.data(), w.floats, to.data(), p.rows, p.in, p.out, accumulate);
+  rounded.resize(std::max(rounded.size(), static_cast<std::size_t>(p.rows * p.in)));
+  round_to_bfloat16(from.data(), rounded.data(), p.rows * p.in);
+  matmul_nt(rounded.data(), w.rounded, to.data(), p.rows, p.in, p.out, accumulate);
 }
 
 void Decoder::State::reserve(std::int64_t rows) {
@@ -69,21 +91,26 @@ void Decoder::State::reserve(std::int64_t rows) {
   grow(logits, layout.vocabulary());
 }
 
-void Decoder::State::embed(const Weights& weights, std::span<const DecoderRow> rows) {
+void Decoder::State::embed(const WeightsView& weights, std::span<const DecoderRow> rows) {
   const std::int64_t d = layout.model().hidden;
+  const TensorValues table = weights.tensor(layout.embedding());
   positions.clear();
   for (std::size_t r = 0; r < rows.size(); ++r) {
     TEMPER_DCHECK(rows[r].token >= 0 && rows[r].token < layout.vocabulary(), "token out of range");
     TEMPER_DCHECK(rows[r].slot >= 0 && rows[r].slot < slots, "slot out of range");
     TEMPER_DCHECK(rows[r].position < layout.model().context.count(), "position out of range");
-    const float* from = weights.tensor(layout.embedding()) + rows[r].token * d;
-    std::copy_n(from, d, x.data() + static_cast<std::int64_t>(r) * d);
+    float* to = x.data() + static_cast<std::int64_t>(r) * d;
+    if (table.rounded == nullptr)
+      std::copy_n(table.floats + rows[r].token * d, d, to);
+    else
+      std::transform(
+          table.rounded + rows[r].token * d, table.rounded + (rows[r].token + 1) * d, to, to_float);
     positions.push_back(rows[r].position);
   }
 }
 
 /// Architecture-specific operations on queries and keys before the rotary embedding.
-void Decoder::State::queries_and_keys(const Weights& weights,
+void Decoder::State::queries_and_keys(const WeightsView& weights,
                                       std::int32_t layer,
                                       std::int64_t rows) {
   const std::int64_t width = layout.qkv_width();
@@ -94,14 +121,14 @@ void Decoder::State::queries_and_keys(const Weights& weights,
       case Architecture::Llama:
         return;
       case Architecture::Qwen2: {
-        const float* bias = weights.tensor(base + Layout::QkvBias);
+        const float* bias = weights.tensor(base + Layout::QkvBias).floats;
         for (std::int64_t i = 0; i < width; ++i)
           row[i] += bias[i];
         break;
       }
       case Architecture::Qwen3: {
-        const float* of_queries = weights.tensor(base + Layout::QueryNorm);
-        const float* of_keys = weights.tensor(base + Layout::KeyNorm);
+        const float* of_queries = weights.tensor(base + Layout::QueryNorm).floats;
+        const float* of_keys = weights.tensor(base + Layout::KeyNorm).floats;
         float* keys = row + layout.attention_width();
         rms_norm(row, of_queries, row, nullptr, {shape.heads, shape.head_dim, epsilon});
         rms_norm(keys, of_keys, keys, nullptr, {shape.kv_heads, shape.head_dim, epsilon});
@@ -129,7 +156,7 @@ void Decoder::State::attention(std::int32_t layer, std::span<const DecoderRow> r
   attend(queries, shape, {position_stride(), layout.kv_width()}, scratch);
 }
 
-void Decoder::State::run_layer(const Weights& weights,
+void Decoder::State::run_layer(const WeightsView& weights,
                                std::int32_t layer,
                                std::span<const DecoderRow> rows) {
   const auto n = static_cast<std::int64_t>(rows.size());
@@ -138,23 +165,22 @@ void Decoder::State::run_layer(const Weights& weights,
   const std::size_t base = layout.layer(layer);
   const auto tensor = [&](Layout::LayerTensor which) { return weights.tensor(base + which); };
 
-  rms_norm(x.data(), tensor(Layout::AttentionNorm), normed.data(), nullptr, {n, d, epsilon});
+  rms_norm(x.data(), tensor(Layout::AttentionNorm).floats, normed.data(), nullptr, {n, d, epsilon});
   lap(&DecoderProfile::norm);
-  matmul_nt(normed.data(), tensor(Layout::Qkv), qkv.data(), n, d, layout.qkv_width());
+  multiply(normed, tensor(Layout::Qkv), qkv, {n, d, layout.qkv_width()});
   lap(&DecoderProfile::matmul);
   queries_and_keys(weights, layer, n);
   attention(layer, rows);
   lap(&DecoderProfile::attention);
-  matmul_nt(
-      mixed.data(), tensor(Layout::Out), x.data(), n, layout.attention_width(), d, Accumulate::Yes);
+  multiply(mixed, tensor(Layout::Out), x, {n, layout.attention_width(), d}, Accumulate::Yes);
   lap(&DecoderProfile::matmul);
-  rms_norm(x.data(), tensor(Layout::FfnNorm), normed.data(), nullptr, {n, d, epsilon});
+  rms_norm(x.data(), tensor(Layout::FfnNorm).floats, normed.data(), nullptr, {n, d, epsilon});
   lap(&DecoderProfile::norm);
-  matmul_nt(normed.data(), tensor(Layout::GateUp), gate_up.data(), n, d, 2 * f);
+  multiply(normed, tensor(Layout::GateUp), gate_up, {n, d, 2 * f});
   lap(&DecoderProfile::matmul);
   swiglu(gate_up.data(), inner.data(), n, f);
   lap(&DecoderProfile::activation);
-  matmul_nt(inner.data(), tensor(Layout::Down), x.data(), n, f, d, Accumulate::Yes);
+  multiply(inner, tensor(Layout::Down), x, {n, f, d}, Accumulate::Yes);
   lap(&DecoderProfile::matmul);
 }
 
@@ -180,7 +206,7 @@ Bytes Decoder::cache_bytes() const {
   return state_->cache.bytes();
 }
 
-std::span<const float> Decoder::forward(const Weights& weights,
+std::span<const float> Decoder::forward(const WeightsView& weights,
                                         std::span<const DecoderRow> rows,
                                         Output output) {
   State& s = *state_;
@@ -197,10 +223,10 @@ std::span<const float> Decoder::forward(const Weights& weights,
   if (output == Output::Nothing)
     return {};
   const std::int32_t vocabulary = s.layout.vocabulary();
-  rms_norm(
-      s.x.data(), weights.tensor(s.layout.norm()), s.normed.data(), nullptr, {n, d, s.epsilon});
+  const float* last = weights.tensor(s.layout.norm()).floats;
+  rms_norm(s.x.data(), last, s.normed.data(), nullptr, {n, d, s.epsilon});
   s.lap(&DecoderProfile::norm);
-  matmul_nt(s.normed.data(), weights.tensor(s.layout.head()), s.logits.data(), n, d, vocabulary);
+  s.multiply(s.normed, weights.tensor(s.layout.head()), s.logits, {n, d, vocabulary});
   s.lap(&DecoderProfile::matmul);
   return {s.logits.data(), static_cast<std::size_t>(n * vocabulary)};
 }

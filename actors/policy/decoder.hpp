@@ -45,7 +45,7 @@ class Decoder {
   /// Writes keys and values of every row to the cache. With Output::Logits returns the logits of
   /// every row ([rows, vocabulary]), valid until the next call. Requires: slots, positions and
   /// tokens are in range, and the cache is allocated.
-  std::span<const float> forward(const Weights& weights,
+  std::span<const float> forward(const WeightsView& weights,
                                  std::span<const DecoderRow> rows,
                                  Output output);
   /// Copies the first `positions` positions of one slot's cache to another slot.

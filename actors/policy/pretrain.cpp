@@ -226,7 +226,9 @@ Result<PretrainResult> pretrain(const PretrainOptions& options,
   using Split = AccuracyQuery::Split;
   const PretrainConfig& config = options.pretrain;
   TEMPER_TRY(const Problems source, Problems::make(options));
-  TEMPER_TRY(const Layout layout, Layout::make(options.model, source.tokenizer().vocabulary()));
+  ModelConfig model = options.model;
+  model.compute_dtype = ComputeType::Float32;
+  TEMPER_TRY(const Layout layout, Layout::make(model, source.tokenizer().vocabulary()));
   TEMPER_TRY(const auto problems, fetch(source, Split::Training, 0, config.problems));
   TEMPER_TRY(const auto exam,
              fetch(source,
@@ -255,6 +257,7 @@ Result<PretrainResult> pretrain(const PretrainOptions& options,
 
 std::string pretrain_key(const PretrainOptions& options) {
   PretrainOptions o = options;
+  o.model.compute_dtype = {};  // Pretraining does not use it.
   TextVisitor visitor;
   describe(visitor, o.model);
   visitor.text += "|";

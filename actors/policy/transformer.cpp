@@ -28,6 +28,7 @@ void set_compute_threads(std::int32_t threads) {
 struct Transformer::State {
   explicit State(Weights& w) : weights(&w), rotary(w.layout().model()) {
     const ModelConfig& model = w.layout().model();
+    products.type = model.compute_dtype;
     attention.rotary = &rotary;
     attention.pack = &pack;
     attention.shape = {model.heads, model.kv_heads, w.layout().head_dim()};
@@ -35,12 +36,13 @@ struct Transformer::State {
   }
 
   void bind();
-  at::Tensor compute_logprobs(double temperature) const;
-  at::Tensor queries_keys_values(const at::Tensor& x, std::size_t layer) const;
+  at::Tensor compute_logprobs(double temperature);
+  at::Tensor queries_keys_values(const at::Tensor& x, std::size_t layer);
 
   Weights* weights;
   const RotaryTable rotary;
   AttentionContext attention;
+  Products products;
   Pack pack;
   std::vector<at::Tensor> parameters;  ///< Views of the weights, the leaves of the graph.
   FloatBuffer gradients;
@@ -69,8 +71,8 @@ void Transformer::State::bind() {
   }
 }
 
-at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::size_t layer) const {
-  const at::Tensor qkv = temper::actors::linear(x, parameters[layer + Layout::Qkv]);
+at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::size_t layer) {
+  const at::Tensor qkv = temper::actors::linear(x, parameters[layer + Layout::Qkv], products);
   switch (weights->layout().model().architecture) {
     case Architecture::Llama:
       break;
@@ -85,23 +87,24 @@ at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::siz
   return qkv;
 }
 
-at::Tensor Transformer::State::compute_logprobs(double temperature) const {
+at::Tensor Transformer::State::compute_logprobs(double temperature) {
   const Layout& layout = weights->layout();
-  at::Tensor x = embed(parameters[layout.embedding()], pack);
+  at::Tensor x = embed(parameters[layout.embedding()], pack, products);
   for (std::int32_t i = 0; i < layout.model().layers; ++i) {
     const auto p = [&](Layout::LayerTensor which) { return parameters[layout.layer(i) + which]; };
     const at::Tensor normed = normalize(x, p(Layout::AttentionNorm), attention.epsilon);
     const at::Tensor qkv = queries_keys_values(normed, layout.layer(i));
-    x = linear_onto(x, temper::actors::attention(qkv, attention), p(Layout::Out));
+    x = linear_onto(x, temper::actors::attention(qkv, attention), p(Layout::Out), products);
     const at::Tensor gate_up = temper::actors::linear(
-        normalize(x, p(Layout::FfnNorm), attention.epsilon), p(Layout::GateUp));
-    x = linear_onto(x, gated(gate_up), p(Layout::Down));
+        normalize(x, p(Layout::FfnNorm), attention.epsilon), p(Layout::GateUp), products);
+    x = linear_onto(x, gated(gate_up), p(Layout::Down), products);
   }
   const auto rows = at::from_blob(const_cast<std::int64_t*>(pack.output_rows().data()),
                                   {static_cast<std::int64_t>(pack.output_rows().size())},
                                   at::TensorOptions().dtype(at::kLong));
   x = normalize(at::index_select(x, 0, rows), parameters[layout.norm()], attention.epsilon);
-  return target_logprobs(temper::actors::linear(x, parameters[layout.head()]), pack, temperature);
+  const at::Tensor logits = temper::actors::linear(x, parameters[layout.head()], products);
+  return target_logprobs(logits, pack, temperature);
 }
 
 Transformer::Transformer(Weights& weights) : state_(std::make_unique<State>(weights)) {}
@@ -151,6 +154,7 @@ void Transformer::zero_gradients() {
 
 void Transformer::free_gradients() {
   state_->gradients.release();
+  state_->products.rounded_weight = {};
   for (at::Tensor& p : state_->parameters)
     p.mutable_grad().reset();
 }

@@ -1,5 +1,5 @@
-// The weights of one policy: a flat array with a Layout, initialized at random or read from a
-// safetensors image.
+// The weights of one policy: a flat array of floats with a Layout, initialized at random or read
+// from a safetensors image; and weights for generation only, whose matrices may be bfloat16.
 #pragma once
 
 #include "actors/model_folder/layout.hpp"
@@ -10,6 +10,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace temper::actors {
 
@@ -26,7 +27,8 @@ class Weights {
   static Result<Weights> from_folder(const Layout& layout, const ModelFolder& folder);
 
   std::string to_image(const SafetensorsMetadata& metadata) const;
-  /// Writes the same image in parts; the first error of `write` ends it.
+  /// Writes an image for generation: matrices as the layout's model computes with them, vectors in
+  /// float32. `write` gets the parts in order; its first error ends it.
   Status publish(const SafetensorsMetadata& metadata,
                  const std::function<Status(std::span<const std::byte>)>& write) const;
   Weights clone() const { return Weights(layout_, values_.clone()); }
@@ -44,6 +46,52 @@ class Weights {
 
   Layout layout_;
   FloatBuffer values_;
+};
+
+/// The values of a tensor; one of the two is null.
+struct TensorValues {
+  const float* floats = nullptr;
+  const Bfloat16* rounded = nullptr;
+};
+
+/// Weights that are read and not trained. With `compute_dtype: bfloat16`, matrices need 2 bytes a
+/// parameter.
+class InferenceWeights {
+ public:
+  /// Rounds what the image has in float32, if necessary. Error: Corrupt, naming the tensor.
+  static Result<InferenceWeights> from_image(const Layout& layout,
+                                             std::span<const std::byte> image);
+
+  /// Owned by this object. Requires: index < layout.tensors().size().
+  TensorValues tensor(std::size_t index) const;
+  Bytes bytes() const { return floats_.bytes() + rounded_.bytes(); }
+
+ private:
+  explicit InferenceWeights(const Layout& layout);
+  std::vector<TensorToRead> destinations(const Layout& layout);
+
+  struct Place {
+    bool rounded = false;
+    std::int64_t begin = 0;  ///< In the array of its type.
+  };
+
+  std::vector<Place> places_;  ///< By index of the tensor.
+  FloatBuffer floats_;
+  FloatBuffer rounded_;  ///< Memory of bfloat16, two in a float.
+};
+
+/// The tensors of either kind of weights, which must outlive it.
+class WeightsView {
+ public:
+  WeightsView(const Weights& w) : floats_(&w) {}              // NOLINT(google-explicit-constructor)
+  WeightsView(const InferenceWeights& w) : inference_(&w) {}  // NOLINT(google-explicit-constructor)
+  TensorValues tensor(std::size_t index) const {
+    return floats_ != nullptr ? TensorValues{floats_->tensor(index)} : inference_->tensor(index);
+  }
+
+ private:
+  const Weights* floats_ = nullptr;
+  const InferenceWeights* inference_ = nullptr;
 };
 
 }  // namespace temper::actors

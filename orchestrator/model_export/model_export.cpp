@@ -80,7 +80,7 @@ Result<RoundingLoss> rounding_loss(const ModelFolder& base,
     if (trained[i] == before[i])
       continue;
     ++loss.changed;
-    if (actors::rounded_to_bfloat16(trained[i]) == actors::rounded_to_bfloat16(before[i]))
+    if (actors::to_bfloat16(trained[i]) == actors::to_bfloat16(before[i]))
       ++loss.lost;
   }
   return loss;

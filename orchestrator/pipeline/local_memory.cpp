@@ -55,6 +55,15 @@ class Sizes {
       : config_(config), layout_(layout) {}
 
   double weights() const { return kFloat * static_cast<double>(layout_.size()); }
+  /// Weights of a rollout engine, and an image of them.
+  double published() const {
+    if (layout_.model().compute_dtype == actors::ComputeType::Float32)
+      return weights();
+    double bytes = 0;
+    for (const actors::TensorSpec& t : layout_.tensors())
+      bytes += static_cast<double>(t.elements()) * (t.shape.size() == 2 ? kFloat / 2 : kFloat);
+    return bytes;
+  }
   double kv_cache(std::int32_t slots) const {
     const actors::ModelConfig& m = layout_.model();
     return kFloat * m.layers * slots * static_cast<double>(m.context.count()) * 2 *
@@ -110,11 +119,11 @@ Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
     case RoleKind::Rollout: {
       Parts parts{{"rows of a step", sizes.step_rows(actor.concurrency)}};
       if (there || phase == Phase::Rollout) {
-        parts.push_back({"weights", w});
+        parts.push_back({"weights", sizes.published()});
         parts.push_back({"KV cache", sizes.kv_cache(actor.concurrency)});
       }
       if (there)
-        parts.push_back({"next version and its image", 2 * w});
+        parts.push_back({"next version and its image", 2 * sizes.published()});
       return parts;
     }
     case RoleKind::Trainer:
@@ -287,7 +296,7 @@ Result<LocalLedger> local_ledger(const PipelineConfig& config) {
     for (const Phase phase : phases)
       out.cards.push_back(card_ledger(actors, card, phase, sizes));
   }
-  out.host = sizes.weights() * (kImagesKept + (parks ? 2 : 0));
+  out.host = sizes.published() * kImagesKept + sizes.weights() * (parks ? 2 : 0);
   return out;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 using actors::DecoderRow;
 using actors::FinishReason;
-using actors::Weights;
+using actors::InferenceWeights;
 
 /// A response in a slot. Its cache has every token but the last, which the next step feeds.
 struct Sequence {
@@ -70,7 +70,7 @@ class TorchEngine final : public Engine {
  private:
   struct StagedWeights {
     PolicyVersion version;
-    Weights weights;
+    InferenceWeights weights;
   };
 
   std::size_t limit_of(const GenerationRequest& request) const;
@@ -89,7 +89,7 @@ class TorchEngine final : public Engine {
 
   actors::Decoder decoder_;
   actors::Sampler sampler_;
-  std::optional<Weights> weights_;
+  std::optional<InferenceWeights> weights_;
   PolicyVersion version_;
   mutable std::mutex staging_;
   std::optional<StagedWeights> staged_;  ///< Under staging_.
@@ -361,7 +361,7 @@ void TorchEngine::cancel(std::span<const ResponseId> ids) {
 }
 
 Status TorchEngine::stage(PolicyVersion version, std::span<const std::byte> weights) {
-  auto loaded = Weights::from_image(layout_, weights);
+  auto loaded = InferenceWeights::from_image(layout_, weights);
   if (!loaded)
     return std::move(loaded).error().within(fmt::format("weights of version {}", version));
   const std::lock_guard lock(staging_);
@@ -416,11 +416,11 @@ Status TorchEngine::free_weights() {
 EngineMemory TorchEngine::memory() const {
   EngineMemory memory;
   if (weights_)
-    memory.weights = weights_->values().bytes();
+    memory.weights = weights_->bytes();
   memory.kv = decoder_.cache_bytes();
   const std::lock_guard lock(staging_);
   if (staged_)
-    memory.weights += staged_->weights.values().bytes();
+    memory.weights += staged_->weights.bytes();
   return memory;
 }
 

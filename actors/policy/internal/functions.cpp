@@ -1,6 +1,7 @@
 #include "actors/policy/internal/functions.hpp"
 
 #include "actors/policy/internal/matmul.hpp"
+#include "actors/policy/internal/parallel.hpp"
 #include "core/check.hpp"
 
 #include <ATen/ops/empty.h>
@@ -27,8 +28,8 @@ void save_pointer(AutogradContext* ctx, const char* name, const T* pointer) {
   ctx->saved_data[name] = reinterpret_cast<std::int64_t>(pointer);
 }
 template <class T>
-const T& saved(AutogradContext* ctx, const char* name) {
-  return *reinterpret_cast<const T*>(ctx->saved_data[name].toInt());
+T& saved(AutogradContext* ctx, const char* name) {
+  return *reinterpret_cast<T*>(ctx->saved_data[name].toInt());
 }
 
 const float* in(const Tensor& t) {
@@ -38,6 +39,9 @@ const float* in(const Tensor& t) {
 float* out(const Tensor& t) {
   return t.data_ptr<float>();
 }
+Bfloat16* halves(const Tensor& t) {
+  return reinterpret_cast<Bfloat16*>(t.data_ptr<at::BFloat16>());
+}
 
 /// Where the gradient of a weight is accumulated.
 float* gradient_of(const Tensor& w) {
@@ -45,16 +49,57 @@ float* gradient_of(const Tensor& w) {
   return out(w.grad());
 }
 
-/// Returns the gradient with respect to x; adds that of w to its own.
-Tensor linear_gradient(const Tensor& x, const Tensor& w, const Tensor& dy) {
-  Tensor dx = at::empty_like(x);
-  matmul_nn(in(dy), in(w), out(dx), x.size(0), w.size(0), w.size(1));
-  matmul_tn(in(dy), in(x), gradient_of(w), x.size(0), w.size(0), w.size(1), Accumulate::Yes);
+/// As an operand of a product: itself, or rounded.
+Tensor operand(const Tensor& x, const Products& products) {
+  if (products.type == ComputeType::Float32)
+    return x;
+  Tensor rounded = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
+  round_array(in(x), halves(rounded), x.numel());
+  return rounded;
+}
+
+/// The same for a matrix; valid until the next call.
+const Bfloat16* rounded_weight(const Tensor& w, Products& products) {
+  auto& scratch = products.rounded_weight;
+  scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(w.numel())));
+  round_array(in(w), scratch.data(), w.numel());
+  return scratch.data();
+}
+
+/// y (+)= x w^T of an operand x.
+void multiply(const Tensor& x,
+              const Tensor& w,
+              Tensor& y,
+              Products& products,
+              Accumulate accumulate = Accumulate::No) {
+  const std::int64_t rows = x.size(0);
+  if (products.type == ComputeType::Float32)
+    matmul_nt(in(x), in(w), out(y), rows, w.size(1), w.size(0), accumulate);
+  else
+    matmul_nt(
+        halves(x), rounded_weight(w, products), out(y), rows, w.size(1), w.size(0), accumulate);
+}
+
+/// Returns the gradient with respect to x, an operand; adds that of w to its own.
+Tensor linear_gradient(const Tensor& x, const Tensor& w, const Tensor& d, Products& products) {
+  const std::int64_t rows = x.size(0);
+  const Tensor dy = operand(d, products);
+  Tensor dx = at::empty(x.sizes(), w.options());
+  if (products.type == ComputeType::Float32) {
+    matmul_nn(in(dy), in(w), out(dx), rows, w.size(0), w.size(1));
+    matmul_tn(in(dy), in(x), gradient_of(w), rows, w.size(0), w.size(1), Accumulate::Yes);
+  } else {
+    matmul_nn(halves(dy), rounded_weight(w, products), out(dx), rows, w.size(0), w.size(1));
+    matmul_tn(halves(dy), halves(x), gradient_of(w), rows, w.size(0), w.size(1), Accumulate::Yes);
+  }
   return dx;
 }
 
 struct Embed : Function<Embed> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& w, const Pack* pack) {
+  static Tensor forward(AutogradContext* ctx,
+                        const Tensor& w,
+                        const Pack* pack,
+                        const Products* products) {
     ctx->save_for_backward({w});
     save_pointer(ctx, "pack", pack);
     const std::int64_t width = w.size(1);
@@ -62,6 +107,8 @@ struct Embed : Function<Embed> {
     float* to = out(y);
     for (const std::int32_t token : pack->tokens())
       to = std::copy_n(in(w) + token * width, width, to);
+    if (products->type == ComputeType::Bfloat16)  // As the engine that generates has it.
+      std::transform(out(y), to, out(y), [](float x) { return to_float(to_bfloat16(x)); });
     return y;
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
@@ -70,25 +117,33 @@ struct Embed : Function<Embed> {
     const std::int64_t width = w.size(1);
     const float* from = in(d);
     float* gradient = gradient_of(w);
-    for (const std::int32_t token : saved<Pack>(ctx, "pack").tokens()) {
+    for (const std::int32_t token : saved<const Pack>(ctx, "pack").tokens()) {
       float* to = gradient + token * width;
       for (std::int64_t i = 0; i < width; ++i)
         to[i] += *from++;
     }
-    return {Variable(), Variable()};
+    return {Variable(), Variable(), Variable()};
   }
 };
 
 struct Linear : Function<Linear> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& w) {
-    ctx->save_for_backward({x, w});
+  static Tensor forward(AutogradContext* ctx,
+                        const Tensor& x,
+                        const Tensor& w,
+                        Products* products) {
+    const Tensor from = operand(x, *products);
+    ctx->save_for_backward({from, w});
+    save_pointer(ctx, "products", products);
     Tensor y = at::empty({x.size(0), w.size(0)}, x.options());
-    matmul_nt(in(x), in(w), out(y), x.size(0), w.size(1), w.size(0));
+    multiply(from, w, y, *products);
     return y;
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
     const auto tensors = ctx->get_saved_variables();
-    return {linear_gradient(tensors[0], tensors[1], dy[0].contiguous()), Variable()};
+    auto& products = saved<Products>(ctx, "products");
+    return {linear_gradient(tensors[0], tensors[1], dy[0].contiguous(), products),
+            Variable(),
+            Variable()};
   }
 };
 
@@ -96,16 +151,20 @@ struct LinearOnto : Function<LinearOnto> {
   static Tensor forward(AutogradContext* ctx,
                         const Tensor& residual,
                         const Tensor& x,
-                        const Tensor& w) {
-    ctx->save_for_backward({x, w});
+                        const Tensor& w,
+                        Products* products) {
+    const Tensor from = operand(x, *products);
+    ctx->save_for_backward({from, w});
+    save_pointer(ctx, "products", products);
     Tensor y = residual.clone();
-    matmul_nt(in(x), in(w), out(y), x.size(0), w.size(1), w.size(0), Accumulate::Yes);
+    multiply(from, w, y, *products, Accumulate::Yes);
     return y;
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
     const auto tensors = ctx->get_saved_variables();
     const Tensor d = dy[0].contiguous();
-    return {d, linear_gradient(tensors[0], tensors[1], d), Variable()};
+    auto& products = saved<Products>(ctx, "products");
+    return {d, linear_gradient(tensors[0], tensors[1], d, products), Variable(), Variable()};
   }
 };
 
@@ -155,7 +214,7 @@ struct HeadNorms : Function<HeadNorms> {
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
-    const AttentionShape& s = saved<AttentionContext>(ctx, "context").shape;
+    const AttentionShape& s = saved<const AttentionContext>(ctx, "context").shape;
     const auto tensors = ctx->get_saved_variables();
     const Tensor& qkv = tensors[0];
     const Tensor d = dy[0].contiguous();
@@ -249,7 +308,7 @@ struct Attention : Function<Attention> {
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
-    const auto& c = saved<AttentionContext>(ctx, "context");
+    const auto& c = saved<const AttentionContext>(ctx, "context");
     const auto tensors = ctx->get_saved_variables();
     const Tensor& turned = tensors[0];
     const Tensor d_out = dy[0].contiguous();
@@ -303,7 +362,7 @@ struct TargetLogprobs : Function<TargetLogprobs> {
   // d logits = (sum of d over the row's targets, at each target, - that sum * p) / temperature, in
   // the array of p.
   static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
-    const auto& pack = saved<Pack>(ctx, "pack");
+    const auto& pack = saved<const Pack>(ctx, "pack");
     const auto t = static_cast<float>(ctx->saved_data["temperature"].toDouble());
     Tensor p = ctx->get_saved_variables()[0].detach();
     const Tensor d = dy[0].contiguous();
@@ -329,14 +388,14 @@ struct TargetLogprobs : Function<TargetLogprobs> {
 
 }  // namespace
 
-Tensor embed(const Tensor& w, const Pack& pack) {
-  return Embed::apply(w, &pack);
+Tensor embed(const Tensor& w, const Pack& pack, const Products& products) {
+  return Embed::apply(w, &pack, &products);
 }
-Tensor linear(const Tensor& x, const Tensor& w) {
-  return Linear::apply(x, w);
+Tensor linear(const Tensor& x, const Tensor& w, Products& products) {
+  return Linear::apply(x, w, &products);
 }
-Tensor linear_onto(const Tensor& residual, const Tensor& x, const Tensor& w) {
-  return LinearOnto::apply(residual, x, w);
+Tensor linear_onto(const Tensor& residual, const Tensor& x, const Tensor& w, Products& products) {
+  return LinearOnto::apply(residual, x, w, &products);
 }
 Tensor normalize(const Tensor& x, const Tensor& w, float epsilon) {
   return Norm::apply(x, w, static_cast<double>(epsilon));

@@ -9,6 +9,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 namespace temper::actors {
 
 /// Additional inputs of attention. Must outlive the graph.
@@ -19,12 +21,22 @@ struct AttentionContext {
   float epsilon = 1e-6f;  ///< Epsilon of the head norms.
 };
 
+/// How matrix products are computed. Must outlive the graph. A graph keeps rounded inputs; weights
+/// are rounded for each product, because a copy of all would need 2 bytes a parameter.
+struct Products {
+  ComputeType type = ComputeType::Float32;
+  std::vector<Bfloat16> rounded_weight{};  ///< Scratch.
+};
+
 /// The rows of w[vocabulary, width] for the pack's tokens.
-at::Tensor embed(const at::Tensor& w, const Pack& pack);
+at::Tensor embed(const at::Tensor& w, const Pack& pack, const Products& products);
 /// x[rows, in] * w[out, in]^T.
-at::Tensor linear(const at::Tensor& x, const at::Tensor& w);
+at::Tensor linear(const at::Tensor& x, const at::Tensor& w, Products& products);
 /// residual + x w^T.
-at::Tensor linear_onto(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& w);
+at::Tensor linear_onto(const at::Tensor& residual,
+                       const at::Tensor& x,
+                       const at::Tensor& w,
+                       Products& products);
 at::Tensor normalize(const at::Tensor& x, const at::Tensor& w, float epsilon);
 /// Normalizes each head of the queries with one weight and each head of the keys with the other;
 /// values are unchanged.

@@ -324,6 +324,11 @@ TEMPER_SIMD void adamw(
   }
 }
 
+TEMPER_SIMD void round_to_bfloat16(const float* x, Bfloat16* y, std::int64_t n) {
+  for (Index i = 0; i < n; ++i)
+    y[i] = to_bfloat16(x[i]);
+}
+
 double sum_of_squares(std::span<const float> values) {
   double sum = 0;
   for (const float x : values)

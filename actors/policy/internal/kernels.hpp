@@ -5,6 +5,7 @@
 #pragma once
 
 #include "actors/model/model_config.hpp"
+#include "actors/model_folder/bfloat16.hpp"
 
 #include <cstdint>
 #include <span>
@@ -121,5 +122,7 @@ void adamw(
     const AdamWStep& step, float* w, const float* gradient, float* m, float* v, std::int64_t n);
 
 double sum_of_squares(std::span<const float> values);
+
+void round_to_bfloat16(const float* x, Bfloat16* y, std::int64_t n);
 
 }  // namespace temper::actors

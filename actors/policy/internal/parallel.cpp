@@ -1,5 +1,7 @@
 #include "actors/policy/internal/parallel.hpp"
 
+#include "actors/policy/internal/kernels.hpp"
+
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -23,6 +25,12 @@ double sum_of_parts(std::int64_t n, const std::function<double(std::int64_t, std
     sums[static_cast<std::size_t>(begin / kPart)] = f(begin, end);
   });
   return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+void round_array(const float* x, Bfloat16* y, std::int64_t n) {
+  for_each_part(n, [&](std::int64_t begin, std::int64_t end) {
+    round_to_bfloat16(x + begin, y + begin, end - begin);
+  });
 }
 
 }  // namespace temper::actors

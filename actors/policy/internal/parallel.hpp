@@ -1,6 +1,8 @@
 // Loops over long arrays on the threads of set_compute_threads().
 #pragma once
 
+#include "actors/model_folder/bfloat16.hpp"
+
 #include <cstdint>
 #include <functional>
 
@@ -12,5 +14,8 @@ void for_each_part(std::int64_t n, const std::function<void(std::int64_t, std::i
 
 /// The sum of f(begin, end) over the same parts, added in their order.
 double sum_of_parts(std::int64_t n, const std::function<double(std::int64_t, std::int64_t)>& f);
+
+/// y = x, rounded.
+void round_array(const float* x, Bfloat16* y, std::int64_t n);
 
 }  // namespace temper::actors

@@ -19,7 +19,9 @@ namespace fs = std::filesystem;
 
 /// Equal inputs, equal name. The first part is raised when pretraining itself changes.
 std::string cache_name(const PipelineConfig& c) {
-  const std::string inputs = encode(c.model) + encode(c.task) + encode(c.pretrain) +
+  actors::ModelConfig model = c.model;
+  model.compute_dtype = {};  // Pretraining does not use it.
+  const std::string inputs = encode(model) + encode(c.task) + encode(c.pretrain) +
                              encode(c.sampling.temperature) + encode(c.seed);
   return fmt::format("base-v2-{:016x}", hash64(inputs));
 }
@@ -105,6 +107,7 @@ Status take_base(const actors::ModelConfig& model, const fs::path& to) {
   actors::ModelConfig said = folder.model();
   said.path = model.path;
   said.context = model.context;
+  said.compute_dtype = model.compute_dtype;
   said.end_tokens = model.end_tokens;
   if (said != model)
     return invalid_input(

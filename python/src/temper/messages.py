@@ -111,6 +111,11 @@ class Architecture(enum.IntEnum):
     QWEN3FORCAUSALLM = 2
 
 
+class ComputeType(enum.IntEnum):
+    FLOAT32 = 0
+    BFLOAT16 = 1
+
+
 class TaskKind(enum.IntEnum):
     ADDITION = 0
     JSONL = 1
@@ -659,8 +664,8 @@ class ModelConfig:
     vocabulary: int | None = None
     #: Folder of a Hugging Face model, a GGUF file (or a folder with one), or `smollm2`:
     #: SmolLM2-135M-Instruct, which is downloaded once. The run starts from its weights without
-    #: pretraining, and all other keys of this section except `context` and `ignore` are read
-    #: from its config.json. Empty: the base model is pretrained.
+    #: pretraining, and all other keys of this section except `context`, `ignore` and
+    #: `compute_dtype` are read from its config.json. Empty: the base model is pretrained.
     path: str = ""
     #: End-of-response tokens. Empty: with `path`, the eos_token_id of its
     #: generation_config.json or config.json; otherwise that of the task's tokenizer.
@@ -670,6 +675,10 @@ class ModelConfig:
     #: With `path`: unknown keys of its config.json that do not change what the network
     #: computes. The run prints a warning for each ignored key.
     ignore: list[str] = dataclasses.field(default_factory=list)
+    #: Operands of matrix products in Temper's own engines, and matrices of the weights that are
+    #: published. The trainer keeps weights, gradients and optimizer in float32. `bfloat16` is
+    #: faster on CPUs with AVX512-BF16 or AMX.
+    compute_dtype: ComputeType = ComputeType.FLOAT32
 
     def pack(self) -> Fields:
         return {
@@ -689,6 +698,7 @@ class ModelConfig:
             14: of_i4(self.end_tokens),
             15: None if self.rope_scaling is None else self.rope_scaling.pack(),
             16: self.ignore,
+            17: int(self.compute_dtype),
         }
 
     @classmethod
@@ -711,6 +721,7 @@ class ModelConfig:
             i4(get(14, b"")),
             None if (x := get(15, None)) is None else RopeScaling.unpack(x),
             get(16, []),
+            ComputeType(get(17, 0)),
         )
 
 

@@ -177,7 +177,7 @@ TEST_F(ConvertedGguf, StaysBfloat16IfThatIsExact) {
   const Layout layout = Layout::make(small_model(Architecture::Llama, false), 0).value();
   std::vector<float> flat = weights_of(layout, 1);
   for (float& value : flat)
-    value = rounded_to_bfloat16(value);
+    value = to_float(to_bfloat16(value));
   ASSERT_TRUE(convert(written(layout, flat)));
   EXPECT_EQ(ModelFolder::open(folder().path())->type(), StoredType::Bfloat16);
   std::vector<float> back(flat.size());

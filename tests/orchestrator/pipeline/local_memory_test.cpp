@@ -70,6 +70,20 @@ TEST(LocalMemory, ACardHoldsWhatItsActorsHoldWhileTheyAreAtOneThing) {
   EXPECT_GT(separate.most(), fused.most());
 }
 
+TEST(LocalMemory, HalvesTheMatricesThatAnEngineAndImagesHoldInBfloat16) {
+  PipelineConfig c = config(PlacementMode::Fused);
+  const LocalLedger exact = local_ledger(c).value();
+  c.model.compute_dtype = actors::ComputeType::Bfloat16;
+  const LocalLedger rounded = local_ledger(c).value();
+  const double w = bytes_of(exact, "train", "trainer", "weights");
+  EXPECT_EQ(bytes_of(rounded, "train", "trainer", "weights"), w);
+  EXPECT_EQ(bytes_of(exact, "rollout", "rollout-0", "weights"), w);
+  const double published = bytes_of(rounded, "rollout", "rollout-0", "weights");
+  // 9 norms of 256 floats keep their 4 bytes.
+  EXPECT_NEAR(published, w / 2 + 9 * 256 * 2, 16 * 4);
+  EXPECT_EQ(rounded.host, 4 * published + 2 * w);
+}
+
 TEST(LocalMemory, AFusedRunFitsALimitThatSeparatePlacementCannotMeet) {
   const double fused = fullest(local_ledger(config(PlacementMode::Fused)).value());
   const double separate = fullest(local_ledger(config(PlacementMode::Separate)).value());

@@ -70,8 +70,10 @@ TEST_F(ModelSection, AKeyToBeIgnoredIsAWarningAndAnyOtherUnknownOneAnIssue) {
   EXPECT_TRUE(actors::ModelFolder::open(folder_.path(), loaded.config().model.ignore));
 }
 
-TEST_F(ModelSection, KeepsTheContextAndTheEndTokensThatAreGiven) {
-  const auto model = load("  context: 40\n  end_tokens: [9]\n").config().model;
+TEST_F(ModelSection, KeepsTheKeysThatTheFolderDoesNotDecide) {
+  const auto model =
+      load("  context: 40\n  end_tokens: [9]\n  compute_dtype: bfloat16\n").config().model;
+  EXPECT_EQ(model.compute_dtype, actors::ComputeType::Bfloat16);
   EXPECT_EQ(model.context, Tokens(40));
   EXPECT_EQ(model.end_tokens, std::vector<std::int32_t>{9});
   EXPECT_NE(issue("  context: 65\n").find("model.context: must be at most the folder's"),
