@@ -192,20 +192,27 @@ Result<double> held_out(const Options& options, const std::string& image, double
   return actors::measure_accuracy(options.base, image, query);
 }
 
+/// The same values as weights of the model that is trained, which may compute in another type.
+Result<actors::Weights> weights_for(const Options& options, const std::string& image) {
+  const auto tokenizer = actors::Tokenizer::for_task(options.base.task);
+  TEMPER_TRY(const auto layout, actors::Layout::make(options.base.model, tokenizer.vocabulary()));
+  return actors::Weights::from_image(layout, std::as_bytes(std::span(image)));
+}
+
 /// The base checkpoint, from the cache if it exists there.
 Result<actors::PretrainResult> make_base(const Options& options) {
   const std::filesystem::path folder = options.cache;
   const auto path = folder / (actors::pretrain_key(options.base) + ".safetensors");
   if (!options.cache.empty() && std::filesystem::exists(path)) {
     TEMPER_TRY(const std::string image, read_file(path));
-    const auto tokenizer = actors::Tokenizer::for_task(options.base.task);
-    TEMPER_TRY(const auto layout, actors::Layout::make(options.base.model, tokenizer.vocabulary()));
-    TEMPER_TRY(auto weights, actors::Weights::from_image(layout, std::as_bytes(std::span(image))));
+    TEMPER_TRY(auto weights, weights_for(options, image));
     return actors::PretrainResult{std::move(weights), {}};
   }
   TEMPER_TRY(actors::PretrainResult result, actors::pretrain(options.base, {}));
+  const std::string image = result.weights.to_image({});
   if (!options.cache.empty())
-    TEMPER_TRY_STATUS(write_file_atomically(path, result.weights.to_image({})));
+    TEMPER_TRY_STATUS(write_file_atomically(path, image));
+  TEMPER_TRY(result.weights, weights_for(options, image));
   return result;
 }
 
@@ -289,7 +296,7 @@ int main(int argc, char** argv) {
   Options o;
   std::int64_t max_new = 8;
   std::int64_t micro = o.algorithm.micro_batch_tokens.count();
-  std::string algorithm(temper::name_of(o.algorithm.name)), objective;
+  std::string algorithm(temper::name_of(o.algorithm.name)), objective, type("float32");
   CLI::App app{"A synchronous GRPO loop in one process on the torch engines."};
   app.add_option("--seed", o.seeds, "Seeds, one run each");
   app.add_option("--updates", o.updates);
@@ -313,6 +320,7 @@ int main(int argc, char** argv) {
   app.add_option("--rope-base", o.base.model.rope_base);
   app.add_option("--algorithm", algorithm, "Row of docs/reference/algorithms.md");
   app.add_option("--objective", objective, "Objective to use instead of the row's");
+  app.add_option("--compute-dtype", type, "As model.compute_dtype");
   app.add_option("--groups", o.algorithm.groups_per_update);
   app.add_option("--responses", o.algorithm.responses_per_group);
   app.add_option("--minibatches", o.algorithm.minibatches);
@@ -340,13 +348,16 @@ int main(int argc, char** argv) {
   o.algorithm.micro_batch_tokens = temper::Tokens(micro);
   const auto name = temper::from_name<temper::trainer::AlgorithmName>(algorithm);
   o.algorithm.objective = temper::from_name<temper::trainer::Objective>(objective);
-  if (!name || (!objective.empty() && !o.algorithm.objective)) {
+  const auto compute = temper::from_name<temper::actors::ComputeType>(type);
+  if (!name || !compute || (!objective.empty() && !o.algorithm.objective)) {
     fmt::print(stderr,
-               "single_process_baseline: unknown algorithm `{}` or objective `{}`\n",
+               "single_process_baseline: unknown algorithm `{}`, objective `{}` or type `{}`\n",
                algorithm,
-               objective);
+               objective,
+               type);
     return 1;
   }
+  o.base.model.compute_dtype = *compute;
   o.algorithm.name = *name;
   temper::actors::set_compute_threads(o.threads);
   for (const std::uint64_t seed : o.seeds) {

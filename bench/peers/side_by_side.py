@@ -1,10 +1,12 @@
 """Trains one model on one task with Temper and with TRL's GRPOTrainer, alternating, and prints what each needs.
 
-    ./x bench trl [--runs N] [--steps N] [--groups N] [--responses N] [--tokens N] [--model FOLDER --task FILE]
+    ./x bench trl [--runs N] [--steps N] [--groups N] [--responses N] [--tokens N] [--dtype TYPE]
+        [--model FOLDER --task FILE]
 
-Both get the same folder, prompts, reward, batch, lengths, learning rate, float32 and number of threads, one optimizer
-step for a batch, and no reference. A step is measured from the second one on; memory is the largest sum over all
-processes, with shared pages divided among those that share them.
+Both get the same folder, prompts, reward, batch, lengths, learning rate, data type and number of threads, one optimizer
+step for a batch, and no reference. With bfloat16 both keep float32 weights: Temper rounds operands of matrix products
+(`model.compute_dtype`), TRL trains under PyTorch's autocast (`bf16`). A step is measured from the second one on; memory
+is the largest sum over all processes, with shared pages divided among those that share them.
 
 TRL's asynchronous trainer is not here: it generates through a vLLM server, which needs a GPU."""
 
@@ -37,7 +39,7 @@ name: beside_trl
 steps: {steps}
 task: {{kind: jsonl, path: {task}}}
 verifier: {{kind: numeric}}
-model: {{path: {model}, context: {context}}}
+model: {{path: {model}, context: {context}, compute_dtype: {dtype}}}
 algorithm: {{groups_per_update: {groups}, responses_per_group: {responses}, minibatches: 1, learning_rate: {rate}}}
 sampling: {{temperature: {temperature}, max_new_tokens: {tokens}}}
 reference: {{replicas: 0}}
@@ -148,6 +150,7 @@ def main() -> int:
     words.add_argument("--rate", type=float, default=2e-5, help="learning rate")
     words.add_argument("--temperature", type=float, default=0.7)
     words.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    words.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="type of computation of both")
     words.add_argument("--micro-batch", type=int, default=16, dest="micro_batch",
                        help="responses that TRL trains at a time, which bounds its memory")
     words.add_argument("--bounds", type=int, nargs="*", default=[0, 1], help="staleness bounds of Temper")

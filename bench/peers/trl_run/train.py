@@ -44,7 +44,8 @@ tokenizer = AutoTokenizer.from_pretrained(asked["model"])
 batch, micro = asked["groups"] * asked["responses"], min(asked["micro_batch"], asked["groups"] * asked["responses"])
 steps = Steps()
 config = GRPOConfig(
-    output_dir=asked["out"] + ".trl", max_steps=asked["steps"], use_cpu=True, bf16=False, logging_steps=1, report_to=[],
+    output_dir=asked["out"] + ".trl", max_steps=asked["steps"], use_cpu=True, bf16=asked["dtype"] == "bfloat16",
+    logging_steps=1, report_to=[],
     save_strategy="no", disable_tqdm=True, gradient_checkpointing=False, learning_rate=asked["rate"], lr_scheduler_type="constant",
     beta=0.0, num_iterations=1, num_generations=asked["responses"], per_device_train_batch_size=micro,
     gradient_accumulation_steps=batch // micro, max_completion_length=asked["tokens"], temperature=asked["temperature"])
