@@ -54,15 +54,24 @@ Result<Tokenizer> Tokenizer::of_model(const TaskConfig& task, const ModelTokens&
   made.kind_ = Kind::IdsOnly;
   if (!std::filesystem::exists(file, ignored))
     return made;
-  TEMPER_TRY(auto byte_pair, BytePairTokenizer::open(file));
-  if (byte_pair.size() > model.size) {
+  auto byte_pair = BytePairTokenizer::open(file);
+  if (!byte_pair && byte_pair.error().code == ErrorCode::Unsupported) {
+    return Error{ErrorCode::Unsupported,
+                 byte_pair.error().context +
+                     "; to train on token ids, use a copy of the folder without this file, rows "
+                     "with `prompt_token_ids` (python -m temper.data --tokens), and a Python "
+                     "reward that reads completion_ids"};
+  }
+  if (!byte_pair)
+    return std::move(byte_pair).error();
+  if (byte_pair->size() > model.size) {
     return invalid_input(fmt::format("{} has {} tokens, more than the model's vocab_size {}",
                                      file.string(),
-                                     byte_pair.size(),
+                                     byte_pair->size(),
                                      model.size));
   }
   made.kind_ = Kind::BytePair;
-  made.byte_pair_ = std::make_shared<const BytePairTokenizer>(std::move(byte_pair));
+  made.byte_pair_ = std::make_shared<const BytePairTokenizer>(*std::move(byte_pair));
   return made;
 }
 

@@ -108,7 +108,10 @@ Result<actors::Tokenizer> tokenizer_of(const PipelineConfig& config,
   if (config.model.path.empty())
     return actors::Tokenizer::for_task(config.task);
   return actors::Tokenizer::of_model(
-      config.task, {base, config.model.vocabulary.value_or(0), config.model.end_tokens});
+      config.task,
+      {base.empty() ? std::filesystem::path(config.model.path) : base,
+       config.model.vocabulary.value_or(0),
+       config.model.end_tokens});
 }
 
 }  // namespace temper::orchestrator

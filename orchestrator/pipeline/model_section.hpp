@@ -31,8 +31,8 @@ struct CompletedModel {
 CompletedModel complete_model(actors::ModelConfig& model,
                               const std::function<bool(const std::string&)>& is_given);
 
-/// The tokenizer of a run that starts from the model in `base`. Errors: those of
-/// Tokenizer::of_model().
+/// The tokenizer of a run that starts from the model in `base`; empty for `policy: synthetic`,
+/// whose Python roles read model.path. Errors: those of Tokenizer::of_model().
 Result<actors::Tokenizer> tokenizer_of(const PipelineConfig& config,
                                        const std::filesystem::path& base);
 

@@ -26,7 +26,7 @@ actors::Vocabulary vocabulary(const PipelineConfig& config, const std::filesyste
     out.end = out.ends.front();
   }
   if (!config.model.path.empty() && config.task.tokenizer == actors::TokenizerKind::Auto)
-    out.folder = base.string();
+    out.folder = base.empty() ? config.model.path : base.string();
   return out;
 }
 

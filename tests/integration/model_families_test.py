@@ -81,7 +81,7 @@ def test_a_refusal_is_one_line_that_names_its_cause_and_the_python_roles(entry, 
     assert len(text) < 500, "a reader must find the cause"
 
 
-def small_model(entry: dict):
+def small_model(entry: dict, vocabulary: int = 211):
     """A model of the family with random weights."""
     import torch
     import transformers
@@ -89,7 +89,7 @@ def small_model(entry: dict):
     kind = transformers.CONFIG_MAPPING[entry["config"]["model_type"]]
     aliases = getattr(kind, "attribute_map", {})
     known = kind().to_dict()
-    sizes = {aliases.get(name, name): value for name, value in SMALL.items() if aliases.get(name, name) in known}
+    sizes = {aliases.get(name, name): value for name, value in {**SMALL, "vocab_size": vocabulary}.items() if aliases.get(name, name) in known}
     config = kind(**{**sizes, **entry["source"].get("arguments", {}), **ALSO.get(entry["family"], {})})
     if "kv_lora_rank" in sizes:  # latent attention has as many key heads as query heads
         config.num_key_value_heads = config.num_attention_heads
@@ -205,6 +205,78 @@ def test_a_run_trains_gemma_2_on_token_ids_as_the_page_on_python_roles_says(temp
         trained = safetensors.numpy.load_file(run.run_dir / "checkpoints/step-000004/model.safetensors")
         assert set(given) == set(trained)
         assert any((given[name] != trained[name]).any() for name in given)
+
+
+TEXT_RUN = """
+name: text
+policy: synthetic
+steps: 2
+model: {path: MODEL, vocabulary: 600, context: 64, end_tokens: [1]}
+task: {kind: jsonl, path: train.jsonl, template: chat}
+verifier: VERIFIER
+algorithm: {groups_per_update: 4, responses_per_group: 4, learning_rate: 1e-3}
+sampling: {max_new_tokens: 8}
+samples: {share: 1}
+placement: {mode: colocated, cards: 1}
+rollout: {concurrency: 16, engine: {kind: python, use: "temper.torch:Engine", with: {model: MODEL}}}
+trainer: {engine: {kind: python, use: "temper.torch:Trainer", with: {model: MODEL}}}
+deadlines: {start: 300s}
+"""
+CHAT = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+TEXT_REWARDS = """
+def vowel(completions, prompts, **columns):
+    assert all(prompt.startswith("<user>What is ") for prompt in prompts), prompts
+    return [float(any(letter in "aeiou" for letter in text)) for text in completions]
+"""
+
+
+def write_tokenizer(kind: str, folder: Path):
+    """A tokenizer of 600 tokens: byte-level, or as converted from SentencePiece."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+    special = ["<unk>", "</s>"]
+    if kind == "byte-level":
+        made = Tokenizer(models.BPE())
+        made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+    else:
+        made = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+        made.normalizer = normalizers.Replace(" ", "\u2581")
+        made.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+        alphabet, special = [], [*special, *(f"<0x{byte:02X}>" for byte in range(256))]
+    trainer = trainers.BpeTrainer(vocab_size=600, initial_alphabet=alphabet, special_tokens=special, show_progress=False)
+    made.train_from_iterator(PAGE.read_text().splitlines(), trainer)
+    file = json.loads(made.to_str())  # the trainer made the bytes special tokens, which published files do not
+    file["added_tokens"] = [token for token in file["added_tokens"] if not token["content"].startswith("<0x")]
+    (folder / "tokenizer.json").write_text(json.dumps(file))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": CHAT}))
+    return Tokenizer.from_str(json.dumps(file))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.needs("torch", "transformers", "safetensors", "tokenizers")
+@pytest.mark.parametrize(("family", "kind", "verifier"), [
+    ("Gemma 2", "SentencePiece", '{kind: regex, pattern: "[aeiou]"}'),
+    ("OLMo 2", "byte-level", '{kind: python, function: "rewards:vowel"}')])
+def test_a_run_trains_a_family_of_temper_torch_on_texts_with_its_chat_template(family, kind, verifier, temper, tmp_path):
+    model = tmp_path / "model"
+    small_model(next(e for e in ENTRIES if e["family"].split(" (")[0] == family), 600).save_pretrained(model)
+    tokenizer = write_tokenizer(kind, model)
+    (tmp_path / "rewards.py").write_text(TEXT_REWARDS)
+    rows = [{"prompt": f"What is {a} + {b}?", "answer": str(a + b)} for a in range(20) for b in range(5)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with Run(temper, tmp_path, TEXT_RUN.replace("MODEL", str(model)).replace("VERIFIER", verifier)) as run:
+        run.finish()
+        assert [one["step"] for one in run.metrics()] == [1, 2]
+        run.assert_audit_is_clean()
+        samples = [json.loads(line) for line in (run.run_dir / "samples.jsonl").read_text().splitlines()]
+    assert len(samples) >= 32
+    for sample in samples:
+        tokens = sample["tokens"][:sample["tokens"].index(1)] if 1 in sample["tokens"] else sample["tokens"]
+        assert sample["response"] == tokenizer.decode(tokens), sample
+        assert sample["prompt"].startswith("<user>What is ") and sample["prompt"].endswith("?\n<assistant>"), sample
+        assert sample["reward"] == float(any(letter in "aeiou" for letter in sample["response"])), sample
+    assert {sample["reward"] for sample in samples} == {0.0, 1.0}
 
 
 def table() -> str:

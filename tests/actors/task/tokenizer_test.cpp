@@ -83,5 +83,18 @@ TEST(Tokenizer, StopsAtAnyEndTokenOfTheModel) {
   EXPECT_FALSE(Tokenizer::of_model({}, {folder.path(), 257, {1}})) << "the embedding is too small";
 }
 
+TEST(Tokenizer, SaysHowToTrainWithATokenizerThatTemperDoesNotRead) {
+  const test::TemporaryFolder folder;
+  ASSERT_TRUE(write_file_atomically(
+      folder / "tokenizer.json",
+      R"({"model": {"type": "Unigram", "vocab": {}, "merges": []}, "decoder": {"type": "Fuse"}})"));
+  const auto read = Tokenizer::of_model({}, {folder.path(), 300, {1}});
+  ASSERT_FALSE(read);
+  const std::string& error = read.error().context;
+  for (const char* const part : {"tokenizer.json", "Unigram", "prompt_token_ids", "completion_ids"})
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  EXPECT_EQ(error.find('\n'), std::string::npos);
+}
+
 }  // namespace
 }  // namespace temper::actors

@@ -34,6 +34,19 @@ TEST(RoleConfig, SaysWhatTokensMean) {
   EXPECT_EQ(bytes.alphabet, "");
 }
 
+TEST(RoleConfig, NamesTheFolderOfTheTokenizer) {
+  PipelineConfig config;
+  config.model.path = "models/gemma";
+  const ActorSpec spec = engine_slot();
+  StartingPoint start;
+  start.base = "run/base";
+  EXPECT_EQ(role_config(config, spec, start).vocabulary.folder, "run/base");
+  EXPECT_EQ(role_config(config, spec, {}).vocabulary.folder, "models/gemma")
+      << "a run with `policy: synthetic` has no copy";
+  config.task.tokenizer = actors::TokenizerKind::Bytes;
+  EXPECT_EQ(role_config(config, spec, {}).vocabulary.folder, "");
+}
+
 TEST(RoleConfig, CarriesTheRolesOwnSettingsAsABlob) {
   PipelineConfig config;
   config.sampling.max_new_tokens = Tokens(77);
