@@ -28,7 +28,7 @@ void describe(V& v, Segment& s) {
 /// shared memory, and only this description travels through the orchestrator.
 struct Tensor {
   std::string name;
-  std::string dtype;  ///< As numpy names it; see kTensorTypes.
+  std::string dtype;  ///< As numpy names it, without byte order: that of the host.
   std::vector<std::uint32_t> shape;
   std::uint64_t bytes = 0;
   std::uint64_t checksum = 0;  ///< XXH3 of the bytes.

@@ -1,8 +1,13 @@
 #include "orchestrator/run/tensor_store.hpp"
 
+#include "core/hash.hpp"
+#include "core/json.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +15,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ranges>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -40,17 +46,36 @@ constexpr std::array<std::pair<std::string_view, std::uint64_t>, 12> kTypes{{{"b
                                                                              {"float64", 8}}};
 
 bool is_word(std::string_view text, std::size_t longest) {
-  return !text.empty() && text.size() <= longest && text.front() != '.' &&
-         std::ranges::all_of(text, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '.' || c == '_' || c == '-';
-         });
+  return !text.empty() && text.size() <= longest && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+}
+
+/// Names with a dot in front are the store's own.
+bool is_file_of_engine(std::string_view name) {
+  return is_word(name, kLongestFile) && name.front() != '.';
 }
 
 bool is_regular(const fs::path& file, std::uint64_t bytes) {
   struct stat found {};
   return ::lstat(file.c_str(), &found) == 0 && S_ISREG(found.st_mode) &&
          static_cast<std::uint64_t>(found.st_size) == bytes;
+}
+
+/// The bytes are those that the engine described.
+bool is_intact(const actors::Tensor& t) {
+  const FileDescriptor fd(::open(t.file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd.is_open() || !is_regular(t.file, t.bytes))
+    return false;
+  if (t.bytes == 0)
+    return t.checksum == hash64(std::string_view());
+  void* const mapped = ::mmap(nullptr, t.bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (mapped == MAP_FAILED)
+    return false;
+  const std::uint64_t found = hash64({static_cast<const std::byte*>(mapped), t.bytes});
+  ::munmap(mapped, t.bytes);
+  return found == t.checksum;
 }
 
 Error failed_call(const fs::path& path) {
@@ -84,23 +109,30 @@ Status check_one(const actors::Tensor& t, const fs::path& folder) {
     return invalid_input(fmt::format("tensor \"{}\": {}", t.name, what));
   };
   if (!is_word(t.name, kLongestName))
-    return invalid_input(fmt::format(
-        "a tensor's name: expected 1 to {} letters, digits, \".\", \"_\" and \"-\", found {} bytes",
-        kLongestName,
-        t.name.size()));
+    return invalid_input(
+        fmt::format("a tensor's name: expected 1 to {} of the characters A-Z, a-z, 0-9, \".\", "
+                    "\"_\" and \"-\", found "
+                    "{}",
+                    kLongestName,
+                    to_json(t.name.substr(0, kLongestName))));
   const auto type = std::ranges::find(kTypes, t.dtype, [](const auto& x) { return x.first; });
   if (type == kTypes.end())
-    return wrong(fmt::format("unknown type \"{}\"", t.dtype.substr(0, kLongestName)));
+    return wrong(fmt::format("expected type {}, found \"{}\"",
+                             fmt::join(std::views::keys(kTypes), ", "),
+                             t.dtype.substr(0, kLongestName)));
   if (t.shape.size() > kMostDimensions)
     return wrong(fmt::format("{} dimensions, at most {}", t.shape.size(), kMostDimensions));
-  std::uint64_t bytes = type->second;
+  // numpy refuses an empty array too if its other dimensions are beyond this.
+  std::int64_t size = static_cast<std::int64_t>(type->second);
   for (const std::uint32_t n : t.shape) {
-    if (__builtin_mul_overflow(bytes, std::uint64_t{n}, &bytes))
-      return wrong("its shape has more than 2^64 bytes");
+    if (__builtin_mul_overflow(size, std::int64_t{std::max(n, 1U)}, &size))
+      return wrong("its shape has 2^63 bytes or more");
   }
+  const bool empty = std::ranges::find(t.shape, 0U) != t.shape.end();
+  const std::uint64_t bytes = empty ? 0 : static_cast<std::uint64_t>(size);
   if (bytes != t.bytes)
     return wrong(fmt::format("{} bytes, but its shape has {}", t.bytes, bytes));
-  if (!is_word(t.file, kLongestFile) || !is_regular(folder / t.file, t.bytes))
+  if (!is_file_of_engine(t.file) || !is_regular(folder / t.file, t.bytes))
     return wrong(fmt::format("no file of {} bytes under the name it gives", t.bytes));
   return {};
 }
@@ -142,7 +174,8 @@ void TensorStore::remove_folder() noexcept {
     fs::remove_all(folder_, ignored);
 }
 
-Status TensorStore::check(std::span<const actors::Tensor> tensors) const {
+Status TensorStore::check(std::span<const actors::Tensor> tensors,
+                          std::set<std::string>& named) const {
   if (!lock_.is_open()) {
     return invalid_input(
         "tensors need an engine on the orchestrator's host: transport.kind: ipc, and /dev/shm");
@@ -152,8 +185,12 @@ Status TensorStore::check(std::span<const actors::Tensor> tensors) const {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     TEMPER_TRY_STATUS(check_one(tensors[i], folder_));
     for (const actors::Tensor& before : tensors.first(i)) {
-      if (before.name == tensors[i].name || before.file == tensors[i].file)
+      if (before.name == tensors[i].name)
         return invalid_input(fmt::format("two tensors \"{}\"", before.name));
+    }
+    if (!named.insert(tensors[i].file).second) {
+      return invalid_input(
+          fmt::format("tensor \"{}\": its file is that of another tensor", tensors[i].name));
     }
   }
   return {};
@@ -172,7 +209,7 @@ void TensorStore::take(std::vector<actors::Tensor>& tensors) {
 void TensorStore::refuse(std::span<const actors::Tensor> tensors) const {
   std::error_code ignored;
   for (const actors::Tensor& t : tensors) {
-    if (lock_.is_open() && is_word(t.file, kLongestFile))
+    if (lock_.is_open() && is_file_of_engine(t.file))
       fs::remove(folder_ / t.file, ignored);
   }
 }
@@ -196,7 +233,7 @@ void TensorStore::keep_only(std::span<const actors::Tensor> tensors) const {
 
 bool TensorStore::has(std::span<const actors::Tensor> tensors) const {
   return std::ranges::all_of(tensors, [&](const actors::Tensor& t) {
-    return fs::path(t.file).parent_path() == folder_ && is_regular(t.file, t.bytes);
+    return fs::path(t.file).parent_path() == folder_ && is_intact(t);
   });
 }
 

@@ -7,7 +7,9 @@
 #include "core/file_descriptor.hpp"
 #include "core/result.hpp"
 
+#include <cstdint>
 #include <filesystem>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,8 +33,9 @@ class TensorStore {
   const std::filesystem::path& folder() const { return folder_; }
 
   /// Checks what an engine says about the tensors of one response. Error InvalidInput: a name,
-  /// type, shape or size that is not possible, or a file that is not there or not of that size.
-  Status check(std::span<const actors::Tensor> tensors) const;
+  /// type, shape or size that is not possible, or a file that is not there, not of that size or
+  /// among `named`, the files of the responses before it in the message, to which it adds its own.
+  Status check(std::span<const actors::Tensor> tensors, std::set<std::string>& named) const;
   /// Makes the files the store's own and replaces their names by paths. Requires: check().
   void take(std::vector<actors::Tensor>& tensors);
   /// Removes the files of tensors that an engine named and the store did not take.
@@ -41,7 +44,7 @@ class TensorStore {
   void remove(std::span<const actors::Tensor> tensors) const;
   /// Removes the files of all other tensors. Requires: no engine runs.
   void keep_only(std::span<const actors::Tensor> tensors) const;
-  /// All files are there, as large as they were.
+  /// All files are there, with the bytes that their engines described. Reads them.
   bool has(std::span<const actors::Tensor> tensors) const;
 
  private:

@@ -258,6 +258,12 @@ def test_a_trainer_reads_the_tensors_of_its_engine_and_nothing_is_left(tmp_path:
     assert not folder.exists()
 
 
+def test_a_response_that_names_the_file_of_another_fails(tmp_path: pathlib.Path) -> None:
+    run = Run(tmp_path, **{**TENSORS, "rollout": python("well:SharingEngine")})
+    run.expect_whole()
+    assert "its file is that of another tensor" in run.log()
+
+
 def test_responses_whose_tensors_are_gone_are_generated_again(tmp_path: pathlib.Path) -> None:
     gate = Gate(tmp_path)
     trainer = python("well:TensorTrainer", gate=str(gate.path), ahead=16)

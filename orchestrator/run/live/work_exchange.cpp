@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -189,11 +190,12 @@ void WorkExchange::screen(const Sender& sender,
     if (violation && actors::costs_the_response(violation->claim))
       fail_response(sender, message, i, violation->what, told);
   }
+  std::set<std::string> files;
   for (std::size_t i = 0; i < message.items.size(); ++i) {
     const actors::Generated::Item& item = message.items[i];
     if (item.tensors.empty() || item.finish == actors::FinishReason::Failed)
       continue;
-    if (const Status possible = tensors_.check(item.tensors); !possible) {
+    if (const Status possible = tensors_.check(item.tensors, files); !possible) {
       const std::string why =
           fmt::format("response {}: {}", item.response, possible.error().context);
       fail_response(sender, message, i, why, told);
@@ -203,12 +205,18 @@ void WorkExchange::screen(const Sender& sender,
 
 void WorkExchange::keep_tensors(actors::Generated& message) {
   const DistQueue& queue = core_.state().saved.queue;
+  const auto is_done = [&](const actors::Generated::Item& item) {
+    return (item.finish == actors::FinishReason::End ||
+            item.finish == actors::FinishReason::Length) &&
+           queue.holds(item.lease, item.response);
+  };
+  // These first: another response may name their files.
   for (actors::Generated::Item& item : message.items) {
-    const bool done =
-        item.finish == actors::FinishReason::End || item.finish == actors::FinishReason::Length;
-    if (done && queue.holds(item.lease, item.response)) {
+    if (is_done(item))
       tensors_.take(item.tensors);
-    } else {
+  }
+  for (actors::Generated::Item& item : message.items) {
+    if (!is_done(item)) {
       tensors_.refuse(item.tensors);
       item.tensors.clear();
     }

@@ -1,6 +1,7 @@
 // TensorStore: which descriptions it accepts, and whose files live how long.
 #include "orchestrator/run/tensor_store.hpp"
 
+#include "core/hash.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,11 @@ class TensorStoreTest : public ::testing::Test {
   /// A tensor of 2 x 3 int32, whose file an engine has written.
   actors::Tensor written(const std::string& file = "rollout-0.1") const {
     std::ofstream(store_.folder() / file) << std::string(24, 'x');
-    return {"routes", "int32", {2, 3}, 24, 7, file};
+    return {"routes", "int32", {2, 3}, 24, hash64(std::string(24, 'x')), file};
+  }
+  Status check(std::span<const actors::Tensor> tensors) const {
+    std::set<std::string> named;
+    return store_.check(tensors, named);
   }
   static std::size_t files_in(const fs::path& folder) {
     return static_cast<std::size_t>(
@@ -42,7 +47,7 @@ TEST_F(TensorStoreTest, ItsFolderIsThisUsersAlone) {
 
 TEST_F(TensorStoreTest, AFileThatWasTakenIsThereUntilItIsRemoved) {
   std::vector<actors::Tensor> tensors = {written()};
-  ASSERT_TRUE(store_.check(tensors));
+  ASSERT_TRUE(check(tensors));
   store_.take(tensors);
   EXPECT_TRUE(store_.has(tensors));
   EXPECT_EQ(fs::path(tensors[0].file).parent_path(), store_.folder());
@@ -61,8 +66,8 @@ TEST_F(TensorStoreTest, AFileThatIsRefusedIsRemoved) {
 TEST_F(TensorStoreTest, AnEmptyArrayAndAScalarAreTensors) {
   std::ofstream(store_.folder() / "a");
   std::ofstream(store_.folder() / "b") << std::string(8, 'x');
-  EXPECT_TRUE(store_.check(std::vector<actors::Tensor>{{"empty", "float32", {0, 4}, 0, 0, "a"},
-                                                       {"scalar", "int64", {}, 8, 0, "b"}}));
+  EXPECT_TRUE(check(std::vector<actors::Tensor>{{"empty", "float32", {0, 4}, 0, 0, "a"},
+                                                {"scalar", "int64", {}, 8, 0, "b"}}));
 }
 
 TEST_F(TensorStoreTest, OnlyPossibleDescriptionsAreAccepted) {
@@ -86,6 +91,12 @@ TEST_F(TensorStoreTest, OnlyPossibleDescriptionsAreAccepted) {
        [](auto& t) {
          t.shape = {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF};
        }},
+      {"an empty shape that numpy refuses",
+       [](auto& t) {
+         t.shape = {0, 0xFFFFFFFF, 0xFFFFFFFF};
+         t.bytes = 0;
+         t.file = "empty";
+       }},
       {"too many dimensions",
        [](auto& t) {
          t.shape = {1, 1, 1, 1, 1, 1, 1, 1, 6};
@@ -102,19 +113,42 @@ TEST_F(TensorStoreTest, OnlyPossibleDescriptionsAreAccepted) {
       {"a file of the store's own", [](auto& t) { t.file = ".1"; }},
       {"the folder itself", [](auto& t) { t.file = "."; }},
   };
-  EXPECT_TRUE(store_.check({&good, 1}));
+  EXPECT_TRUE(check({&good, 1}));
+  std::ofstream(store_.folder() / "empty");
   std::ofstream(parent_.path() / "escape") << std::string(24, 'x');
   std::ofstream(store_.folder() / ".1") << std::string(24, 'x');
   for (const Case& c : cases) {
     actors::Tensor t = good;
     c.damage(t);
-    const Status said = store_.check({&t, 1});
+    const Status said = check({&t, 1});
     ASSERT_FALSE(said) << c.what;
     EXPECT_EQ(said.error().code, ErrorCode::InvalidInput) << c.what;
   }
   const std::vector<actors::Tensor> twice = {good, good};
-  EXPECT_FALSE(store_.check(twice));
-  EXPECT_FALSE(store_.check(std::vector<actors::Tensor>(17, good)));
+  EXPECT_FALSE(check(twice));
+  EXPECT_FALSE(check(std::vector<actors::Tensor>(17, good)));
+}
+
+TEST_F(TensorStoreTest, ResponsesOfAMessageCannotShareAFile) {
+  const actors::Tensor mine = written("a"), other = written("b");
+  std::set<std::string> named;
+  EXPECT_TRUE(store_.check({&mine, 1}, named));
+  EXPECT_TRUE(store_.check({&other, 1}, named));
+  const Status said = store_.check({&mine, 1}, named);
+  ASSERT_FALSE(said);
+  EXPECT_EQ(said.error().context, "tensor \"routes\": its file is that of another tensor");
+}
+
+TEST_F(TensorStoreTest, AnErrorNamesWhatItFound) {
+  actors::Tensor t = written();
+  t.name = "hidden states";
+  EXPECT_TRUE(check({&t, 1}).error().context.ends_with("found \"hidden states\""));
+  t.name = ".hidden";
+  EXPECT_TRUE(check({&t, 1})) << "only names of files have to begin otherwise";
+  t.dtype = "complex64";
+  EXPECT_EQ(check({&t, 1}).error().context,
+            "tensor \".hidden\": expected type bool, int8, uint8, int16, uint16, float16, int32, "
+            "uint32, float32, int64, uint64, float64, found \"complex64\"");
 }
 
 TEST_F(TensorStoreTest, SpecialFilesAreNoTensors) {
@@ -125,19 +159,25 @@ TEST_F(TensorStoreTest, SpecialFilesAreNoTensors) {
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   for (const char* file : {"link", "folder", "pipe"}) {
     const actors::Tensor t{"routes", "int32", {2, 3}, 24, 7, file};
-    EXPECT_FALSE(store_.check({&t, 1})) << file;
+    EXPECT_FALSE(check({&t, 1})) << file;
   }
 }
 
 TEST_F(TensorStoreTest, AStoreWithoutAFolderRefusesTensors) {
   const TensorStore none;
   const actors::Tensor t = written();
-  EXPECT_FALSE(none.check({&t, 1}));
+  std::set<std::string> named;
+  EXPECT_FALSE(none.check({&t, 1}, named));
   EXPECT_TRUE(none.folder().empty());
 }
 
-TEST_F(TensorStoreTest, AFileThatIsGoneOrShorterIsNoticed) {
+TEST_F(TensorStoreTest, AFileThatIsGoneShorterOrChangedIsNoticed) {
   std::vector<actors::Tensor> gone = {written("a")}, shorter = {written("b")};
+  std::vector<actors::Tensor> changed = {written("c")};
+  store_.take(changed);
+  EXPECT_TRUE(store_.has(changed));
+  std::ofstream(changed[0].file) << std::string(24, 'y');
+  EXPECT_FALSE(store_.has(changed));
   store_.take(gone);
   store_.take(shorter);
   fs::remove(gone[0].file);
