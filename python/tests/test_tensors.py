@@ -32,13 +32,14 @@ def round_trip(folder: pathlib.Path, value: Any) -> Any:
         np.array(3.5, np.float32),
         np.zeros((0, 5), np.float16),
         np.array([True, False]),
+        np.arange(3, dtype=">i4"),
         [1, 2, 3],
     ],
-    ids=["matrix", "transposed", "strided", "scalar", "empty", "bool", "list"],
+    ids=["matrix", "transposed", "strided", "scalar", "empty", "bool", "big-endian", "list"],
 )
 def test_an_array_arrives_as_it_was(tmp_path: pathlib.Path, value: Any) -> None:
     back = round_trip(tmp_path, value)
-    assert back.dtype == np.asarray(value).dtype and back.shape == np.asarray(value).shape
+    assert back.dtype == np.asarray(value).dtype.newbyteorder("=") and back.shape == np.asarray(value).shape
     assert np.array_equal(back, value)
     assert not back.flags.writeable
 
@@ -56,20 +57,44 @@ def test_a_file_that_is_gone_shorter_or_changed_is_named(tmp_path: pathlib.Path)
             Tensors([described], 7)["x"]
 
 
-def test_what_cannot_be_written_leaves_no_file(tmp_path: pathlib.Path) -> None:
-    writer = TensorWriter(str(tmp_path), "rollout-0")
-    with pytest.raises(TypeError):
-        writer.write({"good": np.zeros(4), "bad": np.array([object()])})
+@pytest.mark.parametrize(
+    ("tensors", "what"),
+    [
+        ({"good": np.zeros(4), "bad": np.array([object()])}, 'tensor "bad": expected numbers, found objects: ndarray'),
+        ({"good": np.zeros(4), "bad": None}, 'tensor "bad": expected numbers, found objects: NoneType'),
+        ({"good": np.zeros(4), "bad": [[1], [2, 3]]}, 'tensor "bad": .*inhomogeneous'),
+        ({"good": np.zeros(4), 7: np.zeros(4)}, "expected the name of a tensor, found 7"),
+        ([np.zeros(4)], "expected arrays by name, found list"),
+        (np.zeros(4), "expected arrays by name, found ndarray"),
+    ],
+    ids=["objects", "none", "ragged", "number", "list", "array"],
+)
+def test_what_cannot_be_written_is_named_and_leaves_no_file(tmp_path: pathlib.Path, tensors: Any, what: str) -> None:
+    with pytest.raises(RoleError, match=what):
+        TensorWriter(str(tmp_path), "rollout-0").write(tensors)
     assert not list(tmp_path.iterdir())
 
 
+def test_a_new_engine_removes_what_its_predecessor_did_not_announce(tmp_path: pathlib.Path) -> None:
+    for engine in ("rollout-1", "rollout-10"):
+        TensorWriter(str(tmp_path), engine).write({"x": np.zeros(4)})
+    taken = tmp_path / ".1"
+    taken.touch()
+    TensorWriter(str(tmp_path), "rollout-1")
+    assert [p.name.split(".")[0] for p in tmp_path.iterdir() if p != taken] == ["rollout-10"]
+    assert taken.exists()
+    TensorWriter(str(tmp_path / "of-another-host"), "rollout-1")  # may have responses without tensors
+
+
 class Engine(temper.Engine):
+    tensors: Any = {"x": np.arange(3)}
+
     def load(self, version: int, weights: temper.Weights) -> None:
         pass
 
     def generate(self, requests: list[temper.Request]) -> Any:
         for r in requests:
-            yield r.done([2, 1], [-1.0, -0.5], tensors={"x": np.arange(3)})
+            yield r.done([2, 1], [-1.0, -0.5], tensors=self.tensors)
 
 
 def generated(activity: ActivityLog, folder: str) -> m.GeneratedItem:
@@ -98,6 +123,15 @@ def test_a_response_whose_tensors_do_not_fit_fails(
     item = generated(activity, str(tmp_path))
     assert item.finish is m.FinishReason.FAILED and "No space left" in item.failure
     assert not item.tensors and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("tensors", [np.zeros(2), [], {"x": None}])
+def test_the_engine_and_response_of_what_are_no_tensors_are_named(
+    tmp_path: pathlib.Path, activity: ActivityLog, monkeypatch: pytest.MonkeyPatch, tensors: Any
+) -> None:
+    monkeypatch.setattr(Engine, "tensors", tensors)
+    with pytest.raises(RoleError, match="^Engine, response 5: tensors: .*expected"):
+        generated(activity, str(tmp_path))
 
 
 def test_an_engine_on_another_host_cannot_have_tensors(activity: ActivityLog) -> None:

@@ -186,12 +186,14 @@ class RolloutActor:
             rewards,
             done.why,
         )
-        if done.tensors and done.finish in (FinishReason.END, FinishReason.LENGTH):
+        if done.tensors is not None and done.finish in (FinishReason.END, FinishReason.LENGTH):
             try:
                 item.tensors = self._tensors.write(done.tensors)
+            except RoleError as error:
+                raise RoleError(f"{what}: tensors: {error}") from error
             except OSError as error:
                 item.finish = FinishReason.FAILED
-                item.failure = f"its tensors: {error}"
+                item.failure = f"its tensors in {self._tensors.folder}: {error.strerror}"
         return item
 
     def _segments(self, done: Completion, size: int) -> list[Segment]:

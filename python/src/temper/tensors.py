@@ -5,6 +5,7 @@ The engine writes a file, the trainer maps it; only its description passes throu
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import pathlib
@@ -27,19 +28,29 @@ class TensorWriter:
     """
 
     def __init__(self, folder: str, engine: str) -> None:
-        self._folder = folder
+        self.folder = folder
         self._engine = engine
         self._written = 0
+        if folder:
+            self._remove_abandoned()
+
+    def _remove_abandoned(self) -> None:
+        """Removes files of a predecessor that died before it announced them."""
+        with contextlib.suppress(OSError):  # write() tells why there is no such folder
+            for file in os.listdir(self.folder):
+                if file.startswith(f"{self._engine}."):
+                    os.unlink(pathlib.Path(self.folder, file))
 
     def write(self, tensors: Mapping[str, Any]) -> list[Tensor]:
         """Writes arrays of numpy, or of torch in host memory.
 
         Raises:
-            RoleError: The engine is on another host than the orchestrator.
-            TypeError: An array of objects.
+            RoleError: The engine is on another host than the orchestrator, or these are no arrays.
             OSError: A file cannot be written, such as when the memory is full.
         """
-        if tensors and not self._folder:
+        if not isinstance(tensors, Mapping):
+            raise RoleError(f"expected arrays by name, found {type(tensors).__name__}")
+        if tensors and not self.folder:
             raise RoleError(
                 "tensors need an engine on the orchestrator's host: transport.kind: ipc, and /dev/shm"
             )
@@ -49,16 +60,25 @@ class TensorWriter:
                 written.append(self._write(name, value))
         except Exception:
             for done in written:
-                os.unlink(pathlib.Path(self._folder, done.file))
+                os.unlink(pathlib.Path(self.folder, done.file))
             raise
         return written
 
     def _write(self, name: str, value: Any) -> Tensor:
-        # Not ascontiguousarray(), which makes a scalar a vector.
-        array = np.asarray(value, order="C")
+        if not isinstance(name, str):
+            raise RoleError(f"expected the name of a tensor, found {name!r}")
+        try:
+            # Not ascontiguousarray(), which makes a scalar a vector.
+            array = np.asarray(value, order="C")
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise RoleError(f'tensor "{name}": {error}') from error
+        if array.dtype.hasobject:
+            raise RoleError(f'tensor "{name}": expected numbers, found objects: {type(value).__name__}')
+        # The name of a type does not tell the order of its bytes.
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
         self._written += 1
         file = f"{self._engine}.{os.getpid()}.{self._written}"
-        path = pathlib.Path(self._folder, file)
+        path = pathlib.Path(self.folder, file)
         data = array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
