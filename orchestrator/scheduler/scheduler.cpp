@@ -141,8 +141,11 @@ void Scheduler::handle(const event::Resumed& e) {
   run_.drain_deadline.reset();
   run_.stop_requested = false;
   run_.rewarded = run_.saved.progress.version > PolicyVersion();
-  for (const ResponseId response : e.lost)
-    run_.saved.queue.start_over(response);
+  for (const ResponseId response : e.lost) {
+    const Row* row = run_.saved.queue.row(response);
+    if (row != nullptr && !row->failed)  // a damaged log may name any
+      run_.saved.queue.start_over(response);
+  }
   launch_all(e.rollbacks);
 }
 

@@ -141,6 +141,13 @@ TEST(Auditor, AStepEndsTheLeasesOfItsPreparedGroups) {
   EXPECT_EQ(auditor.report().violations, before);
 }
 
+TEST(Auditor, OnlyAGeneratedResponseCanBeLost) {
+  Auditor auditor;
+  auditor.feed({0, Time(), event::Started{colocated()}, {}});
+  auditor.feed({1, Time(), event::Resumed{.sequence = 0, .lost = {ResponseId(5)}}, {}});
+  EXPECT_TRUE(any_says(auditor.report().violations, "response 5 is lost, but it was not there"));
+}
+
 TEST(Auditor, RemovedActorsGetNoWorkAndKeepTheirIds) {
   SchedulerConfig config = colocated();
   config.actors[0].takes_turns = false;

@@ -37,5 +37,16 @@ TEST(Restored, AnyBitThatIsFlippedIsAnErrorOrAStateThatIsRestoredAsItWas) {
   }
 }
 
+TEST(Restored, AResumeThatNamesResponsesOfNoGroupStartsNoneOver) {
+  ScriptedRun run;
+  run.until<command::Judge>();
+  auto restored = Scheduler::restored(run.scheduler().config(), run.scheduler().snapshot());
+  ASSERT_TRUE(restored);
+  const std::string before = restored->snapshot();
+  event::Resumed forged{.sequence = 0, .lost = {ResponseId(1'000'000)}};
+  restored->on(forged, run.now());
+  EXPECT_EQ(restored->snapshot(), before);
+}
+
 }  // namespace
 }  // namespace temper::orchestrator::testing
