@@ -114,6 +114,7 @@ class Phases {
     add("trainer", "train", {{"trainer", roles_.trainer}});
     ActorMemory sending = roles_.trainer;
     sending.device = without_activations(sending.device);
+    sending.host.activations = 0;
     sending.device.communication = bucket();
     add("trainer", "publish", {{"trainer", sending}});
   }

@@ -1,7 +1,9 @@
 #include "actors/simulation/role_layouts.hpp"
 
 #include "actors/simulation/role_clusters.hpp"
+#include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/model/numbers.hpp"
+#include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
 
@@ -50,6 +52,36 @@ sim_hw::Layout training_cuts(const TrainerEngineConfig& c) {
   layout.sequence_parallel = sequence_parallel(c.tp);
   layout.layer_balance = c.layer_balance;
   return layout;
+}
+
+/// Without the treatment of activations.
+sim_hw::TrainShape unplanned_shape(const SimulatedRun& s,
+                                   const sim_hw::Layout& layout,
+                                   std::int64_t micro_batches,
+                                   Tokens tokens) {
+  sim_hw::TrainShape shape = packed_shape(s, layout, micro_batches, tokens);
+  shape.mechanisms = s.config.trainer.mechanisms;
+  return shape;
+}
+
+/// The treatment of activations for the longest micro-batch. Requires: a layout that divides the
+/// model and its cards.
+sim_hw::TrainShape longest_shape(const SimulatedRun& s, const sim_hw::Layout& layout) {
+  const sim_hw::TrainShape shape =
+      unplanned_shape(s, layout, 2 * layout.pp, largest_micro_batch(s));
+  const sim_hw::HardwareSpec& hardware = hardware_of(s, RoleKind::Trainer);
+  const sim_hw::ModelSpec model = trained_model(s);
+  const sim_hw::Device device =
+      sim_hw::device_under(shape.mechanisms, sim_hw::make_device(hardware));
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(hardware);
+  sim_hw::MemoryLimits limits = sim_hw::memory_limits(hardware);
+  const sim_hw::Ledger state = sim_hw::worst_train_ledger(model, layout, shape);
+  limits.device -= 2 * sim_hw::kFrameworkReserve;
+  limits.host -= state.weights + state.optimizer;
+  if (s.config.trainer.optimizer_on_host)  // The ledger counts it on the device.
+    limits.device += state.optimizer;
+  return sim_hw::with_activations(
+      {model, device, fabric, layout, shape}, limits, s.config.trainer.activations);
 }
 
 }  // namespace
@@ -104,8 +136,12 @@ sim_hw::TrainShape training_shape(const SimulatedRun& s,
                                   const sim_hw::Layout& layout,
                                   std::int64_t micro_batches,
                                   Tokens tokens) {
-  sim_hw::TrainShape shape = packed_shape(s, layout, micro_batches, tokens);
-  shape.mechanisms = s.config.trainer.mechanisms;
+  sim_hw::TrainShape shape = unplanned_shape(s, layout, micro_batches, tokens);
+  if (s.config.trainer.activations != sim_hw::ActivationPolicy::Full) {
+    const sim_hw::TrainShape longest = longest_shape(s, layout);
+    shape.recompute = longest.recompute;
+    shape.activations = longest.activations;
+  }
   return shape;
 }
 
@@ -123,7 +159,7 @@ Status check_trainer(const SimulatedRun& s) {
   return sim_hw::check_layout(trained_model(s),
                               devices,
                               layout,
-                              training_shape(s, layout, 2 * layout.pp, largest_micro_batch(s)));
+                              unplanned_shape(s, layout, 2 * layout.pp, largest_micro_batch(s)));
 }
 
 sim_hw::Layout reference_layout(const SimulationSettings& s) {

@@ -2,10 +2,12 @@
 // layout checks. Functions take the run if only the run matters, and the settings of one actor if
 // its cards matter.
 //
-// Assumptions. Trainer: distributed optimizer (ZeRO 1), sequence parallelism if tp > 1, full
-// recomputation, bf16 gradients, MTP modules not trained: the published recipe of the 718B model,
-// as in sim_hw/iteration/cluster.hpp. Reference: the trainer's layout, reduced to what divides its
-// cards. Engine: bf16 weights and cache.
+// Assumptions. Trainer: distributed optimizer (ZeRO 1), sequence parallelism if tp > 1, bf16
+// gradients, MTP modules not trained: the published recipe of the 718B model, as in
+// sim_hw/iteration/cluster.hpp. What `activations` keeps is decided once, for the longest
+// micro-batch, under memory that leaves room for idle roles on the same cards: on a device two
+// reserves, in host memory one copy of the weights and the optimizer states. Reference: the
+// trainer's layout, reduced to what divides its cards. Engine: bf16 weights and cache.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -35,7 +37,7 @@ sim_hw::TrainShape packed_shape(const SimulatedRun& run,
 /// Layout over the trainer's cards. dp is the remaining factor after tp, pp and cp; 0 if they need
 /// more cards.
 sim_hw::Layout trainer_layout(const SimulatedRun& run);
-/// Shape of the trainer's update, including its mechanisms.
+/// Shape of the trainer's update, including its mechanisms and the treatment of activations.
 sim_hw::TrainShape training_shape(const SimulatedRun& run,
                                   const sim_hw::Layout& layout,
                                   std::int64_t micro_batches,

@@ -1,8 +1,10 @@
 #include "actors/simulation/role_memory.hpp"
 
 #include "actors/simulation/lengths.hpp"
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "sim_hw/model/numbers.hpp"
+#include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/steps/steps.hpp"
 
 #include <algorithm>
@@ -76,15 +78,23 @@ ActorMemory trainer_memory(const SimulatedRun& s) {
 
 ActorMemory trainer_memory(const SimulatedRun& s, std::int64_t micro_batches, Tokens longest) {
   const sim_hw::Layout layout = trainer_layout(s);
-  const sim_hw::Ledger ledger = sim_hw::worst_train_ledger(
-      trained_model(s), layout, training_shape(s, layout, micro_batches, longest));
-  return sim_hw::place(ledger,
-                       s.config.trainer.optimizer_on_host ? sim_hw::TrainerState::OptimizerOnHost
-                                                          : sim_hw::TrainerState::Active);
+  const sim_hw::ModelSpec model = trained_model(s);
+  const sim_hw::TrainShape shape = training_shape(s, layout, micro_batches, longest);
+  ActorMemory memory =
+      sim_hw::place(sim_hw::worst_train_ledger(model, layout, shape),
+                    s.config.trainer.optimizer_on_host ? sim_hw::TrainerState::OptimizerOnHost
+                                                       : sim_hw::TrainerState::Active);
+  if (shape.activations != sim_hw::ActivationPlan{}) {
+    const sim_hw::HardwareSpec& hardware = hardware_of(s, RoleKind::Trainer);
+    memory.host.activations = sim_hw::swapped_bytes(
+        {model, sim_hw::make_device(hardware), sim_hw::make_fabric(hardware), layout, shape});
+  }
+  return memory;
 }
 
 sim_hw::Ledger parked(const ActorMemory& trainer, Gradients gradients) {
   sim_hw::Ledger host = trainer.host;
+  host.activations = 0;
   host.weights = trainer.device.weights;
   host.optimizer += trainer.device.optimizer;
   if (gradients == Gradients::Kept)

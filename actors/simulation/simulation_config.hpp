@@ -70,6 +70,7 @@ struct TrainerEngineConfig {
   bool optimizer_on_host = true;           ///< Optimizer states are in host memory between updates.
   sim_hw::LayerBalance layer_balance = sim_hw::LayerBalance::LastShort;
   sim_hw::Mechanisms mechanisms{};  ///< Mechanisms of its steps.
+  sim_hw::ActivationPolicy activations = sim_hw::ActivationPolicy::Full;
 
   bool operator==(const TrainerEngineConfig&) const = default;
 };
@@ -92,6 +93,12 @@ void describe(V& v, TrainerEngineConfig& c) {
                   "same, or heads "
                   "count."});
   v.field(9, "mechanisms", c.mechanisms, {.doc = "Mechanisms of a training step."});
+  v.field(10,
+          "activations",
+          c.activations,
+          {.doc = "Saved activations: full recomputation, or as many chosen tensors as memory "
+                  "requires are recomputed (selective), moved to the host and back (swap) or "
+                  "either (auto)."});
 }
 
 /// Each reward actor has `pool` workers; judging a response takes a lognormal time.

@@ -127,8 +127,12 @@ void search_cards(const SimulatedPlacement& p, Search& search) {
 /// The smallest single change that fits, as text.
 std::optional<std::string> nearest_change(const SimulatedPlacement& p) {
   Search search(p);
-  search_kv_share(p, search);
   using P = SimulatedPlacement;
+  if (P full = p; p.run.config.trainer.activations != sim_hw::ActivationPolicy::Full) {
+    full.run.config.trainer.activations = sim_hw::ActivationPolicy::Full;
+    search.consider("simulation.trainer.activations = full", full);
+  }
+  search_kv_share(p, search);
   const std::int64_t engine = p.rollout_cards *
                               actors::hardware_of(p.run, actors::RoleKind::Rollout).dies_per_card /
                               std::max<std::int64_t>(1, p.engines);

@@ -50,6 +50,14 @@ struct TensorFates {
 
   bool operator==(const TensorFates&) const = default;
 };
+/// What a trainer does with the tensors that its forward pass saves.
+enum class ActivationPolicy {
+  Full,       ///< Keeps the input of each layer and recomputes the rest.
+  Selective,  ///< Recomputes chosen tensors, as few as memory requires.
+  Swap,       ///< Moves chosen tensors to host memory and back, as few as memory requires.
+  Auto,       ///< Chooses between both for each tensor, or Full if that is faster.
+};
+
 /// Treatment of every layer of a kind, as choose_activations() decides it.
 struct ActivationPlan {
   TensorFates dense{};
@@ -136,6 +144,12 @@ struct temper::EnumNames<temper::sim_hw::Recompute> {
       {{sim_hw::Recompute::None, "none"},
        {sim_hw::Recompute::Selective, "selective"},
        {sim_hw::Recompute::Full, "full"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::ActivationPolicy> {
+  using E = temper::sim_hw::ActivationPolicy;
+  static constexpr std::array<std::pair<E, std::string_view>, 4> value{
+      {{E::Full, "full"}, {E::Selective, "selective"}, {E::Swap, "swap"}, {E::Auto, "auto"}}};
 };
 template <>
 struct temper::EnumNames<temper::sim_hw::LayerBalance> {

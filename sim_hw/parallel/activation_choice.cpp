@@ -68,7 +68,9 @@ struct Candidate {
   }
 };
 
-std::optional<Candidate> best_candidate(const StepInputs& in, const MemoryLimits& limits) {
+std::optional<Candidate> best_candidate(const StepInputs& in,
+                                        const MemoryLimits& limits,
+                                        ActivationPolicy policy) {
   std::optional<Candidate> best;
   for (const LayerKind kind : {LayerKind::Dense, LayerKind::Experts}) {
     if (kind == LayerKind::Experts ? !in.model.moe : in.model.dense_layers() == 0)
@@ -78,6 +80,8 @@ std::optional<Candidate> best_candidate(const StepInputs& in, const MemoryLimits
     for (std::size_t i = 0; i < saved.all().size(); ++i) {
       const std::uint32_t bit = std::uint32_t{1} << i;
       for (const bool swap : {false, true}) {
+        if (policy == (swap ? ActivationPolicy::Selective : ActivationPolicy::Swap))
+          continue;
         Candidate next{in.shape, saved_bytes(in, kind, bit), 0};
         TensorFates& fates = fates_of(next.shape, kind);
         if (((fates.recomputed | fates.swapped) & bit) != 0 ||
@@ -126,16 +130,78 @@ double swapped_bytes(const StepInputs& in) {
   return layer * layers_in_flight(in.model, in.layout, in.shape, 0);
 }
 
-std::optional<ActivationPlan> choose_activations(const StepInputs& in, const MemoryLimits& limits) {
+double swap_traffic(const StepInputs& in) {
+  const auto [dense, experts] = in.shape.activations;
+  const double routed = in.model.moe ? as_double(in.model.moe_layers() + in.model.mtp_layers) : 0;
+  const double plain = as_double(in.model.layers + in.model.mtp_layers) - routed;
+  double bytes = plain * saved_bytes(in, LayerKind::Dense, dense.swapped);
+  if (routed > 0)
+    bytes += routed * saved_bytes(in, LayerKind::Experts, experts.swapped);
+  return bytes / as_double(in.layout.pp);
+}
+
+double attention_passes(const StepInputs& in) {
+  if (in.shape.recompute == Recompute::Full)
+    return 2;
+  const auto again = [&](LayerKind kind, std::uint32_t recomputed) {
+    double passes = 0;
+    for_each(in, kind, recomputed, [&](const SavedTensor& tensor) {
+      if (tensor.recompute_operator == RecomputeOperator::Attention)
+        passes = 1;
+    });
+    return passes;
+  };
+  const auto [dense, experts] = in.shape.activations;
+  const double routed = in.model.moe ? as_double(in.model.moe_layers()) : 0;
+  const double plain = as_double(in.model.layers) - routed;
+  double passes = plain * again(LayerKind::Dense, dense.recomputed);
+  if (routed > 0)
+    passes += routed * again(LayerKind::Experts, experts.recomputed);
+  return 1 + passes / as_double(in.model.layers);
+}
+
+std::optional<ActivationPlan> choose_activations(const StepInputs& in,
+                                                 const MemoryLimits& limits,
+                                                 ActivationPolicy policy) {
   TrainShape shape = in.shape;
   while (worst_train_ledger(in.model, in.layout, shape).total() > limits.device) {
     const StepInputs now{in.model, in.device, in.fabric, in.layout, shape};
-    const std::optional<Candidate> next = best_candidate(now, limits);
+    const std::optional<Candidate> next = best_candidate(now, limits, policy);
     if (!next)
       return std::nullopt;
     shape = next->shape;
   }
   return shape.activations;
+}
+
+TrainShape with_activations(const StepInputs& in,
+                            const MemoryLimits& limits,
+                            ActivationPolicy policy) {
+  TrainShape shape = in.shape;
+  shape.recompute = Recompute::Full;
+  shape.activations = {};
+  if (policy == ActivationPolicy::Full)
+    return shape;
+  TrainShape chosen = shape;
+  chosen.recompute = Recompute::None;
+  const StepInputs choice{in.model, in.device, in.fabric, in.layout, chosen};
+  const std::optional<ActivationPlan> plan = choose_activations(choice, limits, policy);
+  if (plan)
+    chosen.activations = *plan;
+  if (policy != ActivationPolicy::Auto)
+    return chosen;
+  const double routed = in.model.moe ? as_double(in.model.moe_layers()) : 0;
+  const double plain = as_double(in.model.layers) - routed;
+  const auto seconds = [&](const TrainShape& of) {
+    const StepInputs under{in.model, in.device, in.fabric, in.layout, of};
+    double sum = 0;
+    if (plain > 0)
+      sum += plain * layer_cost(under, LayerKind::Dense).time.total();
+    if (routed > 0)
+      sum += routed * layer_cost(under, LayerKind::Experts).time.total();
+    return sum;
+  };
+  return plan && seconds(chosen) <= seconds(shape) ? chosen : shape;
 }
 
 }  // namespace temper::sim_hw

@@ -22,7 +22,7 @@ namespace temper::sim_hw {
 
 /// Seconds to recompute the tensors in the bit set `which`.
 double recompute_seconds(const StepInputs& in, LayerKind kind, std::uint32_t which);
-/// Bytes on one device of the tensors in the bit set `which`.
+/// Bytes on one device of the tensors in the bit set `which`, per micro-batch.
 double saved_bytes(const StepInputs& in, LayerKind kind, std::uint32_t which);
 
 /// Bytes available on a device and in its share of the host.
@@ -35,8 +35,23 @@ MemoryLimits memory_limits(const HardwareSpec& hardware);
 /// Bytes of swapped tensors that a device holds in host memory at once, on the fullest stage.
 double swapped_bytes(const StepInputs& in);
 
+/// Bytes that a device swaps out for one micro-batch, and as many in: mean over the stages.
+double swap_traffic(const StepInputs& in);
+
+/// Forward passes of attention per micro-batch, with recomputation: mean over the layers, 1 to 2.
+double attention_passes(const StepInputs& in);
+
 /// The plan under which the ledger fits, starting from the shape's own plan; none if it does not
-/// fit even with everything dropped. Takes about a millisecond: not for hot loops.
-std::optional<ActivationPlan> choose_activations(const StepInputs& in, const MemoryLimits& limits);
+/// fit even with everything dropped. `policy` limits the methods; Full is treated as Auto. Takes
+/// about a millisecond: not for hot loops.
+std::optional<ActivationPlan> choose_activations(const StepInputs& in,
+                                                 const MemoryLimits& limits,
+                                                 ActivationPolicy policy = ActivationPolicy::Auto);
+
+/// The shape under a policy. If no plan fits, nothing is dropped, and the ledger shows by how much
+/// it does not fit.
+TrainShape with_activations(const StepInputs& in,
+                            const MemoryLimits& limits,
+                            ActivationPolicy policy);
 
 }  // namespace temper::sim_hw

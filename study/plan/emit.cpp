@@ -105,7 +105,8 @@ Trainer trainer_of(const ConfigPlan& plan, const sim_hw::ModelSpec& served) {
   t.layout.sequence_parallel =
       t.layout.tp > 1 ? sim_hw::SequenceParallel::On : sim_hw::SequenceParallel::Off;
   t.layout.layer_balance = chosen.layout.layer_balance;
-  t.recompute = Recompute::Full;
+  t.chosen_tensors = chosen.layout.activations != sim_hw::ActivationPolicy::Full;
+  t.recompute = t.chosen_tensors ? Recompute::None : Recompute::Full;
   t.stage_layers = layers_of(model, t.layout);
   t.experts = model.moe.has_value();
   t.optimizer_on_host = chosen.layout.optimizer_on_host;

@@ -184,6 +184,7 @@ class ConfigurationMaker {
     alike.simulation.trainer.optimizer_on_host = trainer.optimizer_on_host;
     alike.simulation.trainer.layer_balance = trainer.layer_balance;
     alike.simulation.trainer.mechanisms = trainer.mechanisms;
+    alike.simulation.trainer.activations = trainer.activations;
     const std::string key = to_yaml(alike);
     auto known = choosers_.find(key);
     if (known == choosers_.end()) {

@@ -166,7 +166,7 @@ Status SimulatedTrainer::begin(const actors::CountedPrepare& job, Time now, acto
   }
   cost_ = (*update_)(std::move(lengths));
   cost_.data_parallel = cost_.optimizer = cost_.host_transfer = 0;
-  cost_.swapped = 0;
+  cost_.swapped_optimizer = 0;
   take(receive(new_here, now), from_seconds(cost_.total()));
   return {};
 }
@@ -288,8 +288,9 @@ void SimulatedTrainer::note_usage() {
 void SimulatedTrainer::account(double share) {
   meter_.add_flops(share * cost_.flops);
   meter_.add_sent(cost_.sent, share);
-  meter_.add_from_host(share * cost_.swapped * devices());
-  meter_.add_to_host(share * cost_.swapped * devices());
+  const double swapped = share * (cost_.swapped_optimizer + cost_.swapped_activations) * devices();
+  meter_.add_from_host(swapped);
+  meter_.add_to_host(swapped);
   meter_.hold(cost_.memory.device.total(), cost_.memory.host.total());
 }
 

@@ -2,6 +2,7 @@
 
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
+#include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"
 
 namespace temper::trainer {
@@ -12,12 +13,13 @@ double attention_correction(const sim_hw::TrainTime& time,
                             const sim_hw::ModelSpec& model,
                             const sim_hw::Layout& layout,
                             double micro_batches,
+                            double forward_passes,
                             double backward) {
   // The attention of the slowest stage is that of its layers, forward and backward.
   const double all = time.stage.attention / (attention.packed * (1 + backward));
   const double slowest = all / micro_batches;
   const double others = static_cast<double>(model.layers) - slowest;
-  return (2 + backward) * (attention.real - attention.packed) *
+  return (forward_passes + backward) * (attention.real - attention.packed) *
          (all + others / static_cast<double>(layout.vpp));
 }
 
@@ -71,6 +73,7 @@ UpdateCost UpdateModel::times(const actors::Packing& packing) const {
         model_,
         layout_,
         static_cast<double>(packing.micro_batches),
+        sim_hw::attention_passes({model_, used, fabric_, layout_, shape}),
         used.k.attention_backward);
   }
   return cost;
@@ -84,8 +87,11 @@ UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths) const {
   const actors::Packing packing = actors::pack(std::move(lengths), limits());
   UpdateCost cost = times(packing);
   cost.flops = flops;
-  cost.sent = sim_hw::train_traffic(model_, device_, fabric_, layout_, shape(packing)).total();
-  cost.swapped = parked_;
+  const sim_hw::TrainShape shape = this->shape(packing);
+  cost.sent = sim_hw::train_traffic(model_, device_, fabric_, layout_, shape).total();
+  cost.swapped_optimizer = parked_;
+  cost.swapped_activations = static_cast<double>(packing.micro_batches) *
+                             sim_hw::swap_traffic({model_, device_, fabric_, layout_, shape});
   cost.memory = actors::trainer_memory(run_, packing.micro_batches, Tokens(packing.largest_tokens));
   cost.micro_batches = packing.micro_batches * layout_.dp;
   return cost;

@@ -3,9 +3,10 @@
 //   update = pipeline over the packed micro-batches + data parallel + optimizer + host transfer
 // The first three are sim_hw::train_iteration_time() of m micro-batches per replica, each one
 // sequence of the mean packed tokens of the busiest replica, plus the attention correction of
-// actors/simulation/packing.hpp: with D = real - packed attention of one layer, forward; full
-// recompute runs it twice and the backward pass costs attention_backward of it, so that
-//   correction = (2 + attention_backward) D (m L_s + (L - L_s) / vpp)
+// actors/simulation/packing.hpp: with D = real - packed attention of one layer, forward; it runs a
+// times forward (2 with full recompute; the layers' mean where some recompute it) and the backward
+// pass costs attention_backward of it, so that
+//   correction = (a + attention_backward) D (m L_s + (L - L_s) / vpp)
 // with L_s layers on the slowest stage of L in all: the others' share is in the bubble.
 // Host transfer, with optimizer_on_host: the optimizer states move to the device and back in
 // buckets, through the space that activations released, one direction after the other, with the
@@ -36,8 +37,9 @@ struct UpdateCost {
   sim_hw::TrainTime time;  ///< Parts of pipeline, data_parallel and optimizer.
 
   double flops = 0;
-  sim_hw::LevelBytes sent;     ///< By all devices.
-  double swapped = 0;          ///< Bytes of one device to its host, and as many back.
+  sim_hw::LevelBytes sent;  ///< By all devices.
+  /// Bytes of one device to its host, and as many back: optimizer states, and activations.
+  double swapped_optimizer = 0, swapped_activations = 0;
   actors::ActorMemory memory;  ///< Of one device.
 
   double total() const {

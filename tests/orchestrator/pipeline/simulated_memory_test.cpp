@@ -180,6 +180,31 @@ TEST(SimulatedMemory, ATrainerThatIsTooSmallIsRefusedWithItsLedger) {
       << status.error().context;
 }
 
+TEST(SimulatedMemory, ActivationsThatDoNotFitAreRefusedWithFullRecomputation) {
+  SimulatedPlacement p = large();
+  p.run.config.trainer.activations = sim_hw::ActivationPolicy::Auto;
+  EXPECT_TRUE(check_memory(p));
+  // Only as much host memory as the optimizer states need: nothing can be swapped.
+  p.run.config.trainer.activations = sim_hw::ActivationPolicy::Swap;
+  const double parked =
+      actors::parked(actors::trainer_memory(p.run), actors::Gradients::Dropped).total();
+  const auto per_node = static_cast<double>(p.run.cluster.devices_per_node());
+  p.run.cluster.host.memory = Bytes(static_cast<std::int64_t>(parked * per_node) + 1);
+  const Status status = check_memory(p);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().context.find("nearest: simulation.trainer.activations = full"),
+            std::string::npos)
+      << status.error().context;
+}
+
+TEST(SimulatedMemory, SwappedActivationsAreOnTheHostWhileTrainingOnly) {
+  SimulatedPlacement p = large();
+  p.run.config.trainer.activations = sim_hw::ActivationPolicy::Swap;
+  const auto phases = memory_phases(p);
+  ASSERT_TRUE(phases) << phases.error().context;
+  EXPECT_GT(phase(*phases, "train").host(), phase(*phases, "publish").host());
+}
+
 TEST(SimulatedMemory, ALayoutThatDoesNotDivideIsNamed) {
   SimulatedPlacement p = large();
   p.run.config.rollout.ep = 48;

@@ -239,6 +239,50 @@ TEST_F(Mechanism, AChosenPlanFitsAndKeepsExpensiveTensors) {
   EXPECT_LT(chosen, time().total());
 }
 
+TEST_F(Mechanism, AnActivationPolicyUsesOnlyItsMethods) {
+  const MemoryLimits limits = memory_limits(hardware_);
+  const auto seconds = [&](ActivationPolicy policy) {
+    shape_ = with_activations(in(), limits, policy);
+    if (policy != ActivationPolicy::Full) {
+      EXPECT_LE(worst_train_ledger(model_, layout_, shape_).total(), limits.device);
+    }
+    return time().total();
+  };
+  const double full = seconds(ActivationPolicy::Full);
+  EXPECT_EQ(shape_.recompute, Recompute::Full);
+  const double selective = seconds(ActivationPolicy::Selective);
+  EXPECT_NE(shape_.activations.experts.recomputed, 0U);
+  EXPECT_EQ(shape_.activations.experts.swapped | shape_.activations.dense.swapped, 0U);
+  const double swap = seconds(ActivationPolicy::Swap);
+  EXPECT_NE(shape_.activations.experts.swapped, 0U);
+  EXPECT_EQ(shape_.activations.experts.recomputed | shape_.activations.dense.recomputed, 0U);
+  EXPECT_LT(selective, full);
+  EXPECT_LE(seconds(ActivationPolicy::Auto), std::min(selective, swap));
+}
+
+TEST_F(Mechanism, APolicyThatCannotFitDropsNothing) {
+  MemoryLimits little = memory_limits(hardware_);
+  little.device = worst_train_ledger(model_, layout_, shape_).weights;
+  shape_ = with_activations(in(), little, ActivationPolicy::Selective);
+  EXPECT_EQ(shape_.recompute, Recompute::None);
+  EXPECT_EQ(shape_.activations, ActivationPlan{});
+  shape_ = with_activations(in(), little, ActivationPolicy::Auto);
+  EXPECT_EQ(shape_.recompute, Recompute::Full);
+}
+
+TEST_F(Mechanism, AttentionRunsTwiceWhereItIsRecomputed) {
+  EXPECT_EQ(attention_passes(in()), 1);
+  const SavedTensors saved = saved_tensors(model_, shape_, LayerKind::Experts);
+  for (std::size_t i = 0; i < saved.all().size(); ++i) {
+    if (saved.all()[i].recompute_operator == RecomputeOperator::Attention)
+      shape_.activations.experts.recomputed |= std::uint32_t{1} << i;
+  }
+  // 58 of the 61 layers have experts.
+  EXPECT_DOUBLE_EQ(attention_passes(in()), 1 + 58.0 / 61);
+  shape_.recompute = Recompute::Full;
+  EXPECT_EQ(attention_passes(in()), 2);
+}
+
 TEST_F(Mechanism, DroppedBytesLeaveTheActivations) {
   const double all = train_ledger(model_, layout_, shape_, 5).activations;
   shape_.activations.experts = {.recomputed = 1U << 1, .swapped = 1U << 3};

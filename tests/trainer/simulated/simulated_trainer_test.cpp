@@ -415,7 +415,7 @@ TEST_F(Trainer, ReportsWhatItUsedWhenItStops) {
   EXPECT_EQ(usage.devices, 16);
   EXPECT_DOUBLE_EQ(usage.flops.count(), 2 * one.flops);
   EXPECT_NEAR(static_cast<double>(moved(usage, "")), 2 * one.sent.total(), 8);
-  EXPECT_NEAR(static_cast<double>(moved(usage, "to host")), 2 * 16 * one.swapped, 1);
+  EXPECT_NEAR(static_cast<double>(moved(usage, "to host")), 2 * 16 * one.swapped_optimizer, 1);
   EXPECT_NEAR(static_cast<double>(usage.device.peak.count()), one.memory.device.total(), 1);
   EXPECT_LE(usage.device.peak, usage.device.predicted);
   EXPECT_LE(usage.device.predicted, usage.device.capacity);
