@@ -107,6 +107,10 @@ Tokens largest_micro_batch(const SimulatedRun& s) {
 }
 
 sim_hw::ModelSpec trained_model(const SimulatedRun& s) {
+  return s.config.trainer.mtp ? s.model : served_model(s);
+}
+
+sim_hw::ModelSpec served_model(const SimulatedRun& s) {
   sim_hw::ModelSpec model = s.model;
   model.mtp_layers = 0;
   return model;
@@ -156,6 +160,10 @@ Status check_trainer(const SimulatedRun& s) {
                                      layout.tp * layout.pp * layout.cp,
                                      devices));
   }
+  if (s.config.trainer.mtp && s.model.mtp_layers == 0) {
+    return invalid_input(
+        fmt::format("mtp = true, but {} has no MTP modules; nearest: mtp = false", s.model.name));
+  }
   return sim_hw::check_layout(trained_model(s),
                               devices,
                               layout,
@@ -183,7 +191,7 @@ sim_hw::Layout reference_layout(const SimulationSettings& s) {
 
 Status check_reference(const SimulationSettings& s) {
   const sim_hw::Layout layout = reference_layout(s);
-  return sim_hw::check_layout(trained_model(s),
+  return sim_hw::check_layout(served_model(s),
                               devices_of(s, s.cards),
                               layout,
                               packed_shape(s, layout, 2 * layout.pp, largest_micro_batch(s)));

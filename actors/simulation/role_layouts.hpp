@@ -3,11 +3,11 @@
 // its cards matter.
 //
 // Assumptions. Trainer: distributed optimizer (ZeRO 1), sequence parallelism if tp > 1, bf16
-// gradients, MTP modules not trained: the published recipe of the 718B model, as in
-// sim_hw/iteration/cluster.hpp. What `activations` keeps is decided once, for the longest
-// micro-batch, under memory that leaves room for idle roles on the same cards: on a device two
-// reserves, in host memory one copy of the weights and the optimizer states. Reference: the
-// trainer's layout, reduced to what divides its cards. Engine: bf16 weights and cache.
+// gradients: the published recipe of the 718B model, as in sim_hw/iteration/cluster.hpp. What
+// `activations` keeps is decided once, for the longest micro-batch, under memory that leaves room
+// for idle roles on the same cards: on a device two reserves, in host memory one copy of the
+// weights and the optimizer states. Reference: the trainer's layout, reduced to what divides its
+// cards. Engine: bf16 weights and cache.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -22,8 +22,10 @@ namespace temper::actors {
 Tokens longest(const LengthConfig& lengths);
 /// Tokens of the longest micro-batch: what it packs, or one longest sequence.
 Tokens largest_micro_batch(const SimulatedRun& run);
-/// The trained model, without MTP modules.
+/// The model of the trainer: with its MTP modules if they are trained.
 sim_hw::ModelSpec trained_model(const SimulatedRun& run);
+/// The model of engines and references, which is also what is published: without MTP modules.
+sim_hw::ModelSpec served_model(const SimulatedRun& run);
 /// `micro_batches` per replica with one sequence of `tokens` each, rounded up to a multiple of what
 /// tp and cp require.
 sim_hw::TrainShape packed_shape(const SimulatedRun& run,

@@ -29,11 +29,11 @@ sim_hw::Ledger engine_ledger(const SimulationSettings& s, const sim_hw::RolloutL
   sim_hw::InferenceShape shape;
   shape.batch_tokens = as_double(s.config.rollout.prefill_tokens);
   shape.logit_rows = std::ceil(as_double(s.concurrency) / layout.dp);
-  return sim_hw::inference_ledger(trained_model(s), engine_shards(layout), shape);
+  return sim_hw::inference_ledger(served_model(s), engine_shards(layout), shape);
 }
 
 double kv_token_bytes(const SimulationSettings& s, const sim_hw::RolloutLayout& layout) {
-  return sim_hw::kv_bytes_per_token(trained_model(s), engine_shards(layout));
+  return sim_hw::kv_bytes_per_token(served_model(s), engine_shards(layout));
 }
 
 /// Blocks of KV cache of one replica.
@@ -112,7 +112,7 @@ ActorMemory reference_memory(const SimulationSettings& s, Tokens longest) {
   sim_hw::InferenceShape shape;
   shape.batch_tokens = tokens;
   shape.logit_rows = std::min(tokens, sim_hw::kHeadChunk);
-  return {sim_hw::inference_ledger(trained_model(s), layout, shape), {}};
+  return {sim_hw::inference_ledger(served_model(s), layout, shape), {}};
 }
 
 ActorMemory rollout_memory(const SimulationSettings& s) {

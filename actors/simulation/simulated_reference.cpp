@@ -15,7 +15,7 @@ namespace temper::actors {
 
 ReferenceModel::ReferenceModel(const SimulationSettings& settings)
     : settings_(settings),
-      model_(trained_model(settings)),
+      model_(served_model(settings)),
       flops_(model_),
       device_(sim_hw::make_device(settings.cluster)),
       fabric_(sim_hw::make_fabric(settings.cluster)),

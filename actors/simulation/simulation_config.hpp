@@ -71,6 +71,7 @@ struct TrainerEngineConfig {
   sim_hw::LayerBalance layer_balance = sim_hw::LayerBalance::LastShort;
   sim_hw::Mechanisms mechanisms{};  ///< Mechanisms of its steps.
   sim_hw::ActivationPolicy activations = sim_hw::ActivationPolicy::Full;
+  bool mtp = false;  ///< Trains the MTP modules of the model.
 
   bool operator==(const TrainerEngineConfig&) const = default;
 };
@@ -99,6 +100,7 @@ void describe(V& v, TrainerEngineConfig& c) {
           {.doc = "Saved activations: full recomputation, or as many chosen tensors as memory "
                   "requires are recomputed (selective), moved to the host and back (swap) or "
                   "either (auto)."});
+  v.field(11, "mtp", c.mtp, {.doc = "Train the multi-token-prediction modules of the model."});
 }
 
 /// Each reward actor has `pool` workers; judging a response takes a lognormal time.

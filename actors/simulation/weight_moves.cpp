@@ -58,8 +58,7 @@ Transfer inside(const sim_hw::Fabric& fabric, const SimulationSettings& s, sim_h
   const sim_hw::ShardLayout to = engine_shards(s);
   const sim_hw::ShardLayout from = trainer_shards(s, s.colocated ? 0 : to.devices());
   Transfer out{
-      sim_hw::reshard_traffic(fabric, sim_hw::weight_volume(trained_model(s), 2), from, to, how),
-      0};
+      sim_hw::reshard_traffic(fabric, sim_hw::weight_volume(served_model(s), 2), from, to, how), 0};
   out.seconds = sim_hw::reshard_seconds(fabric, out.traffic, {.bucket_bytes = kBucketBytes});
   return out;
 }
@@ -72,7 +71,7 @@ Transfer across(const sim_hw::Fabric& fabric, const SimulationSettings& s, sim_h
       sim_hw::publish_across(link_between(s),
                              {training, port_of(s, RoleKind::Trainer), from},
                              {fabric, port_of(s, RoleKind::Rollout), to},
-                             sim_hw::weight_volume(trained_model(s), 2),
+                             sim_hw::weight_volume(served_model(s), 2),
                              how,
                              kBucketBytes);
   return {std::move(crossed.traffic), crossed.seconds};

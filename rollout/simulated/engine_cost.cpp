@@ -27,17 +27,17 @@ void for_each_taken(Pieces& pieces, std::int64_t per_replica, std::int64_t repli
 EngineCost::EngineCost(const actors::SimulationSettings& settings)
     : device_(sim_hw::make_device(settings.cluster)),
       fabric_(sim_hw::make_fabric(settings.cluster)),
-      flops_(actors::trained_model(settings)),
+      flops_(actors::served_model(settings)),
       layout_(actors::rollout_layout(settings)),
       replicas_(static_cast<std::int64_t>(layout_.dp) / settings.response_weight),
       devices_(static_cast<std::int64_t>(layout_.dp * layout_.tp)),
       prefill_tokens_(settings.config.rollout.prefill_tokens),
       host_overhead_(settings.config.rollout.tuned_host ? 0 : device_.k.host_untuned_step) {
-  model_ = sim_hw::make_step_model(actors::trained_model(settings), layout_.tp, layout_.ep);
+  model_ = sim_hw::make_step_model(actors::served_model(settings), layout_.tp, layout_.ep);
   layout_.dp = layout_.ep / layout_.tp;
   sim_hw::Layout cut;
   cut.tp = settings.config.rollout.tp;
-  kv_token_bytes_ = sim_hw::kv_bytes_per_token(actors::trained_model(settings), cut);
+  kv_token_bytes_ = sim_hw::kv_bytes_per_token(actors::served_model(settings), cut);
 }
 
 const EngineCost::PerBatch& EngineCost::per_batch(std::int64_t batch) {

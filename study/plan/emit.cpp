@@ -88,9 +88,10 @@ Engine engine_of(const ConfigPlan& plan, const sim_hw::ModelSpec& model) {
 }
 
 Trainer trainer_of(const ConfigPlan& plan, const sim_hw::ModelSpec& served) {
-  sim_hw::ModelSpec model = served;
-  model.mtp_layers = 0;  // Pipelines do not train them.
   const TrainerChoice& chosen = plan.trainers.front();
+  sim_hw::ModelSpec model = served;
+  if (!chosen.layout.mtp)
+    model.mtp_layers = 0;
   Trainer t;
   t.model = model.name;
   t.node = plan.trainer_hardware.devices_per_node();

@@ -185,6 +185,7 @@ class ConfigurationMaker {
     alike.simulation.trainer.layer_balance = trainer.layer_balance;
     alike.simulation.trainer.mechanisms = trainer.mechanisms;
     alike.simulation.trainer.activations = trainer.activations;
+    alike.simulation.trainer.mtp = trainer.mtp;
     const std::string key = to_yaml(alike);
     auto known = choosers_.find(key);
     if (known == choosers_.end()) {

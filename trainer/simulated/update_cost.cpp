@@ -18,7 +18,7 @@ double attention_correction(const sim_hw::TrainTime& time,
   // The attention of the slowest stage is that of its layers, forward and backward.
   const double all = time.stage.attention / (attention.packed * (1 + backward));
   const double slowest = all / micro_batches;
-  const double others = static_cast<double>(model.layers) - slowest;
+  const double others = static_cast<double>(model.layers + model.mtp_layers) - slowest;
   return (forward_passes + backward) * (attention.real - attention.packed) *
          (all + others / static_cast<double>(layout.vpp));
 }

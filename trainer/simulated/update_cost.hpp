@@ -7,13 +7,13 @@
 // times forward (2 with full recompute; the layers' mean where some recompute it) and the backward
 // pass costs attention_backward of it, so that
 //   correction = (a + attention_backward) D (m L_s + (L - L_s) / vpp)
-// with L_s layers on the slowest stage of L in all: the others' share is in the bubble.
-// Host transfer, with optimizer_on_host: the optimizer states move to the device and back in
-// buckets, through the space that activations released, one direction after the other, with the
-// optimizer step between them. Use: 3 forward FLOP of complete sequences (sim_hw/model/flops.hpp),
-// the exchanges of sim_hw::train_traffic(), and memory by the longest micro-batch.
-// Constants: those of the hardware.
-// Range: fused attention; micro-batches of a replica about equally full, as pack() makes them.
+// with L_s layers on the slowest stage of L in all, MTP modules included: the others' share is in
+// the bubble. Host transfer, with optimizer_on_host: the optimizer states move to the device and
+// back in buckets, through the space that activations released, one direction after the other, with
+// the optimizer step between them. Use: 3 forward FLOP of complete sequences
+// (sim_hw/model/flops.hpp), the exchanges of sim_hw::train_traffic(), and memory by the longest
+// micro-batch. Constants: those of the hardware. Range: fused attention; micro-batches of a replica
+// about equally full, as pack() makes them.
 #pragma once
 
 #include "actors/simulation/packing.hpp"

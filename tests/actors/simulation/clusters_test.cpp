@@ -42,7 +42,7 @@ SimulationSettings apart(BytesPerSecond bandwidth) {
 
 /// Bytes of the model in 16 bits.
 double weight_bytes(const SimulatedRun& run) {
-  const sim_hw::WeightVolume v = sim_hw::weight_volume(trained_model(run), 2);
+  const sim_hw::WeightVolume v = sim_hw::weight_volume(served_model(run), 2);
   return std::accumulate(v.layers.begin(), v.layers.end(), v.first + v.last);
 }
 

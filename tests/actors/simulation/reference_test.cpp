@@ -56,7 +56,7 @@ TEST(Reference, MatchesTheModelForOneSequencePerMicroBatch) {
   EXPECT_EQ(layout.dp, 4);  // 16 devices / (tp 2 x pp 2).
   // 8 sequences of 8192 tokens fill 2 micro-batches of each of the 4 replicas.
   const double expected =
-      sim_hw::forward_iteration_seconds(trained_model(s),
+      sim_hw::forward_iteration_seconds(served_model(s),
                                         sim_hw::make_device(s.cluster),
                                         sim_hw::make_fabric(s.cluster),
                                         layout,
@@ -225,7 +225,7 @@ TEST(SimulatedReference, ReportsItsUsageWhenItStops) {
   const ReferencePass first = model.pass(std::vector<Tokens>(4, Tokens(8192)));
   const ReferencePass second = model.pass(std::vector<Tokens>(4, Tokens(2048)));
   // Forward: 2 per parameter and token, and per pair of tokens, of 4 sequences each.
-  const sim_hw::ModelFlops flops(trained_model(s));
+  const sim_hw::ModelFlops flops(served_model(s));
   EXPECT_DOUBLE_EQ(first.flops, 4 * flops.forward({8192, 8192.0 * 8192, 8192}));
   EXPECT_DOUBLE_EQ(usage.flops.count(), first.flops + second.flops);
   double sent = 0;
@@ -262,7 +262,7 @@ TEST(Costs, EnginesReceiveAllPublishedBytes) {
       static_cast<std::int64_t>(to.tp), 1, replicas, static_cast<std::int64_t>(to.ep), 0};
   const sim_hw::ReshardTraffic traffic =
       sim_hw::reshard_traffic(fabric,
-                              sim_hw::weight_volume(trained_model(s), 2),
+                              sim_hw::weight_volume(served_model(s), 2),
                               {from.tp, from.pp, from.dp, from.ep, engines.devices()},
                               engines);
   EXPECT_GT(traffic.moved, 0);

@@ -34,7 +34,7 @@ TEST(SimulatedRollout, CountsTheFlopsOfItsTokensAndNoneTwice) {
     World world(*s);
     const actors::Usage usage = usage_of(world, arriving(work(30, 8), 0, 10, 1));
     EXPECT_EQ(world.actor().counters().preemptions > 0, s == &tight);
-    const sim_hw::ModelFlops flops(actors::trained_model(*s));
+    const sim_hw::ModelFlops flops(actors::served_model(*s));
     const actors::Lengths prompts(s->config.prompt, 1, actors::kPromptLengths);
     double expected = 0;
     for (std::uint64_t g = 0; g < 30; ++g) {

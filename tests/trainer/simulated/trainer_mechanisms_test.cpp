@@ -1,4 +1,4 @@
-// Mechanisms of MoE training in the simulated trainer: activations.
+// Mechanisms of MoE training in the simulated trainer: activations, MTP modules.
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
@@ -76,6 +76,32 @@ TEST(TrainerActivations, AttentionThatRunsOnceIsCorrectedOnce) {
   EXPECT_NEAR(once.attention_correction / twice.attention_correction,
               (1 + backward) / (2 + backward),
               1e-9);
+}
+
+TEST(TrainerMtp, ModulesAreTrainedAndNotServed) {
+  actors::SimulationSettings s = large();
+  const double without = cost_of(s).total();
+  const double memory = actors::trainer_memory(s).device.total();
+  s.config.trainer.mtp = true;
+  EXPECT_EQ(actors::trained_model(s).mtp_layers, 1);
+  EXPECT_EQ(actors::served_model(s).mtp_layers, 0);
+  EXPECT_GT(cost_of(s).total(), without);
+  EXPECT_GE(actors::trainer_memory(s).device.total(), memory);
+  s.model.mtp_layers = 0;
+  const Status status = actors::check_trainer(s);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().context,
+            "mtp = true, but openPangu-Ultra-MoE-718B has no MTP modules; nearest: mtp = false");
+}
+
+TEST(TrainerMtp, CountingModulesAsLayersBalancesTheStages) {
+  actors::SimulationSettings s = large();
+  s.config.trainer.vpp = 2;
+  s.config.trainer.layer_balance = sim_hw::LayerBalance::Even;
+  s.config.trainer.mtp = true;
+  const double even = cost_of(s).total();
+  s.config.trainer.layer_balance = sim_hw::LayerBalance::Counted;
+  EXPECT_LT(cost_of(s).total(), even);
 }
 
 }  // namespace
