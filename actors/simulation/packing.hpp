@@ -5,6 +5,15 @@
 // of at most `limit` tokens, found by trial (a longer sequence has its own). Micro-batches are
 // assigned to the replicas fullest first, back and forth.
 //
+// Replicas that share experts exchange tokens in every layer, so each micro-batch takes as long as
+// the most expensive of the group, by a linear model: tokens + w squared lengths. `balance`:
+//   step       packed and assigned as above; replicas wait for each other once per step only
+//   arrival    each replica gets an equal number of sequences in their order and packs its own
+//   tokens     packed and assigned as above
+//   attention  packed as above, and assigned by cost (sim_hw/parallel/data_balance.hpp)
+// With the last three, the tokens and squares of the busiest replica are those of the most
+// expensive micro-batches of the busiest group.
+//
 // Attention. sim_hw prices a micro-batch of T packed tokens as one sequence of T tokens, but packed
 // sequences attend only to themselves. With Q the sum of their squared lengths, the scores are
 // those of T^2 / Q sequences of Q / T tokens, which also have T tokens in total. T and Q are means
@@ -42,6 +51,9 @@ struct PackingLimits {
   std::int64_t replicas = 1;  ///< Data parallelism.
   std::int64_t multiple = 1;  ///< The number of micro-batches of a replica is rounded up to a
                               ///< multiple of this.
+  DataBalance balance = DataBalance::Step;
+  std::int64_t coupled = 1;  ///< Replicas that share experts; divides `replicas`.
+  double per_square = 0;     ///< Cost of a squared length, in tokens.
 
   auto operator<=>(const PackingLimits&) const = default;
 };

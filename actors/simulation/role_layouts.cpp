@@ -1,5 +1,6 @@
 #include "actors/simulation/role_layouts.hpp"
 
+#include "actors/simulation/expert_imbalance.hpp"
 #include "actors/simulation/role_clusters.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/model/numbers.hpp"
@@ -67,8 +68,8 @@ sim_hw::TrainShape unplanned_shape(const SimulatedRun& s,
 /// The treatment of activations for the longest micro-batch. Requires: a layout that divides the
 /// model and its cards.
 sim_hw::TrainShape longest_shape(const SimulatedRun& s, const sim_hw::Layout& layout) {
-  const sim_hw::TrainShape shape =
-      unplanned_shape(s, layout, 2 * layout.pp, largest_micro_batch(s));
+  sim_hw::TrainShape shape = unplanned_shape(s, layout, 2 * layout.pp, largest_micro_batch(s));
+  shape.expert_imbalance = largest_imbalance(s, layout);
   const sim_hw::HardwareSpec& hardware = hardware_of(s, RoleKind::Trainer);
   const sim_hw::ModelSpec model = trained_model(s);
   const sim_hw::Device device =

@@ -1,5 +1,6 @@
 #include "actors/simulation/role_memory.hpp"
 
+#include "actors/simulation/expert_imbalance.hpp"
 #include "actors/simulation/lengths.hpp"
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
@@ -79,7 +80,8 @@ ActorMemory trainer_memory(const SimulatedRun& s) {
 ActorMemory trainer_memory(const SimulatedRun& s, std::int64_t micro_batches, Tokens longest) {
   const sim_hw::Layout layout = trainer_layout(s);
   const sim_hw::ModelSpec model = trained_model(s);
-  const sim_hw::TrainShape shape = training_shape(s, layout, micro_batches, longest);
+  sim_hw::TrainShape shape = training_shape(s, layout, micro_batches, longest);
+  shape.expert_imbalance = largest_imbalance(s, layout);
   ActorMemory memory =
       sim_hw::place(sim_hw::worst_train_ledger(model, layout, shape),
                     s.config.trainer.optimizer_on_host ? sim_hw::TrainerState::OptimizerOnHost

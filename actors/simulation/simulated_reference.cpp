@@ -1,5 +1,6 @@
 #include "actors/simulation/simulated_reference.hpp"
 
+#include "actors/simulation/expert_imbalance.hpp"
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
@@ -19,7 +20,8 @@ ReferenceModel::ReferenceModel(const SimulationSettings& settings)
       flops_(model_),
       device_(sim_hw::make_device(settings.cluster)),
       fabric_(sim_hw::make_fabric(settings.cluster)),
-      layout_(reference_layout(settings)) {}
+      layout_(reference_layout(settings)),
+      imbalance_(reference_imbalance(settings, layout_)) {}
 
 PackingLimits ReferenceModel::limits() const {
   return {.tokens = settings_.config.trainer.micro_batch_tokens, .replicas = layout_.dp};
@@ -30,7 +32,8 @@ sim_hw::TrainShape ReferenceModel::shape(const Packing& packing) const {
 }
 
 double ReferenceModel::seconds(const Packing& packing) const {
-  const sim_hw::TrainShape shape = this->shape(packing);
+  sim_hw::TrainShape shape = this->shape(packing);
+  shape.expert_imbalance = imbalance_;
   const double seconds =
       sim_hw::forward_iteration_seconds(model_, device_, fabric_, layout_, shape);
   if (shape.attention != sim_hw::AttentionKernel::Fused)

@@ -49,6 +49,7 @@ class ReferenceModel {
   sim_hw::Device device_;
   sim_hw::Fabric fabric_;
   sim_hw::Layout layout_;
+  double imbalance_ = 1;  ///< Of its experts.
 };
 
 class SimulatedReference final : public SimulatedActor {

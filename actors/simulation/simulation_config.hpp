@@ -4,6 +4,7 @@
 
 #include "actors/protocol/role_config.hpp"
 #include "actors/simulation/cluster_config.hpp"
+#include "actors/simulation/expert_config.hpp"
 #include "actors/simulation/fault_config.hpp"
 #include "actors/simulation/length_config.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
@@ -28,6 +29,24 @@ struct EnumNames<actors::PublicationMode> {
   using E = actors::PublicationMode;
   static constexpr std::array<std::pair<E, std::string_view>, 2> value{
       {{E::Relay, "relay"}, {E::Broadcast, "broadcast"}}};
+};
+
+namespace actors {
+
+/// How a batch is packed and dealt to the trainer's replicas, and where these wait for each other
+/// (actors/simulation/packing.hpp).
+enum class DataBalance { Step, Arrival, Tokens, Attention };
+
+}  // namespace actors
+
+template <>
+struct EnumNames<actors::DataBalance> {
+  using E = actors::DataBalance;
+  static constexpr std::array<std::pair<E, std::string_view>, 4> value{
+      {{E::Step, "step"},
+       {E::Arrival, "arrival"},
+       {E::Tokens, "tokens"},
+       {E::Attention, "attention"}}};
 };
 
 namespace actors {
@@ -71,6 +90,7 @@ struct TrainerEngineConfig {
   sim_hw::LayerBalance layer_balance = sim_hw::LayerBalance::LastShort;
   sim_hw::Mechanisms mechanisms{};  ///< Mechanisms of its steps.
   sim_hw::ActivationPolicy activations = sim_hw::ActivationPolicy::Full;
+  DataBalance data_balance = DataBalance::Step;
   bool mtp = false;  ///< Trains the MTP modules of the model.
 
   bool operator==(const TrainerEngineConfig&) const = default;
@@ -101,6 +121,12 @@ void describe(V& v, TrainerEngineConfig& c) {
                   "requires are recomputed (selective), moved to the host and back (swap) or "
                   "either (auto)."});
   v.field(11, "mtp", c.mtp, {.doc = "Train the multi-token-prediction modules of the model."});
+  v.field(12,
+          "data_balance",
+          c.data_balance,
+          {.doc = "How a batch is dealt to replicas: in order of `arrival`, by `tokens`, or by "
+                  "the cost of `attention`; replicas that share experts wait for each other at "
+                  "each micro-batch. `step`: by tokens, and they wait at the end of the step."});
 }
 
 /// Each reward actor has `pool` workers; judging a response takes a lognormal time.
@@ -154,6 +180,7 @@ struct SimulationConfig {
   PublicationConfig publication;
   FaultConfig faults;
   CheckpointCostConfig checkpoint;
+  ExpertConfig experts;
 };
 template <class V>
 void describe(V& v, SimulationConfig& c) {
@@ -182,6 +209,7 @@ void describe(V& v, SimulationConfig& c) {
   v.field(9, "publication", c.publication, {.doc = "How new weights reach the engines."});
   v.field(10, "faults", c.faults, {.doc = "Fault injection."});
   v.field(11, "checkpoint", c.checkpoint, {.doc = "Cost of a checkpoint."});
+  v.field(14, "experts", c.experts, {.doc = "Loads of the routed experts."});
 }
 
 /// The cluster of a role's cards.
@@ -215,8 +243,9 @@ struct SimulatedRun {
   sim_hw::HardwareSpec cluster;
   std::optional<RoleClusters> clusters{};  ///< Empty: every role is in `cluster`.
   sim_hw::ModelSpec model;
-  std::int64_t trainer_cards = 1;  ///< Cards of the trainer, from which weights are sent.
-  bool deadline_first = false;     ///< Engines admit the oldest group first and evict the youngest.
+  std::vector<double> expert_trace{};  ///< Of `experts.trace`: rows of one load per expert.
+  std::int64_t trainer_cards = 1;      ///< Cards of the trainer, from which weights are sent.
+  bool deadline_first = false;  ///< Engines admit the oldest group first and evict the youngest.
   /// Number of responses that each simulated response stands for; costs are multiplied accordingly
   /// (study/simulate/simulate.hpp, thinned runs).
   std::int64_t response_weight = 1;
@@ -247,6 +276,7 @@ void describe(V& v, SimulationSettings& c) {
   v.field(10, "deadline_first", c.deadline_first);
   v.field(11, "response_weight", c.response_weight);
   v.field(12, "clusters", c.clusters);
+  v.field(13, "expert_trace", c.expert_trace);
 }
 
 }  // namespace actors

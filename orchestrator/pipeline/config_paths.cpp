@@ -11,7 +11,7 @@ namespace temper::orchestrator {
 namespace {
 
 /// Matched by suffix: every role has an `engine`, every distribution a `trace`.
-constexpr std::array<std::pair<std::string_view, TextKind>, 19> kTexts{
+constexpr std::array<std::pair<std::string_view, TextKind>, 20> kTexts{
     {{"run_dir", TextKind::Path},
      {"task.path", TextKind::Path},
      {"model.path", TextKind::Path},
@@ -30,6 +30,7 @@ constexpr std::array<std::pair<std::string_view, TextKind>, 19> kTexts{
      {"simulation.clusters.hardware", TextKind::Path},
      {"prompt.trace", TextKind::Path},
      {"response.trace", TextKind::Path},
+     {"experts.trace", TextKind::Path},
      {"faults.trace", TextKind::Path}}};
 
 class Expander {

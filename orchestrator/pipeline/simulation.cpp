@@ -7,6 +7,7 @@
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "sim_hw/catalog/catalog.hpp"
+#include "sim_hw/parallel/recorded_traces.hpp"
 
 #include <fmt/format.h>
 
@@ -45,6 +46,35 @@ void check_lengths(const std::string& key, LengthConfig c, Rules& rules) {
                        : c.kind == LengthKind::Trace   ? ".trace"
                                                        : ".mean";
   rules.require(false, {key + blamed, key}, status.error().context);
+}
+
+/// The loads of `experts.trace`, row by row.
+Result<std::vector<double>> read_expert_trace(const actors::ExpertConfig& c,
+                                              const sim_hw::ModelSpec& model) {
+  TEMPER_TRY(const auto rows, sim_hw::read_expert_loads(c.trace, model.moe->experts));
+  std::vector<double> out;
+  for (const sim_hw::ExpertLoads& row : rows)
+    out.insert(out.end(), row.begin(), row.end());
+  return out;
+}
+
+void check_experts(const actors::ExpertConfig& c, const sim_hw::ModelSpec& model, Rules& rules) {
+  if (c.loads == actors::ExpertLoadKind::Balanced)
+    return;
+  if (!model.moe) {
+    return rules.require(false,
+                         {"simulation.experts.loads", "simulation.model"},
+                         fmt::format("{} has no routed experts; nearest: balanced", model.name));
+  }
+  if (c.loads != actors::ExpertLoadKind::Trace)
+    return;
+  if (c.trace.empty()) {
+    return rules.require(false,
+                         {"simulation.experts.trace", "simulation.experts.loads"},
+                         "required by `loads: trace`");
+  }
+  if (const auto read = read_expert_trace(c, model); !read)
+    rules.require(false, {"simulation.experts.trace"}, read.error().context);
 }
 
 void check_share(const std::string& role, std::size_t cards, std::int32_t replicas, Rules& rules) {
@@ -150,6 +180,9 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
       TEMPER_TRY(lengths->lengths, read_trace(lengths->trace));
     }
   }
+  if (run.model.moe && run.config.experts.loads == actors::ExpertLoadKind::Trace) {
+    TEMPER_TRY(run.expert_trace, read_expert_trace(run.config.experts, run.model));
+  }
   run.trainer_cards = std::ssize(placement.trainer);
   run.deadline_first = config.stragglers.deadline_first;
   return run;
@@ -181,6 +214,8 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
                   "pangu-ultra-moe-718b, or the path of a description");
   } else if (const auto model = catalog.model(s.model); !model) {
     rules.require(false, {"simulation.model"}, model.error().context);
+  } else {
+    check_experts(s.experts, **model, rules);
   }
   check_lengths("simulation.prompt", s.prompt, rules);
   check_lengths("simulation.response", s.response, rules);

@@ -8,6 +8,9 @@
 namespace temper::rollout {
 namespace {
 
+/// Engines get whole weights with each version: any better placement of the experts is taken.
+constexpr double kAnyGainPays = 1;
+
 /// Calls `use(piece, tokens)` with the tokens of each piece in the next step.
 template <class Pieces, class Use>
 void for_each_taken(Pieces& pieces, std::int64_t per_replica, std::int64_t replicas, Use&& use) {
@@ -32,12 +35,43 @@ EngineCost::EngineCost(const actors::SimulationSettings& settings)
       replicas_(static_cast<std::int64_t>(layout_.dp) / settings.response_weight),
       devices_(static_cast<std::int64_t>(layout_.dp * layout_.tp)),
       prefill_tokens_(settings.config.rollout.prefill_tokens),
-      host_overhead_(settings.config.rollout.tuned_host ? 0 : device_.k.host_untuned_step) {
+      host_overhead_(settings.config.rollout.tuned_host ? 0 : device_.k.host_untuned_step),
+      experts_(actors::engine_experts(settings)) {
   model_ = sim_hw::make_step_model(actors::served_model(settings), layout_.tp, layout_.ep);
   layout_.dp = layout_.ep / layout_.tp;
   sim_hw::Layout cut;
   cut.tp = settings.config.rollout.tp;
   kv_token_bytes_ = sim_hw::kv_bytes_per_token(actors::served_model(settings), cut);
+  set_imbalance(actors::typical(experts_, kAnyGainPays).imbalance);
+}
+
+void EngineCost::use_version(PolicyVersion version) {
+  set_imbalance(experts_.at(version, kAnyGainPays).imbalance);
+}
+
+void EngineCost::set_imbalance(double imbalance) {
+  if (imbalance == layout_.expert_imbalance)
+    return;
+  layout_.expert_imbalance = imbalance;
+  per_batch_.clear();
+}
+
+EngineCost::PerBatch EngineCost::compute(std::int64_t batch, double expert_imbalance) const {
+  constexpr double kShort = 1024;
+  constexpr double kLong = 9216;
+  const auto b = static_cast<double>(batch);
+  sim_hw::RolloutLayout layout = layout_;
+  layout.expert_imbalance = expert_imbalance;
+  const auto seconds = [&](double context) {
+    return sim_hw::parallel_decode_seconds(device_, fabric_, model_, layout, {b, b, context});
+  };
+  PerBatch out;
+  const double at_short = seconds(kShort);
+  out.per_context = (seconds(kLong) - at_short) / (kLong - kShort);
+  out.fixed = at_short - out.per_context * kShort + host_overhead_;
+  out.sent = sim_hw::rollout_traffic(fabric_, model_, layout, b);
+  out.known = true;
+  return out;
 }
 
 const EngineCost::PerBatch& EngineCost::per_batch(std::int64_t batch) {
@@ -45,19 +79,8 @@ const EngineCost::PerBatch& EngineCost::per_batch(std::int64_t batch) {
   if (at >= per_batch_.size())
     per_batch_.resize(at + 1);
   PerBatch& kept = per_batch_[at];
-  if (!kept.known) {
-    constexpr double kShort = 1024;
-    constexpr double kLong = 9216;
-    const auto b = static_cast<double>(batch);
-    const auto seconds = [&](double context) {
-      return sim_hw::parallel_decode_seconds(device_, fabric_, model_, layout_, {b, b, context});
-    };
-    const double at_short = seconds(kShort);
-    kept.per_context = (seconds(kLong) - at_short) / (kLong - kShort);
-    kept.fixed = at_short - kept.per_context * kShort + host_overhead_;
-    kept.sent = sim_hw::rollout_traffic(fabric_, model_, layout_, b);
-    kept.known = true;
-  }
+  if (!kept.known)
+    kept = compute(batch, layout_.expert_imbalance);
   return kept;
 }
 
@@ -81,7 +104,7 @@ Duration EngineCost::least(std::int64_t steps, std::int64_t load) {
     return {};
   const auto most = static_cast<std::size_t>((load + replicas_ - 1) / replicas_);
   while (least_.size() < most) {
-    const PerBatch& next = per_batch(std::ssize(least_) + 1);
+    const PerBatch next = compute(std::ssize(least_) + 1, 1);
     const double step = next.per_context >= 0 ? std::max(0.0, next.fixed) : 0.0;
     least_.push_back(least_.empty() ? step : std::min(least_.back(), step));
   }
@@ -143,7 +166,7 @@ double EngineCost::prefill(const std::deque<PrefillPiece>& pieces) const {
   sim_hw::SumSink sum;
   visit_layers(device_,
                model_,
-               {share, share * layout_.dp, model_.experts, false},
+               {share, share * layout_.dp * layout_.expert_imbalance, model_.experts, false},
                sim_hw::Pass::Forward,
                sum);
   visit_rollout_exchanges(fabric_, model_, layout_, share, sum);

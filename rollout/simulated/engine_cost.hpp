@@ -12,15 +12,16 @@
 //            link; both copies are charged when it returns
 //   moved    the cache of another engine: the same, and between devices one engine away
 // Use: the FLOP of their tokens (sim_hw/model/flops.hpp; repeated computations do not count), the
-// exchanges that are priced, and copies of parked pieces. Assumptions: all replicas are equally
-// full; prefill has no vocabulary head; the first token comes from a decode step like all others,
-// as
-// in sim_hw/iteration/cluster.hpp. One owner, no threads.
+// exchanges that are priced, and copies of parked pieces. The busiest expert device has the
+// imbalance of the policy version (actors/simulation/expert_imbalance.hpp). Assumptions: all
+// replicas are equally full; prefill has no vocabulary head; the first token comes from a decode
+// step like all others, as in sim_hw/iteration/cluster.hpp. One owner, no threads.
 //
 // If each response stands for w (SimulationSettings::response_weight), the simulated responses fill
 // dp / w replicas, each as full as all are in the whole run: times are those of the whole.
 #pragma once
 
+#include "actors/simulation/expert_imbalance.hpp"
 #include "actors/simulation/simulation_config.hpp"
 #include "core/result.hpp"
 #include "rollout/simulated/batch.hpp"
@@ -32,7 +33,10 @@ namespace temper::rollout {
 class EngineCost {
  public:
   /// Requires: actors::check_rollout(settings); settings.response_weight divides the replicas.
+  /// Until use_version(), under typical loads of the experts.
   explicit EngineCost(const actors::SimulationSettings& settings);
+  /// The loads of the experts under this version. Requires: versions do not decrease.
+  void use_version(PolicyVersion version);
 
   /// Seconds of `steps` decode steps of `running` responses with `context` cached tokens in total
   /// before the first step: the sum of an arithmetic series.
@@ -48,7 +52,8 @@ class EngineCost {
     }
   };
   Decode decode(std::int64_t running);
-  /// Lower bound of the seconds of `steps` decode steps while at most `load` responses run.
+  /// Lower bound of the seconds of `steps` decode steps while at most `load` responses run, under
+  /// any loads of the experts.
   Duration least(std::int64_t steps, std::int64_t load);
   /// FLOP of as many steps of all responses: each token attends to the cached ones and itself.
   double decode_flops(std::int64_t running, std::int64_t steps, std::int64_t context) const;
@@ -81,6 +86,9 @@ class EngineCost {
     bool known = false;
   };
   const PerBatch& per_batch(std::int64_t batch);
+  PerBatch compute(std::int64_t batch, double expert_imbalance) const;
+  /// Changes the imbalance, and drops what depends on it.
+  void set_imbalance(double imbalance);
   double attention(double tokens) const;
   double copies(const PrefillPiece& piece, std::int64_t tokens) const;
   /// Tokens of a replica in a step that computes `tokens`, `longest` of them in one piece.
@@ -97,7 +105,8 @@ class EngineCost {
   std::int64_t prefill_tokens_;
   double host_overhead_;
   double kv_token_bytes_ = 0;
-  // Mutable state: cached results.
+  // Mutable state: loads of the experts, and cached results.
+  actors::ExpertImbalance experts_;
   std::vector<PerBatch> per_batch_;
   std::vector<double> least_{};  ///< Seconds of a step, by responses per replica.
 };

@@ -63,6 +63,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   prompts_.emplace(c.prompt, seed_, actors::kPromptLengths);
   responses_.emplace(c.response, seed_, actors::kResponseLengths);
   cost_.emplace(settings_);
+  cost_->use_version(version_);
   const sim_hw::Fabric fabric = sim_hw::make_fabric(settings_.cluster);
   const double left =
       settings_.host_left.value_or(actors::host_capacity(settings_) - staged_bytes_);
@@ -257,6 +258,7 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
                            meter_.devices());
       staged_.reset();
       batch_->begin_version(version_);
+      cost_->use_version(version_);
       if (on_new_weights_ == OnNewWeights::Recompute)
         batch_->invalidate_cache();
       send_activity(now, out);

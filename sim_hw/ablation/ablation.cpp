@@ -2,8 +2,8 @@
 
 #include "core/yaml_file.hpp"
 #include "sim_hw/ablation/rows.hpp"
-#include "sim_hw/ablation/traces.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/parallel/recorded_traces.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,6 @@
 #include "sim_hw/parallel/expert_balance.hpp"
 
+#include "core/portable_math.hpp"
 #include "sim_hw/model/numbers.hpp"
 
 #include <algorithm>
@@ -41,24 +42,34 @@ std::int64_t most_received(const ExpertPlacement& from,
 
 }  // namespace
 
-std::vector<ExpertLoads> generate_loads(const LoadTraceShape& shape, Random& random) {
-  const auto experts = static_cast<std::size_t>(shape.experts);
-  const double keep = 1 - shape.drift;
-  const double renew = std::sqrt(1 - keep * keep) * shape.spread;
-  std::vector<double> logs(experts);
-  for (double& x : logs)
-    x = shape.spread * random.normal();
-  std::vector<ExpertLoads> trace;
-  for (std::int64_t step = 0; step < shape.steps; ++step) {
-    ExpertLoads loads(experts);
-    std::ranges::transform(logs, loads.begin(), [](double x) { return std::exp(x); });
-    const double sum = std::accumulate(loads.begin(), loads.end(), 0.0);
-    for (double& load : loads)
-      load /= sum;
-    trace.push_back(std::move(loads));
-    for (double& x : logs)
-      x = keep * x + renew * random.normal();
+LoadWalk::LoadWalk(const LoadTraceShape& shape, const Random& random)
+    : keep_(1 - shape.drift),
+      renew_(std::sqrt(1 - keep_ * keep_) * shape.spread),
+      random_(random),
+      logs_(static_cast<std::size_t>(shape.experts)) {
+  for (double& x : logs_)
+    x = shape.spread * random_.normal();
+}
+
+ExpertLoads LoadWalk::next() {
+  if (!first_) {
+    for (double& x : logs_)
+      x = keep_ * x + renew_ * random_.normal();
   }
+  first_ = false;
+  ExpertLoads loads(logs_.size());
+  std::ranges::transform(logs_, loads.begin(), portable_exp);
+  const double sum = std::accumulate(loads.begin(), loads.end(), 0.0);
+  for (double& load : loads)
+    load /= sum;
+  return loads;
+}
+
+std::vector<ExpertLoads> generate_loads(const LoadTraceShape& shape, const Random& random) {
+  LoadWalk walk(shape, random);
+  std::vector<ExpertLoads> trace;
+  for (std::int64_t step = 0; step < shape.steps; ++step)
+    trace.push_back(walk.next());
   return trace;
 }
 
@@ -105,37 +116,51 @@ double imbalance_of(const ExpertLoads& loads,
   return *std::ranges::max_element(devices) * as_double(group.devices) / sum;
 }
 
+ExpertMigration::ExpertMigration(std::int64_t experts, const ExpertGroup& group)
+    : group_(group), original_(original_placement(experts, group)), placement_(original_) {}
+
+MigrationOutcome ExpertMigration::step(const ExpertLoads& loads, const MigrationRule& rule) {
+  MigrationOutcome out;
+  if (!predicted_.empty()) {
+    ExpertPlacement next = place_greedily(predicted_, group_);
+    const double gain =
+        imbalance_of(predicted_, placement_, group_) - imbalance_of(predicted_, next, group_);
+    const double cost =
+        as_double(most_received(placement_, next, group_.devices)) * rule.expert_seconds;
+    if (gain * rule.balanced_seconds * rule.horizon > cost) {
+      placement_ = std::move(next);
+      out.migrations = 1;
+      out.seconds = cost;
+    }
+    for (std::size_t e = 0; e < loads.size(); ++e)
+      out.prediction_error += std::abs(predicted_[e] - loads[e]) / 2;
+  }
+  out.without_migration = imbalance_of(loads, original_, group_);
+  out.imbalance = imbalance_of(loads, placement_, group_);
+  if (predicted_.empty())
+    predicted_ = loads;
+  for (std::size_t e = 0; e < loads.size(); ++e)
+    predicted_[e] = rule.memory * predicted_[e] + (1 - rule.memory) * loads[e];
+  return out;
+}
+
 MigrationOutcome migrate(const std::vector<ExpertLoads>& trace,
                          const ExpertGroup& group,
                          const MigrationRule& rule) {
-  const ExpertPlacement start =
-      original_placement(static_cast<std::int64_t>(trace.front().size()), group);
-  ExpertPlacement placement = start;
-  ExpertLoads predicted;
-  MigrationOutcome out{0, 0, 0, 0};
+  ExpertMigration layer(static_cast<std::int64_t>(trace.front().size()), group);
+  MigrationOutcome out{0, 0, 0, 0, 0};
   for (const ExpertLoads& loads : trace) {
-    if (!predicted.empty()) {
-      ExpertPlacement next = place_greedily(predicted, group);
-      const double gain =
-          imbalance_of(predicted, placement, group) - imbalance_of(predicted, next, group);
-      const double cost =
-          as_double(most_received(placement, next, group.devices)) * rule.expert_seconds;
-      if (gain * rule.balanced_seconds * rule.horizon > cost) {
-        placement = std::move(next);
-        ++out.migrations;
-        out.seconds += cost;
-      }
-    }
-    out.without_migration += imbalance_of(loads, start, group);
-    out.imbalance += imbalance_of(loads, placement, group);
-    if (predicted.empty())
-      predicted = loads;
-    for (std::size_t e = 0; e < loads.size(); ++e)
-      predicted[e] = rule.memory * predicted[e] + (1 - rule.memory) * loads[e];
+    const MigrationOutcome step = layer.step(loads, rule);
+    out.without_migration += step.without_migration;
+    out.imbalance += step.imbalance;
+    out.prediction_error += step.prediction_error;
+    out.migrations += step.migrations;
+    out.seconds += step.seconds;
   }
   const auto steps = static_cast<double>(trace.size());
   out.without_migration /= steps;
   out.imbalance /= steps;
+  out.prediction_error /= steps;
   out.seconds /= steps;
   return out;
 }

@@ -30,7 +30,20 @@ struct LoadTraceShape {
   double spread = 0;    ///< Standard deviation of the log of popularity.
   double drift = 0.05;  ///< Share of it that a step renews.
 };
-std::vector<ExpertLoads> generate_loads(const LoadTraceShape& shape, Random& random);
+/// Draws such a trace step by step; `shape.steps` does not limit it.
+class LoadWalk {
+ public:
+  LoadWalk(const LoadTraceShape& shape, const Random& random);
+  /// The loads of the next step.
+  ExpertLoads next();
+
+ private:
+  double keep_, renew_;
+  Random random_;
+  std::vector<double> logs_;
+  bool first_ = true;
+};
+std::vector<ExpertLoads> generate_loads(const LoadTraceShape& shape, const Random& random);
 
 /// The devices of an expert group. Requires: nodes divides devices, which divides the experts.
 struct ExpertGroup {
@@ -55,13 +68,30 @@ struct MigrationRule {
       0;                ///< Seconds to receive one expert with the layers of all micro-batches.
   double horizon = 10;  ///< Steps that a placement is expected to last.
 };
+/// One step, or the mean of several.
 struct MigrationOutcome {
-  double without_migration = 1;  ///< Mean imbalance without migration.
-  double imbalance = 1;          ///< Mean imbalance with migration.
-  std::int64_t migrations = 0;
-  double seconds = 0;  ///< Migration time per step.
+  double without_migration = 1;  ///< Imbalance with experts in their original order.
+  double imbalance = 1;          ///< Imbalance with migration.
+  double prediction_error = 0;   ///< Share of the copies that a different expert gets; 0 in the
+                                 ///< first step.
+  std::int64_t migrations = 0;   ///< Of all steps.
+  double seconds = 0;            ///< Migration time per step.
 };
-/// The placement of a step is decided before it, from earlier steps. Requires: at least one step.
+
+/// A layer whose experts migrate from step to step.
+class ExpertMigration {
+ public:
+  /// Begins with the original order.
+  ExpertMigration(std::int64_t experts, const ExpertGroup& group);
+  /// The placement of a step is decided before it, from earlier steps.
+  MigrationOutcome step(const ExpertLoads& loads, const MigrationRule& rule);
+
+ private:
+  ExpertGroup group_;
+  ExpertPlacement original_, placement_;
+  ExpertLoads predicted_;  ///< Empty before the first step.
+};
+/// The means of a trace. Requires: at least one step.
 MigrationOutcome migrate(const std::vector<ExpertLoads>& trace,
                          const ExpertGroup& group,
                          const MigrationRule& rule);

@@ -9,7 +9,8 @@
 // nothing to hide it behind. With one padded graph every operator except the core of attention runs
 // at the graph's batch.
 //
-// Assumed: experts equally loaded; bf16 weights and exchanges; the vocabulary split over tp.
+// With an expert imbalance i, the busiest device computes and receives i times the mean copies, and
+// all others wait for it. Assumed: bf16 weights and exchanges; the vocabulary split over tp.
 // Equations of operators and collectives: sim_hw/operators/operators.hpp,
 // sim_hw/network/collectives.hpp.
 #pragma once
@@ -23,6 +24,7 @@ struct RolloutLayout {
   double tp = 1;
   double dp = 1;
   double ep = 1;
+  double expert_imbalance = 1;  ///< Copies of the busiest expert device over the mean.
 };
 
 struct ReplicaShape {
@@ -91,7 +93,7 @@ void for_each_rollout_exchange(const StepModel& m,
     use(RolloutExchange{K::AllReduce, m.layers + m.dense_layers, tensor, 2 * b * m.hidden, {}});
   if (m.moe_layers > 0 && layout.ep > 1) {
     const Group experts{static_cast<std::int64_t>(layout.ep), 1};
-    const MoeTraffic traffic{b / layout.tp, m.top_k, 2 * m.hidden};
+    const MoeTraffic traffic{b / layout.tp * layout.expert_imbalance, m.top_k, 2 * m.hidden};
     const double sent = traffic.tokens_per_rank * m.top_k * traffic.bytes_per_token;
     use(RolloutExchange{K::Dispatch, m.moe_layers, experts, sent, traffic});
     use(RolloutExchange{K::Combine, m.moe_layers, experts, sent, traffic});
@@ -112,11 +114,12 @@ void visit_rollout_exchanges(
   });
 }
 
-/// Bytes that each device sends in these exchanges.
+/// Bytes that each device sends in these exchanges, on average over the devices.
 inline LevelBytes rollout_traffic(const Fabric& fabric,
                                   const StepModel& m,
-                                  const RolloutLayout& layout,
+                                  RolloutLayout layout,
                                   double b) {
+  layout.expert_imbalance = 1;
   LevelBytes out;
   for_each_rollout_exchange(
       m, layout, b, [&](const RolloutExchange& e) { out.add(e.sent(fabric), e.count); });
@@ -132,7 +135,8 @@ void visit_parallel_decode(const Device& d,
                            const ReplicaShape& s,
                            Sink& sink) {
   const double b = s.padded;
-  visit_layers(d, m, {b, b * layout.dp, m.experts, true}, Pass::Forward, sink);
+  visit_layers(
+      d, m, {b, b * layout.dp * layout.expert_imbalance, m.experts, true}, Pass::Forward, sink);
   const double attention =
       m.latent ? latent_decode_seconds(d, m.attention.heads, m.kv_rank, m.rope, s.batch, s.context)
                : attention_decode_seconds(d, m.attention, s.batch, s.context);

@@ -186,6 +186,7 @@ class ConfigurationMaker {
     alike.simulation.trainer.mechanisms = trainer.mechanisms;
     alike.simulation.trainer.activations = trainer.activations;
     alike.simulation.trainer.mtp = trainer.mtp;
+    alike.simulation.trainer.data_balance = trainer.data_balance;
     const std::string key = to_yaml(alike);
     auto known = choosers_.find(key);
     if (known == choosers_.end()) {

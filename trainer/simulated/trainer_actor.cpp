@@ -139,7 +139,7 @@ Status SimulatedTrainer::begin(const actors::CountedTrain& job, Time now, actors
     return invalid_input("every group of the batch is already prepared");
   prepared_.clear();
   trained_.metrics.reward_mean = reward / static_cast<double>(job.items.size());
-  cost_ = (*update_)(std::move(lengths));
+  cost_ = (*update_)(std::move(lengths), version_);
   trained_.metrics.micro_batches = static_cast<std::int32_t>(cost_.micro_batches);
   take(receive(new_here, now), from_seconds(cost_.total()));
   return {};
@@ -164,8 +164,8 @@ Status SimulatedTrainer::begin(const actors::CountedPrepare& job, Time now, acto
     new_here.add(item.prompt, item.response);
     prepared_.insert(item.group);
   }
-  cost_ = (*update_)(std::move(lengths));
-  cost_.data_parallel = cost_.optimizer = cost_.host_transfer = 0;
+  cost_ = (*update_)(std::move(lengths), version_);
+  cost_.data_parallel = cost_.optimizer = cost_.host_transfer = cost_.expert_migration = 0;
   cost_.swapped_optimizer = 0;
   take(receive(new_here, now), from_seconds(cost_.total()));
   return {};

@@ -2,8 +2,11 @@
 
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
+#include "sim_hw/layout/stages.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"
+
+#include <algorithm>
 
 namespace temper::trainer {
 namespace {
@@ -32,7 +35,10 @@ UpdateModel::UpdateModel(const actors::SimulatedRun& run)
       fabric_(sim_hw::make_fabric(run.cluster)),
       layout_(actors::trainer_layout(run)),
       flops_(model_),
+      experts_(actors::trainer_experts(run, layout_)),
       parked_(actors::trainer_memory(run).host.optimizer) {
+  if (run.config.trainer.data_balance != actors::DataBalance::Step)
+    per_square_ = cost_per_square();
   if (parked_ > 0) {
     optimizer_transfer_ =
         sim_hw::to_device_seconds(fabric_, parked_) + sim_hw::from_device_seconds(fabric_, parked_);
@@ -46,18 +52,53 @@ std::int64_t UpdateModel::multiple_of_micro_batches() const {
 }
 
 actors::PackingLimits UpdateModel::limits() const {
+  std::int64_t coupled =
+      std::clamp<std::int64_t>(layout_.ep / (layout_.tp * layout_.cp), 1, layout_.dp);
+  while (layout_.dp % coupled != 0)
+    --coupled;
   return {.tokens = run_.config.trainer.micro_batch_tokens,
           .replicas = layout_.dp,
-          .multiple = multiple_of_micro_batches()};
+          .multiple = multiple_of_micro_batches(),
+          .balance = run_.config.trainer.data_balance,
+          .coupled = coupled,
+          .per_square = per_square_};
+}
+
+double UpdateModel::cost_per_square() const {
+  const Tokens full(run_.config.trainer.micro_batch_tokens);
+  const sim_hw::TrainShape shape = actors::training_shape(run_, layout_, 1, full);
+  const sim_hw::Device used = sim_hw::device_under(shape.mechanisms, device_);
+  const sim_hw::StepInputs in{model_, used, fabric_, layout_, shape};
+  const sim_hw::StageTime layer =
+      sim_hw::layer_cost(in, model_.moe ? sim_hw::LayerKind::Experts : sim_hw::LayerKind::Dense)
+          .time;
+  const double once = layer.attention / (1 + used.k.attention_backward);
+  const double attention = once * (sim_hw::attention_passes(in) + used.k.attention_backward);
+  return attention / (layer.total() - attention) / static_cast<double>(shape.seq);
+}
+
+double UpdateModel::balanced_seconds(const actors::Packing& packing) const {
+  if (!experts_.any())
+    return 0;
+  const sim_hw::TrainShape shape = this->shape(packing);
+  const sim_hw::Device used = sim_hw::device_under(shape.mechanisms, device_);
+  const sim_hw::StageTime layer =
+      sim_hw::layer_cost({model_, used, fabric_, layout_, shape}, sim_hw::LayerKind::Experts).time;
+  return static_cast<double>(packing.micro_batches) * (layer.experts + layer.expert_parallel);
 }
 
 sim_hw::TrainShape UpdateModel::shape(const actors::Packing& packing) const {
   return actors::training_shape(run_, layout_, packing.micro_batches, packing.mean_tokens());
 }
 
-UpdateCost UpdateModel::times(const actors::Packing& packing) const {
+UpdateCost UpdateModel::times(const actors::Packing& packing,
+                              const sim_hw::MigrationOutcome& experts) const {
   UpdateCost cost;
-  const sim_hw::TrainShape shape = this->shape(packing);
+  sim_hw::TrainShape shape = this->shape(packing);
+  cost.experts = experts;
+  shape.expert_imbalance = experts.imbalance;
+  cost.expert_migration =
+      experts.seconds * static_cast<double>(sim_hw::stage_layers(model_, layout_, 0));
   const sim_hw::TrainTime time =
       sim_hw::train_iteration_time(model_, device_, fabric_, layout_, shape);
   cost.time = time;
@@ -79,13 +120,13 @@ UpdateCost UpdateModel::times(const actors::Packing& packing) const {
   return cost;
 }
 
-UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths) const {
+UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths, PolicyVersion version) {
   lengths = actors::repeated(std::move(lengths), run_.response_weight);
   double flops = 0;
   for (const Tokens length : lengths)
     flops += flops_.training(sim_hw::whole_sequence(static_cast<double>(length.count())));
   const actors::Packing packing = actors::pack(std::move(lengths), limits());
-  UpdateCost cost = times(packing);
+  UpdateCost cost = times(packing, experts_.at(version, balanced_seconds(packing)));
   cost.flops = flops;
   const sim_hw::TrainShape shape = this->shape(packing);
   cost.sent = sim_hw::train_traffic(model_, device_, fabric_, layout_, shape).total();

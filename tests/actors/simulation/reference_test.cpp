@@ -1,7 +1,9 @@
+#include "actors/simulation/expert_imbalance.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/simulated_reference.hpp"
 #include "actors/simulation/weight_moves.hpp"
+#include "core/random.hpp"
 #include "sim_hw/iteration/cluster.hpp"
 #include "sim_hw/network/reshard.hpp"
 #include "tests/support/simulated_drive.hpp"
@@ -48,6 +50,87 @@ TEST(Packing, RoundsTheNumberOfMicroBatchesUp) {
   const Packing p =
       pack(std::vector<Tokens>(5, Tokens(4000)), {.tokens = 4000, .replicas = 1, .multiple = 4});
   EXPECT_EQ(p.micro_batches, 8);
+}
+
+/// Two replicas that share experts, 4000 tokens per micro-batch.
+Packing dealt(std::vector<Tokens> lengths, DataBalance balance, double per_square = 0) {
+  return pack(
+      std::move(lengths),
+      {.tokens = 4000, .replicas = 2, .balance = balance, .coupled = 2, .per_square = per_square});
+}
+
+TEST(Packing, ReplicasThatShareExpertsWaitForTheFullestOfEachRow) {
+  // In order, each replica has one of each: rows (4000, 4000) and (1000, 1000).
+  const std::vector<Tokens> lengths{Tokens(4000), Tokens(1000), Tokens(4000), Tokens(1000)};
+  const Packing in_order = dealt(lengths, DataBalance::Arrival);
+  EXPECT_EQ(in_order.micro_batches, 2);
+  EXPECT_EQ(in_order.busiest_tokens, 5000);
+  // With both long ones on one replica, rows (4000, 1000) twice.
+  const Packing apart =
+      dealt({Tokens(4000), Tokens(4000), Tokens(1000), Tokens(1000)}, DataBalance::Arrival);
+  EXPECT_EQ(apart.busiest_tokens, 8000);
+  // Dealt by tokens, each row has two of a kind.
+  const Packing by_tokens =
+      dealt({Tokens(4000), Tokens(4000), Tokens(1000), Tokens(1000)}, DataBalance::Tokens);
+  EXPECT_EQ(by_tokens.busiest_tokens, 5000);
+  EXPECT_EQ(dealt(lengths, DataBalance::Step).busiest_tokens, 5000);
+}
+
+TEST(Packing, RearrangesByTheCostOfAttention) {
+  // Four full micro-batches: one sequence of 4000 each in two of them, eight of 500 in the others.
+  std::vector<Tokens> lengths{Tokens(4000), Tokens(3999)};
+  lengths.insert(lengths.end(), 16, Tokens(500));
+  const double long_ones = 4000.0 * 4000 + 3999.0 * 3999;
+  const Packing by_tokens = dealt(lengths, DataBalance::Tokens, 1);
+  const Packing by_cost = dealt(lengths, DataBalance::Attention, 1);
+  EXPECT_EQ(by_cost.micro_batches, 2);
+  // The long ones in one row, the short ones in the other.
+  EXPECT_EQ(by_cost.busiest_squares, 4000.0 * 4000 + 8 * 500.0 * 500);
+  EXPECT_GE(by_tokens.busiest_squares, by_cost.busiest_squares);
+  EXPECT_LT(by_cost.busiest_squares, long_ones);
+}
+
+TEST(Packing, DealingByCostIsNeverWorseThanByTokens) {
+  Random random(5, "batches");
+  double by_cost = 0, in_order = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Tokens> lengths;
+    for (int i = 0; i < 64; ++i)
+      lengths.emplace_back(1 + static_cast<std::int64_t>(random.below(4000)));
+    const double w = random.uniform() / 1000;
+    const auto cost = [&](DataBalance balance) {
+      const Packing p = dealt(lengths, balance, w);
+      return static_cast<double>(p.busiest_tokens) + w * p.busiest_squares;
+    };
+    EXPECT_LE(cost(DataBalance::Attention), cost(DataBalance::Tokens) + 1e-9);
+    by_cost += cost(DataBalance::Attention);
+    in_order += cost(DataBalance::Arrival);
+  }
+  EXPECT_LT(by_cost, in_order);
+}
+
+TEST(ExpertImbalance, ATraceIsRepeatedAndExpertsFollowIt) {
+  SimulationSettings s = testing::settings_of("cm384", "pangu-ultra-moe-718b");
+  s.config.experts.loads = ExpertLoadKind::Trace;
+  // The 8 experts of the first device get all copies, in every version.
+  s.expert_trace.assign(256, 0.0);
+  std::fill(s.expert_trace.begin(), s.expert_trace.begin() + 8, 1.0 / 8);
+  ExpertImbalance original(s, {32, 2}, 0.1);
+  EXPECT_DOUBLE_EQ(original.at(PolicyVersion(3), 10).imbalance, 32);
+  s.config.experts.placement = ExpertPlacing::Predicted;
+  ExpertImbalance predicted(s, {32, 2}, 0.1);
+  EXPECT_DOUBLE_EQ(predicted.at(PolicyVersion(0), 10).imbalance, 32);
+  const sim_hw::MigrationOutcome second = predicted.at(PolicyVersion(1), 10);
+  EXPECT_DOUBLE_EQ(second.imbalance, 4);  // One busy expert on each of 8 devices.
+  EXPECT_EQ(second.migrations, 1);
+  EXPECT_EQ(second.prediction_error, 0);
+  EXPECT_GT(second.seconds, 0);
+  EXPECT_EQ(predicted.at(PolicyVersion(2), 10).seconds, 0);
+  // Asked in another order or from a later version, the same.
+  ExpertImbalance resumed(s, {32, 2}, 0.1);
+  EXPECT_EQ(resumed.at(PolicyVersion(2), 10).imbalance, 4);
+  EXPECT_EQ(resumed.at(PolicyVersion(1), 10).seconds, second.seconds);
+  EXPECT_DOUBLE_EQ(reference_imbalance(s, reference_layout(s)), 1);  // ep 1: nothing is shared.
 }
 
 TEST(Reference, MatchesTheModelForOneSequencePerMicroBatch) {

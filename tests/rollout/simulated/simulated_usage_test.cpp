@@ -1,6 +1,7 @@
 // Resource use that a simulated rollout engine reports: FLOP, links, memory.
 #include "actors/simulation/role_layouts.hpp"
 #include "tests/rollout/simulated/simulated_world.hpp"
+#include "tests/support/simulated_drive.hpp"
 
 #include <deque>
 #include <numeric>
@@ -63,6 +64,29 @@ TEST(SimulatedRollout, SendsWhatItsStepsExchange) {
   EXPECT_EQ(world.actor().counters().decode_steps, 300);
   EXPECT_NEAR(on_planes(usage), expected, 8);
   EXPECT_GT(expected, 0);
+}
+
+TEST(EngineCost, StepsWaitForTheBusiestExperts) {
+  auto s = actors::testing::settings_of("cm384", "pangu-ultra-moe-718b");
+  s.cards = 32;
+  s.config.rollout.tp = 4;
+  s.config.rollout.ep = 64;
+  const auto decode = [](EngineCost& cost) { return cost.decode(1600).seconds(1, 1600 * 4096); };
+  EngineCost balanced(s);
+  s.config.experts.loads = actors::ExpertLoadKind::Drifting;
+  EngineCost original(s);
+  original.use_version(PolicyVersion(1));
+  EXPECT_GT(decode(original), 1.02 * decode(balanced));
+  EXPECT_EQ(original.decode(1600).sent.total(), balanced.decode(1600).sent.total());
+  s.config.experts.placement = actors::ExpertPlacing::Predicted;
+  EngineCost predicted(s);
+  predicted.use_version(PolicyVersion(0));
+  const double first = decode(predicted);
+  predicted.use_version(PolicyVersion(1));
+  EXPECT_LT(decode(predicted), first);
+  EXPECT_LT(decode(balanced), decode(predicted));
+  // A bound that was computed under one version holds under the next.
+  EXPECT_EQ(predicted.least(100, 1600), balanced.least(100, 1600));
 }
 
 TEST(SimulatedRollout, ReceivesAVersionAndCopiesItToItsHostAndBack) {

@@ -2,7 +2,7 @@
 #include "sim_hw/ablation/ablation.hpp"
 
 #include "core/files.hpp"
-#include "sim_hw/ablation/traces.hpp"
+#include "sim_hw/parallel/recorded_traces.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>

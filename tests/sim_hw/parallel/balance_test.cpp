@@ -63,6 +63,14 @@ TEST(Migration, HappensOnceWithConstantLoads) {
   EXPECT_DOUBLE_EQ(out.seconds, 0.1 / 10);  // One expert each way, at the same time.
 }
 
+TEST(Migration, ReportsTheShareOfCopiesThatItPredictedElsewhere) {
+  EXPECT_EQ(migrate(steady(5), {2, 1}, {}).prediction_error, 0);
+  ExpertMigration layer(4, {2, 1});
+  EXPECT_EQ(layer.step({0.4, 0.4, 0.1, 0.1}, {}).prediction_error, 0);  // Nothing was predicted.
+  // 0.3 too many on each of the first two, and as many too few on the others.
+  EXPECT_DOUBLE_EQ(layer.step({0.1, 0.1, 0.4, 0.4}, {}).prediction_error, 0.6);
+}
+
 TEST(Migration, IsSkippedIfItCostsMoreThanItGains) {
   MigrationRule rule;
   rule.balanced_seconds = 1;

@@ -146,7 +146,7 @@ TEST(UpdateCost, OptimizerOnTheHostCrossesItsLinkBothWays) {
 }
 
 TEST(UpdateCost, MoreTokensTakeLonger) {
-  const UpdateModel model(small());
+  UpdateModel model(small());
   double last = 0;
   for (const std::size_t sequences : {16U, 64U, 256U, 1024U}) {
     const double now = model(std::vector<Tokens>(sequences, Tokens(3000))).total();

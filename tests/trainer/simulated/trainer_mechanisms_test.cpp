@@ -1,4 +1,5 @@
-// Mechanisms of MoE training in the simulated trainer: activations, MTP modules.
+// Mechanisms of MoE training in the simulated trainer: activations, MTP modules, balance of experts
+// and of samples.
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
@@ -28,8 +29,8 @@ std::vector<Tokens> full_batch() {
   return std::vector<Tokens>(512, Tokens(8192));
 }
 
-UpdateCost cost_of(const actors::SimulationSettings& s) {
-  return UpdateModel(s)(full_batch());
+UpdateCost cost_of(const actors::SimulationSettings& s, std::uint64_t version = 0) {
+  return UpdateModel(s)(full_batch(), PolicyVersion(version));
 }
 
 TEST(TrainerActivations, ChosenTensorsFitAndTakeLessTimeThanFullRecomputation) {
@@ -102,6 +103,54 @@ TEST(TrainerMtp, CountingModulesAsLayersBalancesTheStages) {
   const double even = cost_of(s).total();
   s.config.trainer.layer_balance = sim_hw::LayerBalance::Counted;
   EXPECT_LT(cost_of(s).total(), even);
+}
+
+TEST(TrainerExperts, ThatMigrateCatchUpWithTheirLoads) {
+  actors::SimulationSettings s = large();
+  const UpdateCost balanced = cost_of(s, 3);
+  EXPECT_EQ(balanced.experts.imbalance, 1);
+  s.config.experts.loads = actors::ExpertLoadKind::Drifting;
+  const UpdateCost original = cost_of(s, 3);
+  EXPECT_GT(original.experts.imbalance, 1.2);
+  EXPECT_GT(original.time.stage.experts, 1.2 * balanced.time.stage.experts);
+  EXPECT_EQ(original.expert_migration, 0);
+  EXPECT_EQ(original.sent.total(), balanced.sent.total());  // As many copies, elsewhere.
+  s.config.experts.placement = actors::ExpertPlacing::Predicted;
+  EXPECT_EQ(cost_of(s, 0).total(), [&] {
+    auto before = s;
+    before.config.experts.placement = actors::ExpertPlacing::Original;
+    return cost_of(before, 0).total();
+  }());  // No load has been seen before the first step.
+  UpdateModel model(s);
+  const UpdateCost second = model(full_batch(), PolicyVersion(1));
+  EXPECT_GT(second.expert_migration, 0);
+  EXPECT_LT(second.experts.imbalance, 1.2);
+  EXPECT_LT(cost_of(s, 3).total(), original.total());
+}
+
+TEST(TrainerExperts, MemoryIsPlannedForTheBusiestDevice) {
+  actors::SimulationSettings s = large();
+  const double balanced = actors::trainer_memory(s).device.total();
+  s.config.experts.loads = actors::ExpertLoadKind::Drifting;
+  EXPECT_GT(actors::trainer_memory(s).device.total(), balanced);
+}
+
+TEST(TrainerSamples, WaitLessTheBetterTheyAreDealt) {
+  actors::SimulationSettings s = large();
+  s.config.response.cap = Tokens(32768);
+  std::vector<Tokens> batch;
+  Random random(7, "lengths");
+  for (int i = 0; i < 256; ++i)
+    batch.emplace_back(256 + static_cast<std::int64_t>(random.below(30000)));
+  const auto seconds = [&](actors::DataBalance balance) {
+    s.config.trainer.data_balance = balance;
+    return UpdateModel(s)(batch).total();
+  };
+  const double attention = seconds(actors::DataBalance::Attention);
+  const double tokens = seconds(actors::DataBalance::Tokens);
+  const double arrival = seconds(actors::DataBalance::Arrival);
+  EXPECT_LE(attention, 1.001 * tokens);  // The linear model chooses; the cost model prices.
+  EXPECT_LT(tokens, arrival);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "sim_hw/ablation/traces.hpp"
+#include "sim_hw/parallel/recorded_traces.hpp"
 
 #include "core/files.hpp"
 #include "core/text/csv.hpp"

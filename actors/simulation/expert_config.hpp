@@ -1,0 +1,80 @@
+// Loads of the routed experts on simulated hardware, and what the roles do about them.
+#pragma once
+
+#include "core/describe.hpp"
+
+#include <array>
+#include <string>
+
+namespace temper {
+namespace actors {
+
+enum class ExpertLoadKind { Balanced, Drifting, Trace };
+enum class ExpertPlacing { Original, Predicted };
+
+struct ExpertConfig {
+  ExpertLoadKind loads = ExpertLoadKind::Balanced;
+  double spread = 0.5;     ///< drifting: standard deviation of the log of an expert's popularity.
+  double drift = 0.02;     ///< drifting: share of it that a policy version renews.
+  std::uint64_t seed = 1;  ///< drifting
+  std::string trace;       ///< trace: CSV file, a row per policy version, used cyclically.
+  ExpertPlacing placement = ExpertPlacing::Original;
+  double memory = 0.7;  ///< predicted: weight of the past in the prediction.
+  double horizon = 10;  ///< predicted: steps that a placement is expected to last.
+};
+template <class V>
+void describe(V& v, ExpertConfig& c) {
+  v.field(1,
+          "loads",
+          c.loads,
+          {.doc = "`balanced`: all experts get the same tokens; `drifting`: lognormal loads that "
+                  "change with each policy version; `trace`: loads from a file."});
+  v.field(2,
+          "spread",
+          c.spread,
+          {.doc = "drifting: standard deviation of the logarithm of an expert's load.",
+           .min = 0.0,
+           .max = 5.0});
+  v.field(3,
+          "drift",
+          c.drift,
+          {.doc = "drifting: share of an expert's popularity that a policy version renews.",
+           .min = 0.0,
+           .max = 1.0});
+  v.field(4, "seed", c.seed, {.doc = "drifting: seed of the loads."});
+  v.field(5,
+          "trace",
+          c.trace,
+          {.doc = "trace: CSV file with a header, a column per expert and a row per policy "
+                  "version."});
+  v.field(6,
+          "placement",
+          c.placement,
+          {.doc = "`original`: experts stay in order; `predicted`: loads are predicted from their "
+                  "history, and experts migrate where that pays."});
+  v.field(7,
+          "memory",
+          c.memory,
+          {.doc = "predicted: weight of the past in the prediction.", .min = 0.0, .max = 1.0});
+  v.field(8,
+          "horizon",
+          c.horizon,
+          {.doc = "predicted: steps over which a migration has to pay.", .min = 0.0});
+}
+
+}  // namespace actors
+
+template <>
+struct EnumNames<actors::ExpertLoadKind> {
+  using E = actors::ExpertLoadKind;
+  static constexpr std::array<std::pair<E, std::string_view>, 3> value{
+      {{E::Balanced, "balanced"}, {E::Drifting, "drifting"}, {E::Trace, "trace"}}};
+};
+template <>
+struct EnumNames<actors::ExpertPlacing> {
+  using E = actors::ExpertPlacing;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::Original, "original"}, {E::Predicted, "predicted"}}};
+};
+
+}  // namespace temper

@@ -1,0 +1,144 @@
+#include "actors/simulation/expert_imbalance.hpp"
+
+#include "actors/simulation/role_clusters.hpp"
+#include "actors/simulation/role_layouts.hpp"
+#include "sim_hw/model/numbers.hpp"
+#include "sim_hw/model/parameters.hpp"
+#include "sim_hw/network/collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace temper::actors {
+namespace {
+
+using sim_hw::as_double;
+
+/// The group of `devices` in as few nodes as hold it evenly.
+sim_hw::ExpertGroup group_of(std::int64_t devices, const sim_hw::HardwareSpec& hardware) {
+  std::int64_t nodes = std::max<std::int64_t>(1, devices / hardware.devices_per_node());
+  while (devices % nodes != 0)
+    --nodes;
+  return {devices, nodes};
+}
+
+}  // namespace
+
+ExpertImbalance::ExpertImbalance(const SimulatedRun& run,
+                                 const sim_hw::ExpertGroup& group,
+                                 double expert_seconds)
+    : migrates_(run.config.experts.placement == ExpertPlacing::Predicted) {
+  const ExpertConfig& c = run.config.experts;
+  if (!run.model.moe || c.loads == ExpertLoadKind::Balanced || group.devices < 2)
+    return;
+  const std::int64_t experts = run.model.moe->experts;
+  experts_ = static_cast<std::size_t>(experts);
+  rule_.memory = c.memory;
+  rule_.horizon = c.horizon;
+  rule_.expert_seconds = expert_seconds;
+  trace_ = run.expert_trace;
+  if (trace_.empty()) {
+    const auto drawn = static_cast<std::size_t>(run.model.moe_layers());
+    for (std::size_t layer = 0; layer < std::min(kLayers, drawn); ++layer) {
+      walks_.emplace_back(sim_hw::LoadTraceShape{experts, 0, c.spread, c.drift},
+                          Random(c.seed, fmt::format("expert loads of layer {}", layer)));
+    }
+  }
+  layers_.assign(std::max<std::size_t>(1, walks_.size()), sim_hw::ExpertMigration(experts, group));
+}
+
+sim_hw::ExpertLoads ExpertImbalance::loads_of(std::size_t layer, std::size_t version) {
+  if (!walks_.empty())
+    return walks_[layer].next();
+  const std::size_t row = version % (trace_.size() / experts_);
+  const auto from = trace_.begin() + static_cast<std::ptrdiff_t>(row * experts_);
+  return {from, from + static_cast<std::ptrdiff_t>(experts_)};
+}
+
+const sim_hw::MigrationOutcome& ExpertImbalance::at(PolicyVersion version,
+                                                    double balanced_seconds) {
+  const auto index = static_cast<std::size_t>(any() ? version.value() : 0);
+  rule_.balanced_seconds = migrates_ ? balanced_seconds : 0;  // Then no migration pays.
+  while (steps_.size() <= index) {
+    if (!any()) {
+      steps_.emplace_back();
+      continue;
+    }
+    sim_hw::MigrationOutcome mean{0, 0, 0, 0, 0};
+    const auto count = static_cast<double>(layers_.size());
+    for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+      const sim_hw::MigrationOutcome one =
+          layers_[layer].step(loads_of(layer, steps_.size()), rule_);
+      mean.without_migration += one.without_migration / count;
+      mean.imbalance += one.imbalance / count;
+      mean.prediction_error += one.prediction_error / count;
+      mean.migrations += one.migrations;
+      mean.seconds += one.seconds / count;
+    }
+    steps_.push_back(mean);
+  }
+  return steps_[index];
+}
+
+sim_hw::MigrationOutcome typical(ExpertImbalance experts, double balanced_seconds) {
+  if (!experts.any())
+    return {};
+  sim_hw::MigrationOutcome mean{0, 0, 0, 0, 0};
+  for (std::int64_t version = 0; version < kTypicalVersions; ++version) {
+    const sim_hw::MigrationOutcome& one =
+        experts.at(PolicyVersion(static_cast<std::uint64_t>(version)), balanced_seconds);
+    mean.without_migration += one.without_migration / as_double(kTypicalVersions);
+    mean.imbalance += one.imbalance / as_double(kTypicalVersions);
+    mean.prediction_error += one.prediction_error / as_double(kTypicalVersions);
+    mean.migrations += one.migrations;
+    mean.seconds += one.seconds / as_double(kTypicalVersions);
+  }
+  return mean;
+}
+
+ExpertImbalance trainer_experts(const SimulatedRun& s, const sim_hw::Layout& layout) {
+  if (!s.model.moe || s.config.experts.loads == ExpertLoadKind::Balanced)
+    return {};
+  const sim_hw::HardwareSpec& hardware = hardware_of(s, RoleKind::Trainer);
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(hardware);
+  const sim_hw::StateBytes states = packed_shape(s, layout, 1, Tokens(1)).states;
+  const double parameters = as_double(sim_hw::expert_parameters(s.model));
+  const double state = parameters * states.optimizer() / as_double(layout.expert_dp());
+  double seconds =
+      sim_hw::p2p_seconds(fabric, hardware.devices_per_node(), parameters * states.weight + state);
+  if (s.config.trainer.optimizer_on_host)
+    seconds +=
+        sim_hw::to_device_seconds(fabric, state) + sim_hw::from_device_seconds(fabric, state);
+  return {s, group_of(layout.ep, hardware), seconds};
+}
+
+ExpertImbalance engine_experts(const SimulationSettings& s) {
+  return {s, group_of(s.config.rollout.ep, s.cluster), 0};
+}
+
+double reference_imbalance(const SimulatedRun& s, const sim_hw::Layout& layout) {
+  if (!s.model.moe || s.config.experts.loads == ExpertLoadKind::Balanced)
+    return 1;
+  SimulatedRun frozen = s;
+  frozen.config.experts.drift = 0;
+  if (!frozen.expert_trace.empty())
+    frozen.expert_trace.resize(static_cast<std::size_t>(s.model.moe->experts));
+  const sim_hw::ExpertGroup group = group_of(layout.ep, hardware_of(s, RoleKind::Reference));
+  ExpertImbalance experts(frozen, group, 0);
+  return experts.any() ? experts.at(PolicyVersion(1), 1).imbalance : 1;
+}
+
+double largest_imbalance(const SimulatedRun& s, const sim_hw::Layout& layout) {
+  ExpertImbalance experts = trainer_experts(s, layout);
+  double most = 1;
+  for (std::int64_t version = 0; experts.any() && version < kTypicalVersions; ++version) {
+    const auto& step = experts.at(PolicyVersion(static_cast<std::uint64_t>(version)),
+                                  std::numeric_limits<double>::infinity());
+    most = std::max(most, step.imbalance);
+  }
+  return most;
+}
+
+}  // namespace temper::actors

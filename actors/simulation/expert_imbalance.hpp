@@ -1,0 +1,67 @@
+// The imbalance of the routed experts of a role, policy version by policy version
+// (simulation.experts): loads that depend on the version alone, and experts that stay in order or
+// migrate (sim_hw/parallel/expert_balance.hpp).
+//
+// A role sees the loads of a version when it runs that version, and predicts from earlier ones.
+//   trainer    experts migrate between two steps, with their weights and their shards of the
+//              optimizer states, in all replicas at once; a migration has to pay within `horizon`
+//              steps and its time is part of the step
+//   engine     receives whole weights with each version, so a new placement costs nothing more
+//   reference  its weights never change, so neither do its loads, which are those of version 0
+// Assumed: the loads of a version are the same in training, generation and scoring; layers are
+// independent. Of drifting loads kLayers layers are drawn, and figures are their means; a trace is
+// one layer. Constants: none. One owner, no threads.
+#pragma once
+
+#include "actors/simulation/simulation_config.hpp"
+#include "sim_hw/layout/layout.hpp"
+#include "sim_hw/parallel/expert_balance.hpp"
+
+#include <deque>
+#include <vector>
+
+namespace temper::actors {
+
+class ExpertImbalance {
+ public:
+  /// Balanced.
+  ExpertImbalance() = default;
+  /// `expert_seconds`: for a device to receive one expert. Balanced if the configured loads are, if
+  /// the model has no experts, or if one device has them all.
+  ExpertImbalance(const SimulatedRun& run, const sim_hw::ExpertGroup& group, double expert_seconds);
+
+  /// Whether loads differ.
+  bool any() const { return !layers_.empty(); }
+  /// Means over the layers. `balanced_seconds`: of a layer's experts and their exchange in a step,
+  /// at balance; those of the versions in between that this object has not seen are taken to be the
+  /// same. A version always gives the same figures.
+  const sim_hw::MigrationOutcome& at(PolicyVersion version, double balanced_seconds);
+
+ private:
+  sim_hw::ExpertLoads loads_of(std::size_t layer, std::size_t version);
+
+  static constexpr std::size_t kLayers = 16;
+  std::vector<sim_hw::LoadWalk> walks_;  ///< Per layer; empty: a trace.
+  std::vector<sim_hw::ExpertMigration> layers_;
+  std::vector<double> trace_;  ///< Rows of loads.
+  std::size_t experts_ = 0;
+  sim_hw::MigrationRule rule_;
+  bool migrates_ = false;
+  std::deque<sim_hw::MigrationOutcome> steps_;  ///< By version. References stay valid.
+};
+
+/// Versions over which a figure that belongs to no version is averaged.
+inline constexpr std::int64_t kTypicalVersions = 10;
+/// Mean over the first versions.
+sim_hw::MigrationOutcome typical(ExpertImbalance experts, double balanced_seconds);
+
+/// Experts of the trainer. Requires: check_trainer() succeeds.
+ExpertImbalance trainer_experts(const SimulatedRun& run, const sim_hw::Layout& layout);
+/// Experts of an engine. Requires: check_rollout() succeeds.
+ExpertImbalance engine_experts(const SimulationSettings& engine);
+/// Imbalance of a reference's experts: placed by its loads if experts migrate at all.
+double reference_imbalance(const SimulatedRun& run, const sim_hw::Layout& layout);
+/// The largest imbalance of the trainer in its first versions, for which memory is planned.
+double largest_imbalance(const SimulatedRun& run, const sim_hw::Layout& layout);
+
+}  // namespace temper::actors
