@@ -1,5 +1,6 @@
 #include "cli/run/check_command.hpp"
 
+#include "actors/simulation/lengths.hpp"
 #include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_memory.hpp"
@@ -22,6 +23,7 @@
 #include "orchestrator/pipeline/switch_plan.hpp"
 #include "orchestrator/start/start_run.hpp"
 #include "trainer/algorithm_table.hpp"
+#include "trainer/simulated/update_cost.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -177,6 +179,61 @@ std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
   return out;
 }
 
+/// Whether a mechanism is configured whose effect on the training step is worth a line.
+bool has_mechanisms(const actors::SimulationConfig& c) {
+  return c.experts.loads != actors::ExpertLoadKind::Balanced ||
+         c.trainer.activations != sim_hw::ActivationPolicy::Full ||
+         c.trainer.mechanisms.schedule != sim_hw::PipelineSchedule::OneForwardOneBackward;
+}
+
+/// Mechanisms of the training steps of this run, with batches of mean length, as YAML comments.
+std::string mechanism_map(const orchestrator::ResolvedPipeline& pipeline) {
+  constexpr std::uint64_t kMostSteps = 20;
+  actors::SimulatedRun run = *pipeline.simulation;
+  if (!has_mechanisms(run.config))
+    return "";
+  actors::look_at(run, actors::RoleKind::Trainer);
+  const auto& algorithm = pipeline.config.algorithm;
+  const sim_hw::RolloutLengths mean = actors::drawn_lengths(run.config.prompt, run.config.response);
+  const std::vector<Tokens> batch(static_cast<std::size_t>(algorithm.groups_per_update) *
+                                      static_cast<std::size_t>(algorithm.responses_per_group),
+                                  Tokens(static_cast<std::int64_t>(mean.prompt + mean.response)));
+  const std::uint64_t steps = std::clamp<std::uint64_t>(pipeline.config.steps, 1, kMostSteps);
+  trainer::UpdateModel update(run);
+  sim_hw::MigrationOutcome sum{0, 0, 0, 0, 0};
+  double hidden = 0, exchanged = 0, migration = 0, total = 0, swapped = 0;
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    const trainer::UpdateCost cost = update(batch, PolicyVersion(step));
+    sum.without_migration += cost.experts.without_migration;
+    sum.imbalance += cost.experts.imbalance;
+    sum.prediction_error += cost.experts.prediction_error;
+    migration += cost.expert_migration;
+    hidden += cost.time.hidden;
+    exchanged += cost.time.hidden + cost.time.stage.expert_parallel;
+    total += cost.total();
+    swapped = cost.swapped_activations;
+  }
+  const auto count = static_cast<double>(steps);
+  std::string out =
+      fmt::format("\n# mechanisms: means of {} training steps of {:.1f} s\n", steps, total / count);
+  if (exchanged > 0)
+    out += fmt::format("#   expert communication hidden  {:8.1f} %\n", 100 * hidden / exchanged);
+  if (swapped > 0)
+    out += fmt::format("#   activations swapped          {:8.1f} GB per device\n", swapped / 1e9);
+  if (sum.without_migration > count) {
+    out += fmt::format(
+        "#   busiest experts, in order    {:8.3f} times the mean load\n"
+        "#   busiest experts, as placed   {:8.3f} times the mean load\n"
+        "#   loads predicted elsewhere    {:8.1f} %\n"
+        "#   migration                    {:8.3f} s per step\n",
+        sum.without_migration / count,
+        sum.imbalance / count,
+        100 * sum.prediction_error / count,
+        migration / count);
+  }
+  return out;
+}
+
 /// How far the figures above rest on unmeasured constants, as YAML comments.
 std::string constants_map(const orchestrator::ResolvedPipeline& pipeline) {
   std::string out;
@@ -263,7 +320,8 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
       return exit_code_of(pipeline.error());
     }
     if (pipeline->simulation && options.format != CheckOptions::Format::Json)
-      maps += memory_map(*pipeline) + switch_map(*pipeline) + constants_map(*pipeline);
+      maps += memory_map(*pipeline) + mechanism_map(*pipeline) + switch_map(*pipeline) +
+              constants_map(*pipeline);
     report.actors = std::move(pipeline->slots);
     if (options.keys == CheckOptions::Keys::Changed)
       changed = orchestrator::changed_yaml(config);
