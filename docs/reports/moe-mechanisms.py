@@ -1,0 +1,56 @@
+"""Figures of docs/reports/moe-mechanisms.md. `./x figures` runs these functions (docs/figures.py)."""
+from figures_recipe import figures
+
+CONFIG = "configs/cm384_pangu_fused.yaml"
+STEPS = 3
+# The same run on Atlas A2: as many devices, one die per card, eight to a node.
+ATLAS = ("placement.cards=768", "'simulation.cluster=\"\"'", "'simulation.clusters=[{hardware: ascend-910b, cards: 768}]'")
+
+# Mechanism, preset, row of `temper ablation` with the published gain, row of the sweep without it and with it.
+ROWS = [
+    ("hierarchical all-to-all", "expert-path", None, 0, 1),
+    ("zero-redundancy copies", "token-copies", None, 0, 1),
+    ("Adaptive Pipe", "adaptive-pipe", None, 0, 1),
+    ("EDPB, E: experts migrate", "edpb-experts", None, 0, 1),
+    ("EDPB, D: samples by attention, against arrival", "edpb-samples", None, 0, 2),
+    ("the same, against dealing by tokens", "edpb-samples", None, 1, 2),
+    ("EDPB, P: modules count as layers", "edpb-layers", None, 0, 1),
+    ("EP-group balance loss: its all-reduce", "balance-loss", None, 0, 1),
+    ("activations: selective", "activations", None, 0, 1),
+    ("activations: swap", "activations", None, 0, 2),
+    ("activations: auto", "activations", None, 0, 3),
+    ("activations: auto, micro-batch doubled", "activations", "selective recompute and swap: micro-batch doubled", 0, 4),
+    ("host dispatch", "host-dispatch", "host-device dispatch", 0, 1),
+    ("AlltoAllV counts reused", "split-counts", "AlltoAllV counts reused: stalls of a layer 4 -> 1", 0, 1),
+    ("operator acceleration", "operators", "operator acceleration", 0, 1),
+    ("all of these", "all", "all together: throughput", 0, 1),
+]
+NOT_BUILT = [
+    ("EP-group balance loss: its effect on the loads", "not built"),
+    ("DistQueue", "filled by the DistQueue issue"),
+]
+
+
+def rates(fig, preset, sets):
+    """Tokens/s of the rows of a sweep; None where the run is refused."""
+    line = f"temper sweep {CONFIG} --preset configs/presets/mechanisms/{preset}.yaml --steps {STEPS} --json"
+    runs = fig.json(line + "".join(f" --set {s}" for s in sets))
+    return [r.tokens_per_s if r.end == "ran" else None for r in runs]
+
+
+def cells(fig, rate, off, on):
+    if rate[off] is None or rate[on] is None:
+        return [fig.k(rate[off]) if rate[off] else "refused", fig.k(rate[on]) if rate[on] else "refused", "–"]
+    return [fig.k(rate[off]), fig.k(rate[on]), fig.gain(rate[on] / rate[off])]
+
+
+@figures("exact", "slow")
+def in_a_run(fig):
+    published = {r.mechanism: r.get("published") for r in fig.json("temper ablation --json")}
+    fig.head("mechanism", "preset", "published", "CM384: off", "on", "effect", "Atlas A2: off", "on", "effect", align="llrrrrrrr")
+    for mechanism, preset, row, off, on in ROWS:
+        gain = published[row] if row else None
+        fig.row(mechanism, f"`{preset}`", fig.gain(1 + gain) if gain is not None else "–",
+                *cells(fig, rates(fig, preset, ()), off, on), *cells(fig, rates(fig, preset, ATLAS), off, on))
+    for mechanism, why in NOT_BUILT:
+        fig.row(mechanism, why, *["–"] * 7)
