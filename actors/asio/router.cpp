@@ -77,6 +77,7 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
 
   /// Passes received messages to the callbacks, one batch per iteration of the loop.
   void deliver() {
+    deliver_heartbeats();
     for (int i = 0; i < kBatch && !closed; ++i) {
       std::optional<Exchange::Arrival> next;
       std::vector<Exchange::BrokenPeer> broken;
@@ -111,6 +112,18 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
       }
     }
     post_delivery();
+  }
+
+  void deliver_heartbeats() {
+    std::map<PeerId, IncomingMessage> latest;
+    {
+      const MutexLock lock(mutex);
+      latest.swap(heartbeats);
+    }
+    for (const auto& [peer, heartbeat] : latest) {
+      if (!closed)
+        events.on_heartbeat(peer, heartbeat);
+    }
   }
 
   void post_delivery() {
@@ -185,9 +198,15 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
         waiting += a.message.body().size();
         arrived.push_back(std::move(a));
       }
-      for (Exchange::BrokenPeer& b : result.broken)
+      for (Exchange::Arrival& a : result.heartbeats) {
+        if (events.on_heartbeat)
+          heartbeats.insert_or_assign(a.peer, std::move(a.message));
+      }
+      for (Exchange::BrokenPeer& b : result.broken) {
+        heartbeats.erase(b.peer);
         ended.push_back(std::move(b));
-      post = !posted && !(arrived.empty() && ended.empty());
+      }
+      post = !posted && !(arrived.empty() && heartbeats.empty() && ended.empty());
       posted = posted || post;
     }
     if (post)
@@ -211,6 +230,7 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
   mutable Mutex mutex;
   std::vector<Command> commands TEMPER_GUARDED_BY(mutex);
   std::deque<Exchange::Arrival> arrived TEMPER_GUARDED_BY(mutex);
+  std::map<PeerId, IncomingMessage> heartbeats TEMPER_GUARDED_BY(mutex);  ///< The latest of each.
   std::vector<Exchange::BrokenPeer> ended TEMPER_GUARDED_BY(mutex);
   std::size_t waiting TEMPER_GUARDED_BY(mutex) = 0;  ///< Bytes in `arrived`.
   TransportStats stats TEMPER_GUARDED_BY(mutex);

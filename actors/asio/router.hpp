@@ -22,6 +22,8 @@ class AsioRouter {
     std::function<void(const PeerId&, const std::string& why)> on_broken;
     /// actor.hello from a peer whose key was let in as `user`; if unset, it goes to on_message.
     std::function<void(const PeerId&, const std::string& user, const IncomingMessage&)> on_hello{};
+    /// The latest heartbeat of an admitted peer since the loop last turned; may be unset.
+    std::function<void(const PeerId&, const IncomingMessage&)> on_heartbeat{};
   };
 
   /// Starts receiving. `io` must outlive the router. A callback may call any function here, but

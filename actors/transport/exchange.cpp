@@ -128,6 +128,8 @@ Status Exchange::take_from(Peer& peer,
   if (part.is<Heartbeat>()) {
     TEMPER_TRY(const Heartbeat heartbeat, part.decode<Heartbeat>());
     peer.liveness->clock.note(heartbeat, clock_.now());
+    if (message)
+      result.heartbeats.push_back({id, *std::move(message)});
     return {};
   }
   if (part.is<Taken>()) {

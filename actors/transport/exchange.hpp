@@ -48,7 +48,8 @@ class Exchange {
     std::string why;
   };
   struct TurnResult {
-    std::vector<Arrival> arrived;
+    std::vector<Arrival> arrived;     ///< All but heartbeats.
+    std::vector<Arrival> heartbeats;  ///< Of admitted peers.
     std::vector<BrokenPeer> broken;
     bool more = false;  ///< More messages may be waiting: call turn() again at once.
   };

@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from test_run import TEMPER, Run, python
+from test_run import TEMPER, WELL, Run, python
 
 from temper.errors import NotFinite, RoleError, is_permanent
 from temper.process import ProgressMeter
@@ -87,7 +87,8 @@ def test_work_of_another_thread_is_progress_and_that_of_its_own_is_not() -> None
 
 needs_temper = pytest.mark.skipif(not TEMPER, reason="TEMPER names no program to run")
 
-ROLES = {
+#: Found before the run starts: what to use, and the module role_x.
+UNUSABLE = {
     "no_module": ("nowhere:Engine", ""),
     "no_class": ("role_x:Nothing", ""),
     "no_colon": ("role_x", ""),
@@ -98,15 +99,14 @@ ROLES = {
     "import_name": ("role_x:Engine", "from os import nothing_of_it\n"),
     "attribute": ("role_x:Engine", "import os\nos.nothing_of_it\n"),
     "name": ("role_x:Engine", "nothing_of_it\n"),
-    "arguments": (
-        "role_x:Engine",
-        "import temper\nclass Engine(temper.Engine):\n    def __init__(self, needed): pass\n",
-    ),
-    "raises": (
-        "role_x:Engine",
-        "import temper\nclass Engine(temper.Engine):\n"
-        "    def __init__(self): raise temper.RoleError('no weights here')\n",
-    ),
+}
+#: Found by the start: how a class fails when an object of it is made.
+FAILING = {
+    "arguments": "def __init__(self, needed): pass",
+    "role_error": "def __init__(self): raise temper.RoleError('no weights here')",
+    "import": "def __init__(self): import nowhere_at_all",
+    "attribute": "def __init__(self): self.nothing_of_it()",
+    "name": "def __init__(self): nothing_of_it()",
 }
 
 
@@ -122,11 +122,25 @@ def count(run: Run, name: str) -> int:
 
 
 @needs_temper
-@pytest.mark.parametrize("name", ROLES)
-def test_a_start_that_cannot_succeed_is_not_repeated(tmp_path: pathlib.Path, name: str) -> None:
-    use, code = ROLES[name]
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_role_that_cannot_be_used_starts_no_run(tmp_path: pathlib.Path, name: str) -> None:
+    use, code = UNUSABLE[name]
     (tmp_path / "role_x.py").write_text(code)
-    run = Run(tmp_path, restarts=3, rollout=python(use))
+    run = Run(tmp_path, **{**WELL, "rollout": python(use)})
+    status, output = run.wait()
+    assert status == 2, output
+    assert "rollout.engine.use" in output
+    assert not run.run_dir.exists()
+
+
+@needs_temper
+@pytest.mark.parametrize("name", FAILING)
+def test_a_start_that_cannot_succeed_is_not_repeated(tmp_path: pathlib.Path, name: str) -> None:
+    (tmp_path / "role_x.py").write_text(
+        f"import temper\nclass Engine(temper.Engine):\n    {FAILING[name]}\n"
+        "    def generate(self, requests): yield from ()\n"
+    )
+    run = Run(tmp_path, restarts=3, **{**WELL, "rollout": python("role_x:Engine")})
     status, output = run.wait()
     assert status == 1, output
     assert "rollout-0" in output
@@ -137,12 +151,14 @@ def test_a_start_that_cannot_succeed_is_not_repeated(tmp_path: pathlib.Path, nam
 def test_a_start_that_may_succeed_later_is_repeated(tmp_path: pathlib.Path) -> None:
     (tmp_path / "role_x.py").write_text(
         "import os, well\n"
-        "if not os.path.exists('there'):\n"
-        "    open('there', 'w').close()\n"
-        "    raise OSError('not yet')\n"
-        "Engine = well.Engine\n"
+        "class Engine(well.Engine):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        if not os.path.exists('there'):\n"
+        "            open('there', 'w').close()\n"
+        "            raise OSError('not yet')\n"
     )
-    run = Run(tmp_path, rollout=python("role_x:Engine"))
+    run = Run(tmp_path, **{**WELL, "rollout": python("role_x:Engine")})
     status, output = run.wait()
     assert status == 0, output
     assert count(run, "actor_down") == 1
@@ -153,8 +169,8 @@ import time, well
 class Engine(well.Engine):
     def __init__(self):
         super().__init__()
-        until = time.thread_time() + 2
-        while time.thread_time() < until: pass
+        until = time.monotonic() + 3
+        while time.monotonic() < until: pass
 """
 HANGS = """
 import threading, well
@@ -168,7 +184,8 @@ class Engine(well.Engine):
 @needs_temper
 def test_one_that_loads_for_long_is_waited_for(tmp_path: pathlib.Path) -> None:
     (tmp_path / "role_x.py").write_text(LOADS)
-    run = Run(tmp_path, sets=["deadlines.start=1s"], restarts=0, rollout=python("role_x:Engine"))
+    engines = {**WELL, "rollout": python("role_x:Engine")}
+    run = Run(tmp_path, sets=["deadlines.start=2s"], restarts=0, **engines)
     status, output = run.wait()
     assert status == 0, output
     assert count(run, "actor_down") == 0
@@ -178,7 +195,8 @@ def test_one_that_loads_for_long_is_waited_for(tmp_path: pathlib.Path) -> None:
 @needs_temper
 def test_one_that_hangs_while_it_loads_is_ended_at_its_deadline(tmp_path: pathlib.Path) -> None:
     (tmp_path / "role_x.py").write_text(HANGS)
-    run = Run(tmp_path, sets=["deadlines.start=2s"], restarts=0, rollout=python("role_x:Engine"))
+    engines = {**WELL, "rollout": python("role_x:Engine")}
+    run = Run(tmp_path, sets=["deadlines.start=2s"], restarts=0, **engines)
     status, output = run.wait()
     assert status == 1, output
     assert "deadlines.start" in output

@@ -339,6 +339,25 @@ TEST_F(SystemTest, AnActorThatNeverStartsIsNamedWithItsDeadlineAndTheNextTryHasT
   expect_whole_run(24);
 }
 
+/// What a process does before it connects: the loading of libraries and packages.
+TEST_F(SystemTest, AnActorThatUsesTheProcessorIsLoadingAlsoBeforeItConnects) {
+  const Ended ended = run({"rollout.engine.kind=command",
+                           "rollout.engine.command=[sh, -c, 'n=0; while [ $n -lt 500000 ]; do "
+                           "n=$((n+1)); done; exec sleep 60']",
+                           "deadlines.start=1s",
+                           "transport.max_restarts=0"})
+                          .wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.output.find("(deadlines.start)"), std::string::npos) << ended.output;
+  std::size_t reports = 0;
+  for (const auto& record : records()) {
+    const auto* loading = std::get_if<event::ActorLoading>(&record.event);
+    reports += loading != nullptr && loading->actor == ActorId(0) ? 1 : 0;
+  }
+  EXPECT_GT(reports, 0U);
+  expect_clean_log();
+}
+
 TEST_F(SystemTest, AFileOfPromptsThatIsNotThereIsNamed) {
   const std::string path = (folder() / "none.jsonl").string();
   const Ended ended = run({"task.kind=jsonl", "task.path=" + path}).wait();

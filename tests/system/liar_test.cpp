@@ -105,5 +105,21 @@ TEST_F(Liar, ThatJudgesNothingEndsTheRunWithItsLastWords) {
   expect_clean_log();
 }
 
+using SlowStart = Liar;
+
+/// A start that takes longer than deadlines.start.
+TEST_F(SlowStart, OfAWorkerThatLoadsIsWaitedFor) {
+  const Ended ended = run_with("loading", {"deadlines.start=2s"});
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(fs::exists(folder() / "told"));
+  expect_whole_run(24);
+  std::size_t reports = 0;
+  for (const auto& record : records()) {
+    EXPECT_FALSE(std::holds_alternative<event::ActorDown>(record.event));
+    reports += std::holds_alternative<event::ActorLoading>(record.event) ? 1 : 0;
+  }
+  EXPECT_GT(reports, 0U);
+}
+
 }  // namespace
 }  // namespace temper::test

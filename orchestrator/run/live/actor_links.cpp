@@ -32,6 +32,10 @@ Status ActorLinks::bind(boost::asio::io_context& io,
                  socket_address(transport), transport.limits, log, credentials_.key()));
   actors::AsioRouter::Events from;
   from.on_message = [this](const auto& peer, const auto& m) { receive(peer, m); };
+  from.on_heartbeat = [this](const auto& peer, const auto& m) {
+    if (const auto actor = connections_.actor_of(peer); actor && !faults_.is_cut(*actor))
+      events_.on_message(*actor, m);
+  };
   from.on_hello = events_.on_hello;
   from.on_broken = [this](const auto& peer, const auto& why) {
     if (const auto actor = connections_.actor_of(peer))

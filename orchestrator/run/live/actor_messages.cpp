@@ -36,11 +36,14 @@ Status ActorMessages::handle(ActorId actor, const actors::IncomingMessage& m) {
   }
   if (core_.finished() && !m.is<actors::Activity>())
     return {};  // only its last spans are still of interest
-  TEMPER_TRY_STATUS(core_.validate(actor, m.envelope().tag));
+  const Status valid = core_.validate(actor, m.envelope().tag);
   if (m.is<actors::Heartbeat>()) {
     TEMPER_TRY(const auto beat, m.decode<actors::Heartbeat>());
-    return handle_heartbeat(actor, beat);
+    if (valid)  // it may have crossed the end of its sender
+      handle_heartbeat(actor, beat);
+    return {};
   }
+  TEMPER_TRY_STATUS(valid);
   if (m.is<actors::Ready>()) {
     // The trainer is ready when its weights are (TrainerReady).
     if (actor != core_.state().fleet.trainer())
@@ -53,11 +56,10 @@ Status ActorMessages::handle(ActorId actor, const actors::IncomingMessage& m) {
   return handle_work(actor, m);
 }
 
-Status ActorMessages::handle_heartbeat(ActorId actor, const actors::Heartbeat& beat) {
+void ActorMessages::handle_heartbeat(ActorId actor, const actors::Heartbeat& beat) {
   note_memory(actor, beat.resident);
-  if (beat.loading && !core_.finished() && core_.wants_to_know_that_loads(actor))
+  if (beat.loading && core_.wants_to_know_that_loads(actor))
     core_.post(event::ActorLoading{actor});
-  return {};
 }
 
 /// A message that is an event as it stands.

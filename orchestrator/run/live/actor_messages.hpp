@@ -29,7 +29,7 @@ class ActorMessages {
  private:
   Status handle(ActorId actor, const actors::IncomingMessage& message);
   Status handle_work(ActorId actor, const actors::IncomingMessage& message);
-  Status handle_heartbeat(ActorId actor, const actors::Heartbeat& beat);
+  void handle_heartbeat(ActorId actor, const actors::Heartbeat& beat);
   Status handle_plain(ActorId actor, Event said);
   void note_memory(ActorId actor, Bytes resident);
 

@@ -193,6 +193,8 @@ void LiveDriver::watch() {
   if (!core_.finished())
     workers_.end_overdue(now);
   if (!core_.finished())
+    workers_.note_loading();
+  if (!core_.finished())
     scaling_.look(now);
   if (now >= loop_->bound_logs_at) {
     loop_->bound_logs_at = now + 1s;

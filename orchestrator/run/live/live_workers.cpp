@@ -7,6 +7,7 @@
 #include "orchestrator/scheduler/view/claims.hpp"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <utility>
@@ -18,6 +19,18 @@ namespace {
 constexpr auto kProcessEnd = std::chrono::seconds(1);
 /// For a worker that was told to end.
 constexpr Duration kEndGrace = std::chrono::seconds(10);
+/// Between two looks at a process that loads.
+constexpr Duration kLeastProcessor = std::chrono::milliseconds(1);
+
+/// Zero for a process that is gone.
+Duration processor_time(std::int64_t pid) {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(static_cast<pid_t>(pid), &clock) != 0 ||
+      ::clock_gettime(clock, &used) != 0)
+    return {};
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
 
 }  // namespace
 
@@ -178,6 +191,23 @@ void LiveWorkers::end_overdue(Time now) {
     ending_.erase(actor);
     source_of(actor).dismiss(actor);
     core_.enqueue(event::ActorDown{actor, "did not end in time"});
+  }
+  core_.process();
+}
+
+void LiveWorkers::note_loading() {
+  for (std::uint32_t i = 0; i < core_.config().actors.size(); ++i) {
+    const ActorId actor(i);
+    const auto pid = links_.connections().pid_of(actor);
+    if (!pid || links_.is_connected(actor)) {
+      processor_.erase(actor);
+      continue;
+    }
+    const Duration now = processor_time(*pid);
+    const auto [before, is_new] = processor_.try_emplace(actor, now);
+    const Duration used = now - std::exchange(before->second, now);
+    if (!is_new && used >= kLeastProcessor && core_.wants_to_know_that_loads(actor))
+      core_.enqueue(event::ActorLoading{actor});
   }
   core_.process();
 }

@@ -43,6 +43,9 @@ class LiveWorkers {
   void lose_silent(Duration timeout, Time now);
   /// Ends workers that were told to end and have not. To be called now and then.
   void end_overdue(Time now);
+  /// Processes that have not connected and use the processor are loading: their programs, libraries
+  /// and packages. To be called now and then.
+  void note_loading();
   /// Applies keys that were made or revoked. Error: the run has another orchestrator.
   Status follow_keys(Time now);
   bool may_attach() const { return attached_ != nullptr; }
@@ -77,6 +80,7 @@ class LiveWorkers {
   std::unique_ptr<LaunchedWorkers> launched_;
   std::unique_ptr<AttachedWorkers> attached_;  ///< Null: this run starts all its workers.
   std::map<ActorId, Time> ending_;             ///< Told to end, and until when.
+  std::map<ActorId, Duration> processor_;      ///< Used by processes that have not connected.
 };
 
 }  // namespace temper::orchestrator

@@ -28,6 +28,11 @@ class Connections {
   /// Expects this process for a slot; an earlier connection is forgotten.
   void expect(ActorId actor, std::int64_t pid);
   void forget(ActorId actor);
+  /// The expected process; nullopt: none.
+  std::optional<std::int64_t> pid_of(ActorId actor) const {
+    const std::int64_t pid = slots_[actor.value()].pid;
+    return pid == kNobody ? std::nullopt : std::optional(pid);
+  }
 
   /// Adds a slot after the others.
   void add(std::string name) { slots_.push_back({.name = std::move(name)}); }

@@ -94,6 +94,7 @@ class AsioRouterTest : public testing::TestWithParam<const char*> {
       broken_.push_back(why);
       io_.stop();
     };
+    events.on_heartbeat = on_heartbeat_;
     router_ =
         AsioRouter::create(io_, bind_router(where), options, std::move(events), kNoLog).value();
   }
@@ -113,6 +114,7 @@ class AsioRouterTest : public testing::TestWithParam<const char*> {
   asio::io_context io_;
   std::unique_ptr<AsioRouter> router_;
   std::vector<std::string> broken_;
+  OnMessage on_heartbeat_;
 };
 INSTANTIATE_TEST_SUITE_P(Transports,
                          AsioRouterTest,
@@ -206,6 +208,28 @@ TEST_P(AsioRouterTest, RecordsHeartbeatsWhileTheLoopIsBusy) {
       peer.send(Heartbeat{});
   });
   EXPECT_LT(silence, test::kPatience);
+}
+
+TEST_P(AsioRouterTest, DeliversHeartbeatsApartFromMessages) {
+  int loading = 0, messages = 0;
+  on_heartbeat_ = [&](const PeerId&, const IncomingMessage& heartbeat) {
+    loading += heartbeat.decode<Heartbeat>().value().loading ? 1 : 0;
+    if (messages > 0)
+      io_.stop();
+  };
+  open(GetParam(), [&](const PeerId&, const IncomingMessage& message) {
+    EXPECT_TRUE(message.is<CommitWeights>());
+    ++messages;
+  });
+  run([&](Peer& peer) {
+    peer.send(Heartbeat{.resident = {}, .loading = true});
+    peer.send(question(1));
+    const RealClock clock;
+    while (!io_.stopped() && clock.now() < Time(test::kPatience))
+      peer.send(Heartbeat{.resident = {}, .loading = true});
+  });
+  EXPECT_GT(loading, 0);
+  EXPECT_EQ(messages, 1);
 }
 
 TEST_P(AsioRouterTest, DisconnectsAPeerThatViolatesTheProtocol) {
