@@ -64,7 +64,7 @@ class Engine {
   /// Writes the current weights as a safetensors image, in parts; returns the first error of
   /// `write`. An error ends the actor.
   virtual Status publish(const ImageWriter& write) const = 0;
-  /// The same image in memory.
+  /// The same image in memory. Errors: those of publish().
   Result<std::string> weights() const;
   /// Writes weights, optimizer and counters into an existing folder / reads them back. Errors name
   /// the file: Io; load() also returns NotFound or Corrupt for a missing or damaged file, and

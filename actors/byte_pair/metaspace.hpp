@@ -11,6 +11,7 @@ enum class TextPlace { Start, Later };
 
 class Metaspace {
  public:
+  /// Error InvalidInput: a value that is not supported.
   static Result<Metaspace> parse(const Section& step);
 
   /// Replaces the spaces, and puts one before the text unless it begins with one.
