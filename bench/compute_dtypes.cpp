@@ -1,3 +1,4 @@
+// Needs a model folder, so `./x bench` does not run it:  compute_dtypes FOLDER [--repeats N]
 // Measures what `model.compute_dtype` changes for a model folder, in one process and with the types
 // alternating:
 //   generate:  prompts and responses of a batch
