@@ -12,10 +12,10 @@ namespace temper::actors {
 /// number of threads.
 void for_each_part(std::int64_t n, const std::function<void(std::int64_t, std::int64_t)>& f);
 
-/// The sum of f(begin, end) over the same parts, added in their order; in the unit of f.
+/// The sum of f(begin, end) over the same parts, added in their order. f returns any values.
 double sum_of_parts(std::int64_t n, const std::function<double(std::int64_t, std::int64_t)>& f);
 
-/// y = x, rounded to bfloat16. Requires: both have n elements, which stay the caller's.
+/// Rounds n values to bfloat16. Requires: both arrays have n elements.
 void round_array(const float* x, Bfloat16* y, std::int64_t n);
 
 }  // namespace temper::actors
