@@ -151,13 +151,23 @@ def family(pid):
     return found
 
 
-def memory_of(pid):
-    """Proportional set size of a process in KiB."""
-    try:
-        rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
-        return int(re.search(r"^Pss: +([0-9]+)", rollup, re.MULTILINE)[1])
-    except (OSError, TypeError):
-        return 0
+def memory_of(pids):
+    """Memory of processes in KiB: a page that several map counts once, and so does an image in shared
+    memory (a memfd) that one of them holds open and none maps."""
+    mapped, images, sum_of_pages = set(), {}, 0
+    for pid in pids:
+        try:
+            folder = pathlib.Path(f"/proc/{pid}")
+            rollup = (folder / "smaps_rollup").read_text()
+            sum_of_pages += int(re.search(r"^Pss: +([0-9]+)", rollup, re.MULTILINE)[1])
+            mapped.update(line.split()[4] for line in (folder / "maps").read_text().splitlines() if "/memfd:" in line)
+            for fd in (folder / "fd").iterdir():
+                if os.readlink(fd).startswith("/memfd:"):
+                    image = os.stat(fd)
+                    images[str(image.st_ino)] = image.st_blocks // 2
+        except (OSError, TypeError):
+            continue  # it has ended
+    return sum_of_pages + sum(kib for inode, kib in images.items() if inode not in mapped)
 
 
 def machine():

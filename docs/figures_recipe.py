@@ -60,8 +60,8 @@ class Recipe:
             ended, status, used = os.wait4(pid, os.WNOHANG)
             if ended:
                 break
-            sizes = [memory_of(p) for p in family(pid)]
-            most, processes = max(most, sum(sizes)), max(processes, len(sizes))
+            alive = family(pid)
+            most, processes = max(most, memory_of(alive)), max(processes, len(alive))
             time.sleep(0.02)
         if status != 0:
             raise Failure(f"{line} failed")

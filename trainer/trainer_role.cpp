@@ -10,7 +10,8 @@
 namespace temper::trainer {
 namespace {
 
-constexpr std::size_t kPublishedKept = 4;
+/// The newest version, and one that an engine may be about to map. A mapped image stays.
+constexpr std::size_t kPublishedKept = 2;
 
 std::vector<TrainSample> samples_of(std::vector<actors::Train::Item> items) {
   std::vector<TrainSample> samples;

@@ -86,7 +86,7 @@ class Watched:
 
     def _watch(self, pid: int, ended: threading.Event) -> None:
         while not ended.wait(0.25):
-            self.peak = max(self.peak, 1024 * sum(memory_of(p) for p in family(pid)))
+            self.peak = max(self.peak, 1024 * memory_of(family(pid)))
 
 
 def quarter_means(rewards: list[float]) -> tuple[float, float]:

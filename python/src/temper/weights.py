@@ -21,7 +21,7 @@ from .messages import WeightsChunk, WeightsHandle
 from .xxh3 import hash64
 
 CHUNK = 1 << 20
-_KEPT = 4
+_KEPT = 2
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
 
 _DTYPES = {
