@@ -344,7 +344,7 @@ TEST_F(SystemTest, AnActorThatUsesTheProcessorIsLoadingAlsoBeforeItConnects) {
   const Ended ended = run({"rollout.engine.kind=command",
                            "rollout.engine.command=[sh, -c, 'n=0; while [ $n -lt 500000 ]; do "
                            "n=$((n+1)); done; exec sleep 60']",
-                           "deadlines.start=1s",
+                           "deadlines.start=4s",
                            "transport.max_restarts=0"})
                           .wait();
   EXPECT_EQ(ended.status, 1);
