@@ -48,7 +48,7 @@ def try_entry(function, program, folder):
     try:
         return function(trial)
     except Exception as error:  # A trial that cannot be made is a failure of its own.
-        return None, f"not tried: {type(error).__name__}: {error}"
+        return None, f"not tried: {error}"
     finally:
         trial.end()
 

@@ -98,6 +98,10 @@ class Trial:
         path.write_text(text)
         return path
 
+    def needs(self, program):
+        if not (self.program.parent / program).exists():
+            raise RuntimeError(f"{program} is not built")
+
     def start(self, *words, before=(), **environment):
         process = subprocess.Popen(
             [*before, self.program, *map(str, words)], cwd=self.folder, env=self.environment | environment,

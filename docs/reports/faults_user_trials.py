@@ -407,6 +407,7 @@ def empty_file(t):
 
 @trial("USER 8", "`measure` prints nothing for minutes", "ProgressLine.WritesALinePerStageAndPeriodToAFile")
 def silent_measure(t):
+    t.needs("temper-study")
     process = t.start("measure", t.write("run.yaml", SMALL))
     ready, _, _ = select.select([process.stdout], [], [], 15)
     text = process.stdout.readline() if ready else ""
@@ -416,6 +417,7 @@ def silent_measure(t):
 @trial("USER 9", "`faults` prints a table for checkpoints that are free and never made",
        "Faults.NeedsCheckpointsThatTakeTime")
 def free_checkpoints(t):
+    t.needs("temper-study")
     ended = t.temper("faults", t.root / "configs/cm384_pangu.yaml", "--set", "simulation.faults.rate=1", "--days", "1",
                      "--weight", "64", limit=300)
     return ended.code == 0, f"{ended.how}: {ended.line('checkpoint')}"
