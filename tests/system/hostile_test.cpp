@@ -342,7 +342,7 @@ TEST_F(SystemTest, AnActorThatNeverStartsIsNamedWithItsDeadlineAndTheNextTryHasT
 /// What a process does before it connects: the loading of libraries and packages.
 TEST_F(SystemTest, AnActorThatUsesTheProcessorIsLoadingAlsoBeforeItConnects) {
   const Ended ended = run({"rollout.engine.kind=command",
-                           "rollout.engine.command=[sh, -c, 'n=0; while [ $n -lt 500000 ]; do "
+                           "rollout.engine.command=[sh, -c, 'n=0; while [ $n -lt 3000000 ]; do "
                            "n=$((n+1)); done; exec sleep 60']",
                            "deadlines.start=4s",
                            "transport.max_restarts=0"})

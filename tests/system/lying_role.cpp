@@ -1,6 +1,6 @@
 // In place of make_role of a temper-worker: the same role, behind a mouth that lies once per run.
 // TEMPER_TEST_LIE names the lie, TEMPER_TEST_LIE_TOLD a file that says that it was told. "loading"
-// is no lie: it takes three seconds to make the role.
+// is no lie: it takes three seconds to make the trainer, which no run can do without.
 #include "actors/protocol/catalog.hpp"
 #include "core/clock.hpp"
 #include "orchestrator/worker/roles/role_factory.hpp"
@@ -112,7 +112,8 @@ class LyingRole : public actors::Role {
 }  // namespace
 
 Result<std::unique_ptr<actors::Role>> make_lying_role(const actors::Welcome& welcome) {
-  if (setting("TEMPER_TEST_LIE") == "loading" && may_lie_now())
+  if (setting("TEMPER_TEST_LIE") == "loading" && welcome.role.kind == actors::RoleKind::Trainer &&
+      may_lie_now())
     compute(std::chrono::seconds(3));
   TEMPER_TRY(auto honest, make_role(welcome));
   return std::unique_ptr<actors::Role>(std::make_unique<LyingRole>(std::move(honest)));
