@@ -17,6 +17,8 @@ void Auditor::feed(const Record& record) {
   if (record.time < last_time_)
     violation("time decreases");
   last_time_ = std::max(last_time_, record.time);
+  if (!ended_ || std::holds_alternative<event::Resumed>(record.event))
+    end_ = record.time;
   std::visit([this](const auto& e) { on_event(e); }, record.event);
   for (const Command& command : record.commands) {
     std::visit([this](const auto& c) { on_command(c); }, command);
@@ -48,6 +50,7 @@ AuditReport Auditor::report() const {
   r.groups_evicted = state_.evicted;
   r.bound = bound();
   r.ended = ended_;
+  r.end = end_;
   if (state_.trained > 0) {
     r.mean_staleness = static_cast<double>(state_.age_sum) / static_cast<double>(state_.trained);
   }

@@ -54,6 +54,7 @@ struct AuditReport {
   std::uint64_t attached = 0;           ///< Number of times a worker attached.
   std::uint64_t hosts = 0;              ///< Hosts of the last worker of each slot.
   Duration tail{};                      ///< In which only the last responses of a batch were left.
+  Time end{};                           ///< Of the run; until it ends, of its last record.
   std::vector<std::string> violations;  ///< Each names its record; empty: none.
 };
 
@@ -80,6 +81,7 @@ void describe(V& v, AuditReport& r) {
   v.field(19, "attached", r.attached);
   v.field(20, "hosts", r.hosts);
   v.field(21, "tail", r.tail);
+  v.field(22, "end", r.end);
 }
 
 class Auditor {
@@ -234,6 +236,7 @@ class Auditor {
   std::uint64_t records_ = 0, voided_ = 0, current_ = 0;
   Time last_time_{};
   bool ended_ = false;
+  Time end_{};  ///< When it ended, or the last record before.
   AuditedBatches batches_;
   std::vector<std::string> violations_;
 };

@@ -36,7 +36,8 @@ Result<AuditReport> audit_run(const std::filesystem::path& run_dir) {
   const auto certificates =
       audit_certificates(run_dir / kCertificateFile, auditor.batches(), report);
   std::ranges::copy(certificates, std::back_inserter(wrong));
-  std::ranges::copy(audit_times(run_dir / kSummaryFile, report.tail), std::back_inserter(wrong));
+  std::ranges::copy(audit_times(run_dir / kSummaryFile, {report.tail, report.end}),
+                    std::back_inserter(wrong));
   std::ranges::copy(check_outputs(run_dir, log), std::back_inserter(wrong));
   if (BestVerdict verdict = best.verify(); verdict.is_wrong())
     wrong.push_back(std::move(verdict.what));

@@ -66,7 +66,9 @@ std::vector<std::string> audit_waits(const std::string& path, const json& summar
 }
 
 /// Of a summary that has the tail of a batch.
-std::vector<std::string> audit_tail(const std::string& path, const json& summary, Duration tail) {
+std::vector<std::string> audit_tail(const std::string& path,
+                                    const json& summary,
+                                    std::optional<Duration> tail) {
   const auto found = summary.find("tail");
   if (found == summary.end())
     return {};
@@ -74,9 +76,13 @@ std::vector<std::string> audit_tail(const std::string& path, const json& summary
     return !(std::abs(a - b) <= kPrecision * (1 + std::abs(b)));
   };
   std::vector<std::string> violations;
-  if (const double s = found->at("s").get<double>(); differ(s, seconds(tail)))
-    violations.push_back(fmt::format(
-        "{}: the tails of batches took {:.6f} s, but {:.6f} s in the log", path, s, seconds(tail)));
+  const double length = found->at("s").get<double>();
+  if (tail && differ(length, seconds(*tail)))
+    violations.push_back(
+        fmt::format("{}: the tails of batches took {:.6f} s, but {:.6f} s in the log",
+                    path,
+                    length,
+                    seconds(*tail)));
   double named = 0;
   for (const json& wait : summary.value("waits", json::array()))
     named += wait.value("tail", false) ? wait.at("s").get<double>() : 0;
@@ -86,7 +92,7 @@ std::vector<std::string> audit_tail(const std::string& path, const json& summary
   const auto cards =
       static_cast<double>(summary.at(json::json_pointer("/utilization/per_card")).size());
   const double used = found->at("waits_s").get<double>() + found->at("decode_s").get<double>();
-  if (const double most = seconds(tail) * cards; !(used <= most + kPrecision * (1 + most)))
+  if (const double most = length * cards; !(used <= most + kPrecision * (1 + most)))
     violations.push_back(
         fmt::format("{}: tails of {:.6f} s of card time in {:.6f} s", path, used, most));
   return violations;
@@ -95,7 +101,7 @@ std::vector<std::string> audit_tail(const std::string& path, const json& summary
 /// Throws nlohmann::json::exception if a part has the wrong type.
 std::vector<std::string> audit_summary(const std::string& path,
                                        const json& summary,
-                                       Duration tail) {
+                                       const LoggedTimes& log) {
   const json::json_pointer wall_path("/utilization/wall_ns");
   const json::json_pointer cards_path("/utilization/per_card");
   if (!summary.contains(wall_path) || !summary.at(wall_path).is_number_integer() ||
@@ -118,14 +124,16 @@ std::vector<std::string> audit_summary(const std::string& path,
   }
   for (std::string& violation : audit_waits(path, summary))
     violations.push_back(std::move(violation));
-  for (std::string& violation : audit_tail(path, summary, tail))
+  const bool is_current = wall == log.end.time_since_epoch().count();
+  for (std::string& violation :
+       audit_tail(path, summary, is_current ? std::optional(log.tail) : std::nullopt))
     violations.push_back(std::move(violation));
   return violations;
 }
 
 }  // namespace
 
-std::vector<std::string> audit_times(const std::filesystem::path& path, Duration tail) {
+std::vector<std::string> audit_times(const std::filesystem::path& path, const LoggedTimes& log) {
   const auto text = read_file(path);
   if (!text)
     return {};
@@ -133,7 +141,7 @@ std::vector<std::string> audit_times(const std::filesystem::path& path, Duration
   if (summary.is_discarded())
     return {path.string() + " is not JSON"};
   try {
-    return audit_summary(path.string(), summary, tail);
+    return audit_summary(path.string(), summary, log);
   } catch (const json::exception& e) {
     return {fmt::format("{} is not the summary of a run: {}", path.string(), e.what())};
   }

@@ -11,8 +11,14 @@
 
 namespace temper::orchestrator {
 
-/// The violations; empty if there is none, or no summary (the run did not finish). `tail`: time in
-/// the tail of a batch, from the log.
-std::vector<std::string> audit_times(const std::filesystem::path& summary, Duration tail);
+/// Of a log.
+struct LoggedTimes {
+  Duration tail{};  ///< Time in the tail of a batch.
+  Time end{};       ///< Of the run; until it ends, of its last record.
+};
+
+/// The violations; empty if there is none, or no summary (the run did not finish). The tail is
+/// compared if the log ends when the summary was written: a run may have been resumed since.
+std::vector<std::string> audit_times(const std::filesystem::path& summary, const LoggedTimes& log);
 
 }  // namespace temper::orchestrator

@@ -17,7 +17,8 @@ class SummaryAudit : public ::testing::Test {
  protected:
   std::vector<std::string> violations(const std::string& summary) {
     EXPECT_TRUE(write_file_atomically(folder_ / "summary.json", summary));
-    return audit_times(folder_ / "summary.json", std::chrono::seconds(3));
+    return audit_times(folder_ / "summary.json",
+                       {std::chrono::seconds(3), Time(std::chrono::seconds(10))});
   }
   const test::TemporaryFolder folder_;
   /// Two cards, ten seconds.
@@ -33,8 +34,21 @@ TEST_F(SummaryAudit, StatesThatSumToTheWallAndWaitsThatSumToTheirStatesAreWhole)
 }
 
 TEST_F(SummaryAudit, WhereThereIsNoneNothingIsWrong) {
-  EXPECT_EQ(audit_times(folder_ / "summary.json", std::chrono::seconds(3)),
-            std::vector<std::string>());
+  EXPECT_EQ(audit_times(folder_ / "summary.json", {}), std::vector<std::string>());
+}
+
+TEST_F(SummaryAudit, ATailIsNotComparedWithALogThatWentOn) {
+  std::string summary = good_;
+  summary.replace(summary.find("\"s\": 1.0"), 8, "\"tail\": true, \"s\": 1.0");
+  summary.replace(summary.size() - 1, 1, R"(, "tail": {"s": 3, "waits_s": 1, "decode_s": 5}})");
+  ASSERT_TRUE(write_file_atomically(folder_ / "summary.json", summary));
+  const auto said = [&](int tail, int end) {
+    return audit_times(folder_ / "summary.json",
+                       {std::chrono::seconds(tail), Time(std::chrono::seconds(end))});
+  };
+  EXPECT_EQ(said(3, 10).size(), 0U);
+  EXPECT_EQ(said(4, 10).size(), 1U);
+  EXPECT_EQ(said(4, 11).size(), 0U) << "the run was resumed, and killed before another summary";
 }
 
 TEST_F(SummaryAudit, AnotherShapeIsAViolationThatSaysWhere) {
