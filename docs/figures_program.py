@@ -47,7 +47,7 @@ class Program:
         write_program(
             self.scratch / "x",
             'case "$1" in\n'
-            '  bench) case "$2" in sdk | trl | relay | large_page) echo "x bench $2: not run from here"; exit ;; esac\n'
+            '  bench) case "$2" in sdk | tensors | trl | generation | relay | large_page) echo "x bench $2: not run from here"; exit ;; esac\n'
             f'         for b in {bench}/*"$2"*; do [ -x "$b" ] && "$b"; done ;;\n'
             '  test | build | wheel | lint | fmt | figures | fuzz | borders | soak) echo "x $1: not run from here" ;;\n'
             '  *) exec temper "$@" ;;\nesac\n',

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_a_new_engine_removes_what_its_predecessor_did_not_announce(tmp_path: pa
 
 
 class Engine(temper.Engine):
-    tensors: Any = {"x": np.arange(3)}
+    tensors: ClassVar[Any] = {"x": np.arange(3)}
 
     def load(self, version: int, weights: temper.Weights) -> None:
         pass
@@ -130,7 +130,7 @@ def test_the_engine_and_response_of_what_are_no_tensors_are_named(
     tmp_path: pathlib.Path, activity: ActivityLog, monkeypatch: pytest.MonkeyPatch, tensors: Any
 ) -> None:
     monkeypatch.setattr(Engine, "tensors", tensors)
-    with pytest.raises(RoleError, match="^Engine, response 5: tensors: .*expected"):
+    with pytest.raises(RoleError, match=r"^Engine, response 5: tensors: .*expected"):
         generated(activity, str(tmp_path))
 
 
