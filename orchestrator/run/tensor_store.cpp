@@ -15,7 +15,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <ranges>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -116,10 +115,13 @@ Status check_one(const actors::Tensor& t, const fs::path& folder) {
                     kLongestName,
                     to_json(t.name.substr(0, kLongestName))));
   const auto type = std::ranges::find(kTypes, t.dtype, [](const auto& x) { return x.first; });
-  if (type == kTypes.end())
-    return wrong(fmt::format("expected type {}, found \"{}\"",
-                             fmt::join(std::views::keys(kTypes), ", "),
-                             t.dtype.substr(0, kLongestName)));
+  if (type == kTypes.end()) {
+    std::vector<std::string_view> known;
+    for (const auto& [name, bytes] : kTypes)
+      known.push_back(name);
+    return wrong(fmt::format(
+        "expected type {}, found \"{}\"", fmt::join(known, ", "), t.dtype.substr(0, kLongestName)));
+  }
   if (t.shape.size() > kMostDimensions)
     return wrong(fmt::format("{} dimensions, at most {}", t.shape.size(), kMostDimensions));
   // numpy refuses an empty array too if its other dimensions are beyond this.
