@@ -173,7 +173,7 @@ steps: 4
 model: {path: gemma, vocabulary: 211, context: 64, end_tokens: [1]}
 task: {kind: jsonl, path: train.jsonl}
 verifier: {kind: python, function: "rewards:short"}
-algorithm: {groups_per_update: 4, responses_per_group: 4, learning_rate: 1e-3}
+algorithm: {groups_per_update: 4, responses_per_group: 8, learning_rate: 1e-3}
 sampling: {max_new_tokens: 8}
 placement: {mode: colocated, cards: 1}
 rollout: {concurrency: 16, engine: {kind: python, use: "temper.torch:Engine", with: {model: MODEL}}}
@@ -214,7 +214,7 @@ steps: 2
 model: {path: MODEL, vocabulary: 600, context: 64, end_tokens: [1]}
 task: {kind: jsonl, path: train.jsonl, template: chat}
 verifier: VERIFIER
-algorithm: {groups_per_update: 4, responses_per_group: 4, learning_rate: 1e-3}
+algorithm: {groups_per_update: 4, responses_per_group: 8, learning_rate: 1e-3}
 sampling: {max_new_tokens: 8}
 samples: {share: 1}
 placement: {mode: colocated, cards: 1}
@@ -224,9 +224,9 @@ deadlines: {start: 300s}
 """
 CHAT = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 TEXT_REWARDS = """
-def vowel(completions, prompts, **columns):
+def even(completions, prompts, **columns):
     assert all(prompt.startswith("<user>What is ") for prompt in prompts), prompts
-    return [float(any(letter in "aeiou" for letter in text)) for text in completions]
+    return [float(len(text) % 2 == 0) for text in completions]
 """
 
 
@@ -255,10 +255,10 @@ def write_tokenizer(kind: str, folder: Path):
 
 @pytest.mark.timeout(600)
 @pytest.mark.needs("torch", "transformers", "safetensors", "tokenizers")
-@pytest.mark.parametrize(("family", "kind", "verifier"), [
-    ("Gemma 2", "SentencePiece", '{kind: regex, pattern: "[aeiou]"}'),
-    ("OLMo 2", "byte-level", '{kind: python, function: "rewards:vowel"}')])
-def test_a_run_trains_a_family_of_temper_torch_on_texts_with_its_chat_template(family, kind, verifier, temper, tmp_path):
+@pytest.mark.parametrize(("family", "kind", "verifier", "is_right"), [
+    ("Gemma 2", "SentencePiece", '{kind: regex, pattern: "[aeiou]"}', lambda text: any(x in "aeiou" for x in text)),
+    ("OLMo 2", "byte-level", '{kind: python, function: "rewards:even"}', lambda text: len(text) % 2 == 0)])
+def test_a_run_trains_a_family_of_temper_torch_on_texts_with_its_chat_template(family, kind, verifier, is_right, temper, tmp_path):
     model = tmp_path / "model"
     small_model(next(e for e in ENTRIES if e["family"].split(" (")[0] == family), 600).save_pretrained(model)
     tokenizer = write_tokenizer(kind, model)
@@ -275,7 +275,7 @@ def test_a_run_trains_a_family_of_temper_torch_on_texts_with_its_chat_template(f
         tokens = sample["tokens"][:sample["tokens"].index(1)] if 1 in sample["tokens"] else sample["tokens"]
         assert sample["response"] == tokenizer.decode(tokens), sample
         assert sample["prompt"].startswith("<user>What is ") and sample["prompt"].endswith("?\n<assistant>"), sample
-        assert sample["reward"] == float(any(letter in "aeiou" for letter in sample["response"])), sample
+        assert sample["reward"] == float(is_right(sample["response"])), sample
     assert {sample["reward"] for sample in samples} == {0.0, 1.0}
 
 
