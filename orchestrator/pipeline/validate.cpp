@@ -81,7 +81,7 @@ void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, 
                 fmt::format("must be below the vocabulary of {}", m.vocabulary.value_or(tokens)));
   const Tokens response = c.sampling.max_new_tokens;
   const Tokens prompt = longest_prompt.value_or(Tokens(1));
-  rules.require(m.context >= prompt + response,
+  rules.require(m.context - prompt >= response,  // cannot overflow
                 {"model.context", "sampling.max_new_tokens", "task.path", "task.digits"},
                 fmt::format("must fit the longest prompt ({}) and sampling.max_new_tokens ({}), "
                             "found {}",
