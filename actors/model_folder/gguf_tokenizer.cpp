@@ -200,7 +200,7 @@ Result<std::string> text_at(const GgufFile& file, const std::string& key) {
 }
 
 /// What tokenizer.json has beside the tokens.
-struct Sections {
+struct Sections {  // NOLINT(bugprone-exception-escape): moving JSON does not throw
   OrderedJson normalizer, pre_tokenizer, decoder, merges, unknown;
   bool byte_tokens = false;  ///< Characters without a token become such as <0xE2>.
   bool whole_pieces_first = false;

@@ -84,6 +84,7 @@ double cost_of(const Bin& bin, double per_square) {
 
 std::vector<Bin> dealt_by_cost(const std::vector<Bin>& bins, const PackingLimits& limits) {
   std::vector<double> costs;
+  costs.reserve(bins.size());
   for (const Bin& bin : bins)
     costs.push_back(cost_of(bin, limits.per_square));
   std::vector<Bin> out;

@@ -77,12 +77,13 @@ std::vector<std::string> audit_tail(const std::string& path,
   };
   std::vector<std::string> violations;
   const double length = found->at("s").get<double>();
-  if (tail && differ(length, seconds(*tail)))
+  if (tail && differ(length, seconds(*tail))) {
     violations.push_back(
         fmt::format("{}: the tails of batches took {:.6f} s, but {:.6f} s in the log",
                     path,
                     length,
                     seconds(*tail)));
+  }
   double named = 0;
   for (const json& wait : summary.value("waits", json::array()))
     named += wait.value("tail", false) ? wait.at("s").get<double>() : 0;

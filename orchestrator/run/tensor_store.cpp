@@ -107,16 +107,17 @@ Status check_one(const actors::Tensor& t, const fs::path& folder) {
   const auto wrong = [&](const std::string& what) {
     return invalid_input(fmt::format("tensor \"{}\": {}", t.name, what));
   };
-  if (!is_word(t.name, kLongestName))
+  if (!is_word(t.name, kLongestName)) {
     return invalid_input(
         fmt::format("a tensor's name: expected 1 to {} of the characters A-Z, a-z, 0-9, \".\", "
-                    "\"_\" and \"-\", found "
-                    "{}",
+                    "\"_\" and \"-\", found {}",
                     kLongestName,
                     to_json(t.name.substr(0, kLongestName))));
+  }
   const auto type = std::ranges::find(kTypes, t.dtype, [](const auto& x) { return x.first; });
   if (type == kTypes.end()) {
     std::vector<std::string_view> known;
+    known.reserve(kTypes.size());
     for (const auto& [name, bytes] : kTypes)
       known.push_back(name);
     return wrong(fmt::format(

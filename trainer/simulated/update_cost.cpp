@@ -11,18 +11,22 @@
 namespace temper::trainer {
 namespace {
 
+/// Forward passes of a layer over its attention, and its backward pass in units of one.
+struct AttentionPasses {
+  double forward = 0, backward = 0;
+};
+
 double attention_correction(const sim_hw::TrainTime& time,
                             const actors::LayerAttention& attention,
                             const sim_hw::ModelSpec& model,
                             const sim_hw::Layout& layout,
                             double micro_batches,
-                            double forward_passes,
-                            double backward) {
+                            AttentionPasses passes) {
   // The attention of the slowest stage is that of its layers, forward and backward.
-  const double all = time.stage.attention / (attention.packed * (1 + backward));
+  const double all = time.stage.attention / (attention.packed * (1 + passes.backward));
   const double slowest = all / micro_batches;
   const double others = static_cast<double>(model.layers + model.mtp_layers) - slowest;
-  return (forward_passes + backward) * (attention.real - attention.packed) *
+  return (passes.forward + passes.backward) * (attention.real - attention.packed) *
          (all + others / static_cast<double>(layout.vpp));
 }
 
@@ -114,8 +118,8 @@ UpdateCost UpdateModel::times(const actors::Packing& packing,
         model_,
         layout_,
         static_cast<double>(packing.micro_batches),
-        sim_hw::attention_passes({model_, used, fabric_, layout_, shape}),
-        used.k.attention_backward);
+        {sim_hw::attention_passes({model_, used, fabric_, layout_, shape}),
+         used.k.attention_backward});
   }
   return cost;
 }
