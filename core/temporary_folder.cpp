@@ -43,8 +43,8 @@ fs::path temporary_base() {
   return base != nullptr && base[0] == '/' ? base : "/tmp";
 }
 
-Result<TemporaryFolder> TemporaryFolder::create(std::string_view prefix) {
-  std::string path = fmt::format("{}/{}XXXXXX", temporary_base().string(), prefix);
+Result<TemporaryFolder> TemporaryFolder::create(std::string_view prefix, const fs::path& base) {
+  std::string path = fmt::format("{}/{}XXXXXX", base.string(), prefix);
   if (::mkdtemp(path.data()) == nullptr)  // Mode 0700.
     return io_error(fmt::format("cannot create a private folder {}", path), errno);
   TemporaryFolder folder(path);
@@ -61,10 +61,10 @@ TemporaryFolder& TemporaryFolder::operator=(TemporaryFolder&& other) noexcept {
   return *this;
 }
 
-std::size_t remove_abandoned_folders(std::string_view prefix) {
+std::size_t remove_abandoned_folders(std::string_view prefix, const fs::path& base) {
   std::size_t removed = 0;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(temporary_base(), error)) {
+  for (const auto& entry : fs::directory_iterator(base, error)) {
     if (!entry.path().filename().string().starts_with(prefix) || !is_abandoned(entry.path()))
       continue;
     std::error_code not_removed;

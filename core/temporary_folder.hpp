@@ -15,8 +15,9 @@ std::filesystem::path temporary_base();
 
 class TemporaryFolder {
  public:
-  /// Creates a folder in temporary_base(), named `prefix` plus six random characters. Errors: Io.
-  static Result<TemporaryFolder> create(std::string_view prefix = "temper-");
+  /// Creates a folder in `base`, named `prefix` plus six random characters. Errors: Io.
+  static Result<TemporaryFolder> create(std::string_view prefix = "temper-",
+                                        const std::filesystem::path& base = temporary_base());
 
   TemporaryFolder(TemporaryFolder&& other) noexcept;
   TemporaryFolder& operator=(TemporaryFolder&& other) noexcept;
@@ -30,8 +31,9 @@ class TemporaryFolder {
   FileDescriptor lock_;         ///< Lock on a file in the folder; released when the owner exits.
 };
 
-/// Removes folders that create() made with this prefix and whose owner has exited. Returns the
-/// number of folders removed.
-std::size_t remove_abandoned_folders(std::string_view prefix = "temper-");
+/// Removes folders that create() made with this prefix in this base and whose owner has exited.
+/// Returns the number of folders removed.
+std::size_t remove_abandoned_folders(std::string_view prefix = "temper-",
+                                     const std::filesystem::path& base = temporary_base());
 
 }  // namespace temper

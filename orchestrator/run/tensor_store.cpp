@@ -1,20 +1,16 @@
 #include "orchestrator/run/tensor_store.hpp"
 
-#include "core/hash.hpp"
+#include "actors/shared_memory/shared_buffer.hpp"
+#include "core/files.hpp"
 #include "core/json.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
+#include <cctype>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -45,9 +41,8 @@ constexpr std::array<std::pair<std::string_view, std::uint64_t>, 12> kTypes{{{"b
                                                                              {"float64", 8}}};
 
 bool is_word(std::string_view text, std::size_t longest) {
-  return !text.empty() && text.size() <= longest && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
+  return !text.empty() && text.size() <= longest && std::ranges::all_of(text, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
   });
 }
 
@@ -64,43 +59,11 @@ bool is_regular(const fs::path& file, std::uint64_t bytes) {
 
 /// The bytes are those that the engine described.
 bool is_intact(const actors::Tensor& t) {
-  const FileDescriptor fd(::open(t.file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!fd.is_open() || !is_regular(t.file, t.bytes))
-    return false;
-  if (t.bytes == 0)
-    return t.checksum == hash64(std::string_view());
-  void* const mapped = ::mmap(nullptr, t.bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
-  if (mapped == MAP_FAILED)
-    return false;
-  const std::uint64_t found = hash64({static_cast<const std::byte*>(mapped), t.bytes});
-  ::munmap(mapped, t.bytes);
-  return found == t.checksum;
-}
-
-Error failed_call(const fs::path& path) {
-  return {ErrorCode::Io, fmt::format("{}: {}", path.string(), std::strerror(errno))};
-}
-
-/// Open and locked; not open if another process holds it.
-FileDescriptor locked(const fs::path& folder) {
-  FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (fd.is_open() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
-    fd.reset();
-  return fd;
-}
-
-/// Folders whose process was killed.
-void remove_abandoned(const fs::path& parent) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(parent, ignored)) {
-    struct stat found {};
-    if (!entry.path().filename().string().starts_with(kPrefix) ||
-        ::lstat(entry.path().c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
-        found.st_uid != ::geteuid())
-      continue;
-    if (const FileDescriptor lock = locked(entry.path()); lock.is_open())
-      fs::remove_all(entry.path(), ignored);
-  }
+  return actors::MappedBuffer::open({.version = {},
+                                     .bytes = Bytes(static_cast<Bytes::rep>(t.bytes)),
+                                     .checksum = t.checksum,
+                                     .path = t.file})
+      .has_value();
 }
 
 Status check_one(const actors::Tensor& t, const fs::path& folder) {
@@ -143,43 +106,18 @@ Status check_one(const actors::Tensor& t, const fs::path& folder) {
 }  // namespace
 
 Result<TensorStore> TensorStore::create(const fs::path& parent) {
-  remove_abandoned(parent);
-  // Another process may take a folder for abandoned before it is locked.
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    std::string name = (parent / kPrefix).string() + "XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr)
-      return failed_call(name);
-    FileDescriptor lock = locked(name);
-    struct stat found {};
-    if (lock.is_open() && ::lstat(name.c_str(), &found) == 0)
-      return TensorStore(std::move(name), std::move(lock));
-  }
-  return Error{ErrorCode::Io, fmt::format("{}: new folders disappear at once", parent.string())};
-}
-
-TensorStore& TensorStore::operator=(TensorStore&& other) noexcept {
-  if (this != &other) {
-    remove_folder();
-    folder_ = std::exchange(other.folder_, {});
-    lock_ = std::move(other.lock_);
-    next_ = other.next_;
-  }
-  return *this;
-}
-
-TensorStore::~TensorStore() {
-  remove_folder();
-}
-
-void TensorStore::remove_folder() noexcept {
-  std::error_code ignored;
-  if (lock_.is_open())
-    fs::remove_all(folder_, ignored);
+  remove_abandoned_folders(kPrefix, parent);
+  TEMPER_TRY(TemporaryFolder owned, TemporaryFolder::create(kPrefix, parent));
+  TensorStore store;
+  store.folder_ = owned.path() / "files";  // beside the mark of its owner
+  TEMPER_TRY_STATUS(make_folder(store.folder_));
+  store.owned_ = std::move(owned);
+  return store;
 }
 
 Status TensorStore::check(std::span<const actors::Tensor> tensors,
                           std::set<std::string>& named) const {
-  if (!lock_.is_open()) {
+  if (!owned_) {
     return invalid_input(
         "tensors need an engine on the orchestrator's host: transport.kind: ipc, and /dev/shm");
   }
@@ -212,15 +150,17 @@ void TensorStore::take(std::vector<actors::Tensor>& tensors) {
 void TensorStore::refuse(std::span<const actors::Tensor> tensors) const {
   std::error_code ignored;
   for (const actors::Tensor& t : tensors) {
-    if (lock_.is_open() && is_file_of_engine(t.file))
+    if (owned_ && is_file_of_engine(t.file))
       fs::remove(folder_ / t.file, ignored);
   }
 }
 
 void TensorStore::remove(std::span<const actors::Tensor> tensors) const {
   std::error_code ignored;
-  for (const actors::Tensor& t : tensors)
-    fs::remove(t.file, ignored);
+  for (const actors::Tensor& t : tensors) {
+    if (is_own(t))
+      fs::remove(t.file, ignored);
+  }
 }
 
 void TensorStore::keep_only(std::span<const actors::Tensor> tensors) const {
@@ -234,10 +174,14 @@ void TensorStore::keep_only(std::span<const actors::Tensor> tensors) const {
   }
 }
 
+/// A checkpoint of an earlier process names files in a folder that is gone.
+bool TensorStore::is_own(const actors::Tensor& t) const {
+  return fs::path(t.file).parent_path() == folder_;
+}
+
 bool TensorStore::has(std::span<const actors::Tensor> tensors) const {
-  return std::ranges::all_of(tensors, [&](const actors::Tensor& t) {
-    return fs::path(t.file).parent_path() == folder_ && is_intact(t);
-  });
+  return std::ranges::all_of(tensors,
+                             [&](const actors::Tensor& t) { return is_own(t) && is_intact(t); });
 }
 
 }  // namespace temper::orchestrator

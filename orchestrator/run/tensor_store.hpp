@@ -4,11 +4,12 @@
 #pragma once
 
 #include "actors/protocol/sample.hpp"
-#include "core/file_descriptor.hpp"
 #include "core/result.hpp"
+#include "core/temporary_folder.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -24,10 +25,6 @@ class TensorStore {
   TensorStore() = default;
   /// A new folder in `parent`, which only this user can enter. Error Io: it cannot be created.
   static Result<TensorStore> create(const std::filesystem::path& parent = "/dev/shm");
-
-  TensorStore(TensorStore&&) = default;
-  TensorStore& operator=(TensorStore&& other) noexcept;
-  ~TensorStore();
 
   /// Where engines write; empty if the store refuses tensors.
   const std::filesystem::path& folder() const { return folder_; }
@@ -48,12 +45,10 @@ class TensorStore {
   bool has(std::span<const actors::Tensor> tensors) const;
 
  private:
-  TensorStore(std::filesystem::path folder, FileDescriptor lock)
-      : folder_(std::move(folder)), lock_(std::move(lock)) {}
-  void remove_folder() noexcept;
+  bool is_own(const actors::Tensor& t) const;
 
-  std::filesystem::path folder_;
-  FileDescriptor lock_;  ///< Held as long as this process lives.
+  std::optional<TemporaryFolder> owned_;
+  std::filesystem::path folder_;  ///< In it.
   std::uint64_t next_ = 1;
 };
 

@@ -236,10 +236,10 @@ TENSORS = {
 
 
 def tensor_folder(run: Run) -> pathlib.Path:
-    """Which the orchestrator has locked."""
+    """Beside the file that the orchestrator has locked."""
     opened = pathlib.Path(f"/proc/{run.process.pid}/fd")
-    [folder] = {t for fd in opened.iterdir() if (t := os.readlink(fd)).startswith("/dev/shm/temper-tensors-")}
-    return pathlib.Path(folder)
+    [owner] = {t for fd in opened.iterdir() if (t := os.readlink(fd)).startswith("/dev/shm/temper-tensors-")}
+    return pathlib.Path(owner).parent / "files"
 
 
 def responses_lost(run: Run) -> int:

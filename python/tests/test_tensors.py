@@ -46,7 +46,7 @@ def test_an_array_arrives_as_it_was(tmp_path: pathlib.Path, value: Any) -> None:
 
 def test_a_file_that_is_gone_shorter_or_changed_is_named(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "x"
-    for content, what in ((None, "No such file"), (b"123", "expected 4 bytes, found 3"), (b"1235", "checksum")):
+    for content, what in ((None, "No such file"), (b"123", "expected 4 bytes as announced, found 3"), (b"1235", "checksum")):
         for old in tmp_path.iterdir():
             old.unlink()
         [described] = TensorWriter(str(tmp_path), "rollout-0").write({"x": np.frombuffer(b"1234", np.uint8)})

@@ -6,7 +6,6 @@ The engine writes a file, the trainer maps it; only its description passes throu
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ import numpy as np
 
 from .errors import RoleError
 from .messages import Tensor
+from .weights import map_file, write_all
 from .xxh3 import hash64
 
 
@@ -82,9 +82,7 @@ class TensorWriter:
         data = array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            rest = data
-            while rest:
-                rest = rest[os.write(fd, rest) :]
+            write_all(fd, data)
         except OSError:
             os.unlink(path)
             raise
@@ -126,16 +124,9 @@ class Tensors(Mapping[str, np.ndarray[Any, Any]]):
     def _map(self, t: Tensor) -> np.ndarray[Any, Any]:
         what = f'response {self._response}: tensor "{t.name}" in {t.file}'
         try:
-            fd = os.open(t.file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            data = map_file(t.file, t.bytes, t.checksum)
         except OSError as error:
             raise RoleError(f"{what}: {error.strerror}") from None
-        try:
-            size = os.fstat(fd).st_size
-            if size != t.bytes:
-                raise RoleError(f"{what}: expected {t.bytes} bytes, found {size}")
-            data = memoryview(mmap.mmap(fd, size, prot=mmap.PROT_READ) if size else b"")
-        finally:
-            os.close(fd)
-        if hash64(data) != t.checksum:
-            raise RoleError(f"{what}: its checksum differs from that of the engine")
+        except ValueError as error:
+            raise RoleError(f"{what}: {error}") from None
         return np.frombuffer(data, np.dtype(t.dtype)).reshape(t.shape)

@@ -174,9 +174,7 @@ class Publisher:
 
     def _keep(self, version: int, image: bytes) -> int:
         fd = os.memfd_create(f"temper-weights-{version}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        view = memoryview(image)
-        while view:
-            view = view[os.write(fd, view) :]
+        write_all(fd, image)
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
         self._kept.append(fd)
         if len(self._kept) > _KEPT:
@@ -189,21 +187,33 @@ def open_shared(handle: WeightsHandle) -> memoryview:
     path = handle.path or f"/proc/{handle.pid}/fd/{handle.fd}"
     what = f"weights of version {handle.version} in {path}"
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        return map_file(path, handle.bytes, handle.checksum)
     except OSError as error:
         raise ValueError(f"{what}: {error}; the writer has ended or released them") from None
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
+
+
+def map_file(path: str, size: int, checksum: int) -> memoryview:
+    """Maps a file, read-only. Raises OSError, or ValueError if its size or checksum differs."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        size = os.fstat(fd).st_size
-        if size != handle.bytes:
-            raise ValueError(f"{what}: expected {handle.bytes} bytes as announced, found {size}")
-        if size == 0:
-            return memoryview(b"")
-        image = memoryview(mmap.mmap(fd, size, mmap.MAP_SHARED, mmap.PROT_READ))
+        found = os.fstat(fd).st_size
+        if found != size:
+            raise ValueError(f"expected {size} bytes as announced, found {found}")
+        data = memoryview(mmap.mmap(fd, size, mmap.MAP_SHARED, mmap.PROT_READ) if size else b"")
     finally:
         os.close(fd)
-    if hash64(image) != handle.checksum:
-        raise ValueError(f"{what}: the checksum differs from the announced one")
-    return image
+    if hash64(data) != checksum:
+        raise ValueError("the checksum differs from the announced one")
+    return data
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Writes all bytes. Raises OSError."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
 
 
 class Assembler:

@@ -41,7 +41,7 @@ class TensorStoreTest : public ::testing::Test {
 
 TEST_F(TensorStoreTest, ItsFolderIsThisUsersAlone) {
   struct stat found {};
-  ASSERT_EQ(::stat(store_.folder().c_str(), &found), 0);
+  ASSERT_EQ(::stat(store_.folder().parent_path().c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 0777U, 0700U);
 }
 
@@ -196,6 +196,16 @@ TEST_F(TensorStoreTest, WhatNoResponseNamesIsRemoved) {
   EXPECT_EQ(files_in(store_.folder()), 1U);
 }
 
+TEST_F(TensorStoreTest, OnlyFilesOfItsOwnAreRemoved) {
+  const fs::path other = parent_.path() / "of-someone-else";
+  std::ofstream(other) << std::string(24, 'x');
+  actors::Tensor t = written();
+  t.file = other.string();  // as a checkpoint of another process names it
+  EXPECT_FALSE(store_.has({&t, 1}));
+  store_.remove({&t, 1});
+  EXPECT_TRUE(fs::exists(other));
+}
+
 TEST_F(TensorStoreTest, TheFolderEndsWithItsStore) {
   fs::path folder;
   {
@@ -211,7 +221,8 @@ TEST_F(TensorStoreTest, TheFolderEndsWithItsStore) {
 TEST_F(TensorStoreTest, AFolderThatNoProcessHoldsIsRemovedByTheNextStore) {
   const fs::path abandoned = parent_.path() / "temper-tensors-killed";
   fs::create_directories(abandoned);
-  std::ofstream(abandoned / ".1") << "left";
+  std::ofstream(abandoned / ".owner");
+  std::ofstream(abandoned / "left") << "behind";
   fs::create_directories(parent_.path() / "of-someone-else");
   const TensorStore next = store_in(parent_.path());
   EXPECT_FALSE(fs::exists(abandoned));
