@@ -9,6 +9,10 @@ namespace temper::trainer {
 /// tensor names.
 inline constexpr std::uint32_t kCheckpointFormat = 2;
 
+/// Images that a trainer keeps in shared memory: the newest, and one that an engine may be about to
+/// map. A mapped image stays.
+inline constexpr std::size_t kPublishedKept = 2;
+
 struct TrainerSettings {
   AlgorithmConfig algorithm;
   double temperature = 1.0;  ///< Sampling temperature; log-probs are computed at it.

@@ -2,6 +2,7 @@
 
 #include "actors/roles/switch_report.hpp"
 #include "actors/shared_memory/chunks.hpp"
+#include "trainer/settings.hpp"
 
 #include <fmt/format.h>
 
@@ -9,9 +10,6 @@
 
 namespace temper::trainer {
 namespace {
-
-/// The newest version, and one that an engine may be about to map. A mapped image stays.
-constexpr std::size_t kPublishedKept = 2;
 
 std::vector<TrainSample> samples_of(std::vector<actors::Train::Item> items) {
   std::vector<TrainSample> samples;

@@ -3,6 +3,7 @@
 #include "actors/model_folder/layout.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "orchestrator/pipeline/placement.hpp"
+#include "trainer/settings.hpp"
 
 #include <fmt/format.h>
 
@@ -21,8 +22,6 @@ constexpr double kMiB = 1 << 20;
 /// Memory of a worker that has loaded libtorch and holds nothing else, measured for a reward worker
 /// (docs/reports/results.md).
 constexpr double kProcess = 152 * kMiB;
-/// Number of versions whose images the trainer keeps (trainer_role.cpp).
-constexpr double kImagesKept = 4;
 /// rollout::TorchEngineOptions::prefill_tokens, which is not configurable.
 constexpr double kPrefillRows = 2048;
 
@@ -132,7 +131,6 @@ Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
       return {{"weights", w},
               {"gradients", w},
               {"optimizer", 2 * w},
-              {"state before the step", 3 * w},
               {"activations", sizes.activations()}};
     case RoleKind::Reference:
       if (!there && phase != Phase::Score)
@@ -296,7 +294,7 @@ Result<LocalLedger> local_ledger(const PipelineConfig& config) {
     for (const Phase phase : phases)
       out.cards.push_back(card_ledger(actors, card, phase, sizes));
   }
-  out.host = sizes.published() * kImagesKept + sizes.weights() * (parks ? 2 : 0);
+  out.host = sizes.published() * trainer::kPublishedKept + sizes.weights() * (parks ? 2 : 0);
   return out;
 }
 
