@@ -79,9 +79,10 @@ std::string RunMetrics::host_of(CardId card) const {
 
 // --- Groups and responses
 
-RunMetrics::Response* RunMetrics::response(ResponseId r) {
+RunMetrics::Found RunMetrics::find(ResponseId r) {
   const auto it = groups_.find(group_of(r));
-  return it == groups_.end() ? nullptr : &it->second.responses[ids_.place_of(r)];
+  return it == groups_.end() ? Found()
+                             : Found(&it->second, &it->second.responses[ids_.place_of(r)]);
 }
 
 std::int64_t& RunMetrics::depth(Stage stage) {
@@ -188,12 +189,12 @@ void RunMetrics::on_event(const event::Resumed& e) {
 /// Responses whose tensors are gone.
 void RunMetrics::start_over(const std::vector<ResponseId>& lost) {
   for (const ResponseId id : lost) {
-    Response* r = response(id);
+    const auto [group, r] = find(id);
     if (r == nullptr)
       continue;
     outstanding_ -= r->tokens;
     *r = {};
-    settle_stage(groups_.at(group_of(id)));
+    settle_stage(*group);
     ++responses_lost_;
   }
 }
@@ -215,27 +216,26 @@ void RunMetrics::go_back(const Snapshot& back) {
 void RunMetrics::on_event(const event::Generated& e) {
   for (const auto& item : e.items) {
     generated_ += item.tokens;
-    Response* const found = response(item.response);
-    if (found == nullptr || found->generate != item.lease || item.lease == LeaseId{})
+    const auto [group, r] = find(item.response);
+    if (r == nullptr || r->generate != item.lease || item.lease == LeaseId{})
       continue;
-    Response& r = *found;
-    r.generate = LeaseId{};
-    r.prompt = item.prompt;
-    r.tokens += item.tokens;
+    r->generate = LeaseId{};
+    r->prompt = item.prompt;
+    r->tokens += item.tokens;
     outstanding_ += item.tokens;
     for (const actors::Segment& s : item.segments) {
-      r.token_versions += s.tokens.count() * static_cast<std::int64_t>(s.version.value());
-      r.oldest = std::min(r.oldest.value_or(s.version), s.version);
-      r.newest = std::max(r.newest.value_or(s.version), s.version);
+      r->token_versions += s.tokens.count() * static_cast<std::int64_t>(s.version.value());
+      r->oldest = std::min(r->oldest.value_or(s.version), s.version);
+      r->newest = std::max(r->newest.value_or(s.version), s.version);
     }
     if (item.finish == actors::FinishReason::Interrupted)
       continue;
-    r.generated = true;
+    r->generated = true;
     if (item.finish == actors::FinishReason::Failed)
-      fail(r);
+      fail(*r);
     else
-      stored_.generated_lengths.add(r.tokens.count());
-    settle_stage(groups_.at(group_of(item.response)));
+      stored_.generated_lengths.add(r->tokens.count());
+    settle_stage(*group);
   }
 }
 
@@ -244,13 +244,13 @@ void RunMetrics::on_event(const event::ReferenceScored& e) {
   if (lease == leases_.end() || lease->second.actor != e.actor)
     return;
   for (const ResponseId id : lease->second.responses) {
-    Response* const r = response(id);
+    const auto [group, r] = find(id);
     if (r == nullptr || r->reference != e.lease)
       continue;
     r->scored = true;
     if (std::ranges::find(e.failed, id) != e.failed.end())
       fail(*r);
-    settle_stage(groups_.at(group_of(id)));
+    settle_stage(*group);
   }
   leases_.erase(lease);
 }
@@ -261,14 +261,14 @@ void RunMetrics::on_event(const event::Judged& e) {
     return;
   const std::vector<ResponseId>& responses = lease->second.responses;
   for (std::size_t i = 0; i < responses.size() && i < e.items.size(); ++i) {
-    Response* const r = response(responses[i]);
+    const auto [group, r] = find(responses[i]);
     if (r == nullptr || r->judge != e.lease)
       continue;
     r->judged = true;
     r->reward = e.items[i].reward;
     if (e.items[i].failed)
       fail(*r);
-    settle_stage(groups_.at(group_of(responses[i])));
+    settle_stage(*group);
   }
   leases_.erase(lease);
 }
@@ -409,7 +409,7 @@ void RunMetrics::on_command(const command::Dispatch& c) {
 void RunMetrics::on_command(const command::ScoreReference& c) {
   leases_[c.lease.value()] = {c.actor, c.responses};
   for (const ResponseId id : c.responses) {
-    if (Response* r = response(id))
+    if (Response* const r = find(id).second)
       r->reference = c.lease;
   }
 }
@@ -417,7 +417,7 @@ void RunMetrics::on_command(const command::ScoreReference& c) {
 void RunMetrics::on_command(const command::Judge& c) {
   leases_[c.lease.value()] = {c.actor, c.responses};
   for (const ResponseId id : c.responses) {
-    if (Response* r = response(id))
+    if (Response* const r = find(id).second)
       r->judge = c.lease;
   }
 }

@@ -225,7 +225,9 @@ class RunMetrics {
   void on_command(const C&) {}
 
   std::uint64_t group_of(ResponseId r) const { return ids_.group_of(r).value(); }
-  Response* response(ResponseId r);
+  using Found = std::pair<Group*, Response*>;
+  /// Both null if its group is not in the table.
+  Found find(ResponseId r);
   void train_group(const actors::Certificate::Entry& entry, PolicyVersion step, Update& update);
   void restart(ActorId actor, const std::optional<Reason>& reason);
   void void_leases(ActorId actor);

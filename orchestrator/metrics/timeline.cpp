@@ -242,12 +242,11 @@ void Timeline::set_wait(ActorId actor, CardState state, const WaitCause& cause, 
   if (actor.value() >= actors_.size())
     return;
   const bool tail = tail_.now() && ends_with_the_tail(cause.kind);
-  const std::size_t reason =
-      intern({actors_[actor.value()].role, state, cause.without_instance(), tail});
   ActorWait& wait = waits_[actor.value()];
-  if (wait.state == state && wait.cause == cause && wait.reason == reason)
+  if (wait.state == state && wait.cause == cause && reasons_[wait.reason].tail == tail)
     return;
-  wait = {state, reason, cause};
+  wait = {
+      state, intern({actors_[actor.value()].role, state, cause.without_instance(), tail}), cause};
   for (const auto& [line, place] : places_of_[actor.value()])
     lines_[line].set_wait(now, place, {state, wait.reason, cause});
 }
