@@ -128,7 +128,8 @@ void search_cards(const SimulatedPlacement& p, Search& search) {
 std::optional<std::string> nearest_change(const SimulatedPlacement& p) {
   Search search(p);
   using P = SimulatedPlacement;
-  if (P full = p; p.run.config.trainer.activations != sim_hw::ActivationPolicy::Full) {
+  if (p.run.config.trainer.activations != sim_hw::ActivationPolicy::Full) {
+    P full = p;
     full.run.config.trainer.activations = sim_hw::ActivationPolicy::Full;
     search.consider("simulation.trainer.activations = full", full);
   }

@@ -81,10 +81,10 @@ double UpdateModel::cost_per_square() const {
   return attention / (layer.total() - attention) / static_cast<double>(shape.seq);
 }
 
-double UpdateModel::balanced_seconds(const actors::Packing& packing) const {
+double UpdateModel::balanced_seconds(const actors::Packing& packing,
+                                     const sim_hw::TrainShape& shape) const {
   if (!experts_.any())
     return 0;
-  const sim_hw::TrainShape shape = this->shape(packing);
   const sim_hw::Device used = sim_hw::device_under(shape.mechanisms, device_);
   const sim_hw::StageTime layer =
       sim_hw::layer_cost({model_, used, fabric_, layout_, shape}, sim_hw::LayerKind::Experts).time;
@@ -96,9 +96,9 @@ sim_hw::TrainShape UpdateModel::shape(const actors::Packing& packing) const {
 }
 
 UpdateCost UpdateModel::times(const actors::Packing& packing,
+                              sim_hw::TrainShape shape,
                               const sim_hw::MigrationOutcome& experts) const {
   UpdateCost cost;
-  sim_hw::TrainShape shape = this->shape(packing);
   cost.experts = experts;
   shape.expert_imbalance = experts.imbalance;
   cost.expert_migration =
@@ -124,15 +124,22 @@ UpdateCost UpdateModel::times(const actors::Packing& packing,
   return cost;
 }
 
+double UpdateModel::seconds(const actors::Packing& packing) const {
+  const sim_hw::TrainShape shape = this->shape(packing);
+  const sim_hw::MigrationOutcome typical =
+      actors::typical(experts_, balanced_seconds(packing, shape));
+  return times(packing, shape, typical).total();
+}
+
 UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths, PolicyVersion version) {
   lengths = actors::repeated(std::move(lengths), run_.response_weight);
   double flops = 0;
   for (const Tokens length : lengths)
     flops += flops_.training(sim_hw::whole_sequence(static_cast<double>(length.count())));
   const actors::Packing packing = actors::pack(std::move(lengths), limits());
-  UpdateCost cost = times(packing, experts_.at(version, balanced_seconds(packing)));
-  cost.flops = flops;
   const sim_hw::TrainShape shape = this->shape(packing);
+  UpdateCost cost = times(packing, shape, experts_.at(version, balanced_seconds(packing, shape)));
+  cost.flops = flops;
   cost.sent = sim_hw::train_traffic(model_, device_, fabric_, layout_, shape).total();
   cost.swapped_optimizer = parked_;
   cost.swapped_activations = static_cast<double>(packing.micro_batches) *

@@ -65,9 +65,7 @@ class UpdateModel {
   /// How a batch is packed, and the time of its step under typical loads of the experts; the rest
   /// of its cost is not computed.
   actors::PackingLimits limits() const;
-  double seconds(const actors::Packing& packing) const {
-    return times(packing, actors::typical(experts_, balanced_seconds(packing))).total();
-  }
+  double seconds(const actors::Packing& packing) const;
 
  private:
   /// Micro-batches that the schedule needs of each replica.
@@ -76,8 +74,10 @@ class UpdateModel {
   /// Cost of a squared length in an expert layer, in tokens.
   double cost_per_square() const;
   /// Seconds of a layer's experts and their exchange in a step, at balance.
-  double balanced_seconds(const actors::Packing& packing) const;
-  UpdateCost times(const actors::Packing& packing, const sim_hw::MigrationOutcome& experts) const;
+  double balanced_seconds(const actors::Packing& packing, const sim_hw::TrainShape& shape) const;
+  UpdateCost times(const actors::Packing& packing,
+                   sim_hw::TrainShape shape,
+                   const sim_hw::MigrationOutcome& experts) const;
 
   actors::SimulatedRun run_;
   sim_hw::ModelSpec model_;
