@@ -202,7 +202,7 @@ for line in sys.stdin: time.sleep(0.5); print(json.dumps({"reward": 1}), flush=T
 
 @trial("R8", "The agents' endpoint reads bodies of 64 MiB from clients without a session",
        "HttpGatewayTest.ReadsNoBodyWithoutASession", "HttpGatewayTest.UnauthenticatedPeersCannotLockOutAnAgent")
-def gateway_strangers(t):
+def gateway_without_session(t):
     t.write("agent.py", AGENT)
     config = SMALL + "rollout: {agent: {command: [python3, agent.py], deadline: 60s}}\n"
     process = t.start("run", t.write("run.yaml", config), "--plain", "--set", "steps=1000", "--set", "run_dir=run")

@@ -37,7 +37,7 @@ class Completion:
         mask: 0 where a token was not sampled by the policy, shape [new tokens]; None: all sampled.
         rewards: Per-token rewards, shape [new tokens]; None: none.
         why: The reason if `finish` is FAILED.
-        tensors: Arrays for the trainer, by name; None: none.
+        tensors: Arrays for the trainer, by name; None if there are none.
     """
 
     request: Request
