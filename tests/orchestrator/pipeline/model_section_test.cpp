@@ -125,9 +125,8 @@ TEST_F(ModelSection, SaysWhatTokensMean) {
 TEST_F(ModelSection, HasTheTokenizerOfTheFolderAlsoForARunWithoutABase) {
   actors::TaskConfig task;
   task.kind = actors::TaskKind::Jsonl;
-  ASSERT_TRUE(
-      write_file_atomically(folder_ / "tokenizer.json",
-                            actors::tokenizer_json_of(actors::Tokenizer::for_task(task))));
+  ASSERT_TRUE(write_file_atomically(folder_ / "tokenizer.json",
+                                    actors::tokenizer_json_of(actors::Tokenizer::for_task(task))));
   const auto read = tokenizer_of(load().config(), {});
   ASSERT_TRUE(read) << read.error().context;
   EXPECT_EQ(read->encode("a").value(), std::vector<std::int32_t>{2 + 'a'});
