@@ -23,19 +23,7 @@ void BatchTail::feed(const Record& record) {
     return;
   }
   ended_ += record.time - *since_;
-  intervals_.push_back({*since_, record.time});
-  if (intervals_.size() > kMostIntervals)
-    intervals_.pop_front();
   since_.reset();
-}
-
-Duration BatchTail::overlap(Time begin, Time end) const {
-  Duration sum = since_ ? std::max(Duration{}, end - std::max(begin, *since_)) : Duration{};
-  for (auto it = std::ranges::upper_bound(intervals_, begin, {}, &Interval::end);
-       it != intervals_.end() && it->begin < end;
-       ++it)
-    sum += std::min(end, it->end) - std::max(begin, it->begin);
-  return sum;
 }
 
 void BatchTail::take(const SchedulerConfig& config) {

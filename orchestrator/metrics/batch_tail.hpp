@@ -11,7 +11,6 @@
 
 #include "orchestrator/record/event_log.hpp"
 
-#include <deque>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -21,8 +20,6 @@ namespace temper::orchestrator {
 class BatchTail {
  public:
   static constexpr std::uint64_t kPart = 10;
-  /// Intervals that overlap() knows, at most.
-  static constexpr std::size_t kMostIntervals = 4096;
 
   /// Call for every record, in order.
   void feed(const Record& record);
@@ -31,16 +28,11 @@ class BatchTail {
   bool now() const { return since_.has_value(); }
   /// Requires: `until` is not before the last record.
   Duration total(Time until) const { return ended_ + (since_ ? until - *since_ : Duration{}); }
-  /// Part of a time that ended before or at the last record.
-  Duration overlap(Time begin, Time end) const;
 
  private:
   struct Holder {
     ActorId engine;
     LeaseId lease;
-  };
-  struct Interval {
-    Time begin{}, end{};
   };
 
   void take(const SchedulerConfig& config);
@@ -73,7 +65,6 @@ class BatchTail {
   bool resumed_ = false;  ///< And no step has ended since.
   std::optional<Time> since_;
   Duration ended_{};
-  std::deque<Interval> intervals_;  ///< That ended, the latest.
 };
 
 }  // namespace temper::orchestrator

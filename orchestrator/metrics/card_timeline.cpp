@@ -20,6 +20,8 @@ Time CardTimeline::end_of(Segments::const_iterator it) const {
 
 void CardTimeline::account(const Segment& s, Duration d) {
   closed_[index_of(s.state())] += d;
+  if (s.generates_in_tail())
+    generating_in_tails_ += d;
   if (s.busy != kNotBusy)
     return;
   const std::size_t reason = s.wait().reason;
@@ -69,6 +71,13 @@ void CardTimeline::set_wait(Time at, std::size_t actor, CardWait wait) {
   const auto first = split(std::max(at, settled_));
   for (auto it = first; it != segments_.end(); ++it)
     alter(it, [&](Segment& s) { s.waits[actor] = wait; });
+  join(first, Time::max());
+}
+
+void CardTimeline::set_tail(Time at, bool tail) {
+  const auto first = split(std::max(at, settled_));
+  for (auto it = first; it != segments_.end(); ++it)
+    alter(it, [tail](Segment& s) { s.tail = tail; });
   join(first, Time::max());
 }
 
@@ -153,6 +162,13 @@ std::vector<Duration> CardTimeline::waits(Time until) const {
     waits[reason] += d;
   });
   return waits;
+}
+
+Duration CardTimeline::generating_in_tails(Time until) const {
+  Duration time = generating_in_tails_;
+  visit_difference(
+      until, [&](const Segment& s, Duration d) { time += s.generates_in_tail() ? d : Duration{}; });
+  return time;
 }
 
 void CardTimeline::follow(

@@ -77,6 +77,8 @@ class CardTimeline {
   void add_actor(std::size_t place);
   /// From `at` on, the actor at this place has this wait whenever it is not busy.
   void set_wait(Time at, std::size_t actor, CardWait wait);
+  /// From `at` on, the run is in the tail of a batch (batch_tail.hpp), or no longer.
+  void set_tail(Time at, bool tail);
   /// The actor at this place was busy in this span. Ignores spans of wait states, and parts before
   /// settled().
   void add_span(std::size_t actor, const actors::Span& span);
@@ -87,6 +89,8 @@ class CardTimeline {
   /// Waiting time per reason over [0, until], as above. Shorter than the table of reasons if the
   /// last ones never occurred.
   std::vector<Duration> waits(Time until) const;
+  /// Time in prefill or decode during tails over [0, until], as above.
+  Duration generating_in_tails(Time until) const;
   /// The longest wait per reason over [0, until], as above. None exceeds waits().
   std::vector<LongestWait> longest_waits(Time until) const;
 
@@ -107,8 +111,12 @@ class CardTimeline {
     actors::CardState busy = kNotBusy;
     std::size_t by = kNobody;    ///< The busy actor.
     std::size_t next = kNobody;  ///< The actor that works next, if none is busy.
+    bool tail = false;
     bool operator==(const Segment&) const = default;
     bool works() const { return busy != kNotBusy && is_busy(busy); }
+    bool generates_in_tail() const {
+      return tail && (busy == actors::CardState::Prefill || busy == actors::CardState::Decode);
+    }
     const CardWait& wait() const;
     actors::CardState state() const { return busy == kNotBusy ? wait().state : busy; }
   };
@@ -147,6 +155,7 @@ class CardTimeline {
   Time settled_{};                    ///< Begin of the first segment.
   StateTimes closed_{};               ///< Sum over all settled and closed segments.
   std::vector<Duration> waits_;       ///< The same per reason.
+  Duration generating_in_tails_{};    ///< The same of prefill and decode in tails.
   OpenWait open_;                     ///< At settled_.
   std::vector<LongestWait> longest_;  ///< Per reason, up to settled_.
 };

@@ -113,7 +113,7 @@ TailSummary tail(const Timeline& timeline, Time wall) {
   Duration waits{};
   for (const WaitTotal& w : timeline.waits(wall))
     waits += w.reason.tail ? w.card_time : Duration{};
-  const Duration decode = timeline.decoding_in_tails();
+  const Duration decode = timeline.generating_in_tails(wall);
   const Duration all = wall.time_since_epoch() * std::ssize(timeline.cards());
   return {seconds(timeline.tail().total(wall)),
           seconds(waits),

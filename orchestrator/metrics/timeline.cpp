@@ -78,8 +78,12 @@ void Timeline::feed(const Record& record) {
       set_wait(discard->actor, CardState::Down, {WaitKind::Restart}, now);
     }
   }
-  for (std::uint32_t a = 0; tail != tail_.now() && a < actors_.size(); ++a)
-    set_wait(ActorId(a), waits_[a].state, WaitCause(waits_[a].cause), now);
+  if (tail != tail_.now()) {
+    for (CardTimeline& line : lines_)
+      line.set_tail(now, tail_.now());
+    for (std::uint32_t a = 0; a < actors_.size(); ++a)
+      set_wait(ActorId(a), waits_[a].state, WaitCause(waits_[a].cause), now);
+  }
   if (progress_ && (now >= next_settle_ || ++unsettled_records_ >= kSettleRecords)) {
     unsettled_records_ = 0;
     const Time before = now - horizon_;
@@ -184,6 +188,7 @@ void Timeline::fill_line(std::size_t line, const OnCard& here, Time now) {
     for (const std::size_t a : on_line)
       initial.push_back({CardState::Down, waits_[a].reason, waits_[a].cause});
     lines_[line] = CardTimeline(std::move(initial));
+    lines_[line].set_tail(now, tail_.now());
   }
   for (const std::size_t a : here) {
     if (std::ranges::find(on_line, a) != on_line.end())
@@ -228,11 +233,6 @@ void Timeline::add_spans(ActorId actor, const std::vector<actors::Span>& spans) 
           lines_[line].add_span(place, part);
       }
     }
-    for (const actors::Span& part : parts) {
-      if (part.state == CardState::Decode || part.state == CardState::Prefill)
-        decoding_in_tails_ +=
-            tail_.overlap(part.begin, part.end) * std::ssize(actors_[actor.value()].cards);
-    }
     if (span.state <= CardState::Prefill)
       progress_->add_span(0, {CardState::Train, span.begin, span.end});
   }
@@ -265,6 +265,13 @@ StateTimes Timeline::totals(Time until) const {
     for (std::size_t s = 0; s < kCardStates; ++s)
       sum[s] += times[s] * std::ssize(cards_on_[line]);
   }
+  return sum;
+}
+
+Duration Timeline::generating_in_tails(Time until) const {
+  Duration sum{};
+  for (std::size_t line = 0; line < lines_.size(); ++line)
+    sum += lines_[line].generating_in_tails(until) * std::ssize(cards_on_[line]);
   return sum;
 }
 

@@ -85,8 +85,8 @@ class Timeline {
   std::vector<WaitTotal> waits(Time until) const;
   const WaitReason& reason(std::size_t index) const { return reasons_[index]; }
   const BatchTail& tail() const { return tail_; }
-  /// Card time of engines that decoded or prefilled in the tail of a batch.
-  Duration decoding_in_tails() const { return decoding_in_tails_; }
+  /// Card time of prefill and decode in tails of batches.
+  Duration generating_in_tails(Time until) const;
 
   /// Receives every segment of every line, named by its first card, once it is final; in order for
   /// each line.
@@ -134,7 +134,6 @@ class Timeline {
   std::vector<CardTimeline> lines_;
   EvaluationTime evaluation_;
   BatchTail tail_;
-  Duration decoding_in_tails_{};
   /// Busy while any card generates or trains.
   std::optional<CardTimeline> progress_;
   std::vector<ActorWait> waits_;

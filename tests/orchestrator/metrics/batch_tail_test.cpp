@@ -50,6 +50,10 @@ class TailFeed {
       sum += w.reason.cause.kind == kind && w.reason.tail == tail ? w.card_time.count() : 0;
     return sum;
   }
+  /// Card time of prefill and decode in tails.
+  std::int64_t generating(std::int64_t until) const {
+    return feed_.timeline.generating_in_tails(at_ns(until)).count();
+  }
   TimelineFeed& timeline() { return feed_; }
 
  private:
@@ -150,7 +154,35 @@ TEST(BatchTail, HasTheTimeOfEnginesThatDecodeInIt) {
                      {CardState::WeightSync, at_ns(200), at_ns(210)},
                      {CardState::Prefill, at_ns(280), at_ns(320)}});
   // 100..120, 120..200 and 280..300
-  EXPECT_EQ(f.timeline().timeline.decoding_in_tails().count(), 20 + 80 + 20);
+  EXPECT_EQ(f.generating(400), 20 + 80 + 20);
+  EXPECT_EQ(f.generating(150), 20 + 30) << "up to a time";
+}
+
+/// As those of a server that was replaced, and of its successor.
+TEST(BatchTail, HasTheTimeOfOverlappingSpansOnce) {
+  TailFeed f;
+  f.dispatch(0, 0, 20);
+  f.ends(100, 0, 18);
+  f.timeline().busy(150, kRollout, {{CardState::Decode, at_ns(110), at_ns(150)}});
+  f.timeline().busy(
+      250,
+      kRollout,
+      {{CardState::Prefill, at_ns(140), at_ns(160)}, {CardState::Decode, at_ns(150), at_ns(200)}});
+  f.ends(300, 18, 20);
+  EXPECT_EQ(f.generating(400), 200 - 110);
+}
+
+TEST(BatchTail, IsPartOfTheTimeOfCardsThatJoinInIt) {
+  TailFeed f;
+  f.dispatch(0, 0, 20);
+  f.ends(100, 0, 18);
+  SchedulerConfig more = two_cards();
+  more.actors.push_back({"rollout-1", actors::RoleKind::Rollout, {CardId(2)}});
+  const ActorId joined(static_cast<std::uint32_t>(more.actors.size() - 1));
+  f.event(150, event::Scaled{more.actors, {}});
+  f.timeline().busy(250, joined, {{CardState::Decode, at_ns(180), at_ns(220)}});
+  f.ends(300, 18, 20);
+  EXPECT_EQ(f.generating(400), 220 - 180);
 }
 
 }  // namespace
