@@ -302,22 +302,29 @@ Status copy_tail(const fs::path& from, std::int64_t begin, const fs::path& to) {
 }
 
 Status write_file_atomically(const fs::path& path, std::string_view content) {
+  return write_file_atomically(path, [&](const ByteSink& sink) { return sink(content); });
+}
+
+Status write_file_atomically(const fs::path& path,
+                             const std::function<Status(const ByteSink&)>& write) {
   const fs::path temporary = path.string() + ".partial";
   TEMPER_TRY(FileDescriptor file, open_to_write(temporary, O_TRUNC));
   const int fd = file.release();
-  int error = write_all(fd, content);
-  if (error == 0 && ::fsync(fd) != 0)
-    error = errno;
-  if (::close(fd) != 0 && error == 0)
-    error = errno;
-  if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0)
-    error = errno;
-  if (error != 0) {
+  const auto status_of = [&path](int error) {
+    return error == 0 ? Status() : Status(failed("write", path, error));
+  };
+  Status status = write([&](std::string_view part) { return status_of(write_all(fd, part)); });
+  if (status && ::fsync(fd) != 0)
+    status = status_of(errno);
+  if (::close(fd) != 0 && status)
+    status = status_of(errno);
+  if (status && ::rename(temporary.c_str(), path.c_str()) != 0)
+    status = status_of(errno);
+  if (status)
+    sync_folder(path.parent_path());
+  else
     ::unlink(temporary.c_str());
-    return failed("write", path, error);
-  }
-  sync_folder(path.parent_path());
-  return {};
+  return status;
 }
 
 Status make_folder(const fs::path& path) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,12 @@ Result<std::string> read_file(const UntrustedFolder& folder, const std::filesyst
 /// the folder. On failure (a full disk, for example) the old file is unchanged and no temporary
 /// file remains.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content);
+/// Takes the next bytes of a file.
+using ByteSink = std::function<Status(std::string_view)>;
+/// The same for content that is not in memory as a whole: `write` passes it to the sink in order.
+/// Errors: also those of `write`.
+Status write_file_atomically(const std::filesystem::path& path,
+                             const std::function<Status(const ByteSink&)>& write);
 
 /// Syncs the directory entries of `folder` to disk. Best effort: errors are ignored.
 void sync_folder(const std::filesystem::path& folder);

@@ -431,8 +431,9 @@ Status write_model_folder(const fs::path& folder,
     const std::string name =
         shards.size() == 1 ? std::string(kWeightsFile)
                            : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
-    TEMPER_TRY_STATUS(
-        write_file_atomically(folder / name, write_safetensors(shards[i], {}, what.type)));
+    TEMPER_TRY_STATUS(write_file_atomically(folder / name, [&](const ByteSink& sink) {
+      return write_safetensors(shards[i], {}, what.type, sink);
+    }));
     for (const TensorToWrite& tensor : shards[i])
       index["weight_map"][tensor.name] = name;
   }

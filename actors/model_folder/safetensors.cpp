@@ -20,6 +20,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
 
 constexpr std::size_t kLengthBytes = 8;
+constexpr std::size_t kStoredAtOnce = std::size_t{1} << 18;  ///< Values.
 // Same limit as the reference implementation.
 constexpr std::uint64_t kLongestHeader = 100'000'000;
 
@@ -209,23 +210,38 @@ void store_values(std::span<const float> values, StoredType type, std::span<char
 std::string write_safetensors(std::span<const TensorToWrite> tensors,
                               const SafetensorsMetadata& metadata,
                               StoredType type) {
+  std::string file;
+  const Status kept = write_safetensors(tensors, metadata, type, [&](std::string_view part) {
+    file += part;
+    return Status();
+  });
+  TEMPER_CHECK(kept, "a string takes all bytes");
+  return file;
+}
+
+Status write_safetensors(std::span<const TensorToWrite> tensors,
+                         const SafetensorsMetadata& metadata,
+                         StoredType type,
+                         const ByteSink& sink) {
   std::vector<TensorShape> shapes;
-  std::uint64_t bytes = 0;
+  shapes.reserve(tensors.size());
   for (const TensorToWrite& tensor : tensors) {
     TEMPER_CHECK(bytes_of(tensor.shape, type) == tensor.values.size() * size_of(type),
                  "the number of values does not match the shape");
     shapes.push_back({tensor.name, tensor.shape, type});
-    bytes += tensor.values.size() * size_of(type);
   }
-  std::string file = write_safetensors_header(shapes, metadata);
-  std::size_t at = file.size();
-  file.resize(at + bytes);
+  TEMPER_TRY_STATUS(sink(write_safetensors_header(shapes, metadata)));
+  std::string stored;
   for (const TensorToWrite& tensor : tensors) {
-    const std::size_t size = tensor.values.size() * size_of(type);
-    store_values(tensor.values, type, std::span(file).subspan(at, size));
-    at += size;
+    for (std::span<const float> rest = tensor.values; !rest.empty();) {
+      const std::size_t n = std::min(rest.size(), kStoredAtOnce);
+      stored.resize(n * size_of(type));
+      store_values(rest.first(n), type, stored);
+      TEMPER_TRY_STATUS(sink(stored));
+      rest = rest.subspan(n);
+    }
   }
-  return file;
+  return {};
 }
 
 Result<SafetensorsImage> parse_safetensors(std::span<const std::byte> file) {

@@ -6,6 +6,7 @@
 
 #include "actors/model_folder/bfloat16.hpp"
 #include "core/describe.hpp"
+#include "core/files.hpp"
 #include "core/result.hpp"
 
 #include <cstdint>
@@ -50,6 +51,11 @@ struct TensorToWrite {
 std::string write_safetensors(std::span<const TensorToWrite> tensors,
                               const SafetensorsMetadata& metadata,
                               StoredType type = StoredType::Float32);
+/// Passes the same bytes to `sink` in parts, and has no copy of all. Errors: those of the sink.
+Status write_safetensors(std::span<const TensorToWrite> tensors,
+                         const SafetensorsMetadata& metadata,
+                         StoredType type,
+                         const ByteSink& sink);
 
 struct TensorView {
   std::string name;

@@ -234,6 +234,24 @@ TEST(ReadFile, NamesAGitLfsPointer) {
   }
 }
 
+TEST(WriteFileAtomically, WritesPartsInOrderAndKeepsTheOldFileIfOneFails) {
+  const TemporaryFolder folder = TemporaryFolder::create("t-").value();
+  const auto file = folder.path() / "parts";
+  ASSERT_TRUE(write_file_atomically(file, [](const ByteSink& sink) {
+    EXPECT_TRUE(sink("one "));
+    return sink("two");
+  }));
+  EXPECT_EQ(read_file(file).value(), "one two");
+  const Status failed = write_file_atomically(file, [](const ByteSink& sink) {
+    EXPECT_TRUE(sink("three"));
+    return Status(corrupt("no more"));
+  });
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().context, "no more");
+  EXPECT_EQ(read_file(file).value(), "one two");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "parts.partial"));
+}
+
 TEST(ReadFile, ReadsAFileOfUnknownSize) {
   const auto status = read_file("/proc/self/status");
   ASSERT_TRUE(status);

@@ -71,11 +71,15 @@ Status save_checkpoint(const std::filesystem::path& folder,
                        std::uint64_t updates) {
   const actors::Layout& layout = weights.layout();
   const actors::SafetensorsMetadata metadata{{"updates", std::to_string(updates)}};
-  TEMPER_TRY_STATUS(write_file_atomically(folder / kModelFile, weights.to_image(metadata)));
+  const auto write = [&](const char* name, std::span<const actors::TensorToWrite> tensors) {
+    return write_file_atomically(folder / name, [&](const ByteSink& sink) {
+      return write_safetensors(tensors, metadata, actors::StoredType::Float32, sink);
+    });
+  };
+  TEMPER_TRY_STATUS(write(kModelFile, tensors_to_write(layout, weights.values().span())));
   const auto moments = joined(tensors_to_write(layout, optimizer.first_moment.span(), "m."),
                               tensors_to_write(layout, optimizer.second_moment.span(), "v."));
-  TEMPER_TRY_STATUS(
-      write_file_atomically(folder / kOptimizerFile, write_safetensors(moments, metadata)));
+  TEMPER_TRY_STATUS(write(kOptimizerFile, moments));
   const nlohmann::ordered_json counters = {
       {"format", kCheckpointFormat}, {"updates", updates}, {"optimizer_steps", optimizer.steps}};
   return write_file_atomically(folder / kCountersFile, counters.dump(2) + "\n");
