@@ -5,8 +5,7 @@
 //   rollout    generating  weights; KV cache (every position of every slot); buffers of a step; if
 //                          versions arrive during generation, also the staged one and its image
 //              otherwise   buffers of a step
-//   trainer    training    weights; gradients; optimizer (2 W); a copy to restore after a failed
-//                          step (3 W); activations of a micro-batch
+//   trainer    training    weights; gradients; optimizer (2 W); activations of a micro-batch
 //              otherwise   weights; its optimizer is in host memory
 //   reference  scoring     weights; buffers of a micro-batch; always, if it has exclusive cards
 //              otherwise   nothing
