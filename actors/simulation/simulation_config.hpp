@@ -181,6 +181,7 @@ struct SimulationConfig {
   FaultConfig faults;
   CheckpointCostConfig checkpoint;
   ExpertConfig experts;
+  bool shared_host_links = false;  ///< All devices of a node copy to or from their hosts at once.
 };
 template <class V>
 void describe(V& v, SimulationConfig& c) {
@@ -210,6 +211,11 @@ void describe(V& v, SimulationConfig& c) {
   v.field(10, "faults", c.faults, {.doc = "Fault injection."});
   v.field(11, "checkpoint", c.checkpoint, {.doc = "Cost of a checkpoint."});
   v.field(14, "experts", c.experts, {.doc = "Loads of the routed experts."});
+  v.field(15,
+          "shared_host_links",
+          c.shared_host_links,
+          {.doc = "The devices of a node share the links to their hosts (`host.node_bandwidth` of "
+                  "the hardware): role switches, publications and swaps of all of them coincide."});
 }
 
 /// The cluster of a role's cards.

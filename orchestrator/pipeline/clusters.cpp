@@ -199,6 +199,16 @@ Result<sim_hw::HardwareSpec> cluster_hardware(sim_hw::Catalog& catalog,
   return hardware;
 }
 
+namespace {
+
+sim_hw::HardwareSpec as_configured(sim_hw::HardwareSpec hardware, const PipelineConfig& config) {
+  if (config.simulation.shared_host_links)
+    hardware.host = sim_hw::shared_host(hardware.host, hardware.devices_per_node());
+  return hardware;
+}
+
+}  // namespace
+
 Status resolve_clusters(const PipelineConfig& config,
                         const PlacementConfig& placement,
                         sim_hw::Catalog& catalog,
@@ -206,11 +216,12 @@ Status resolve_clusters(const PipelineConfig& config,
   const std::vector<ClusterConfig>& clusters = config.simulation.clusters;
   if (clusters.empty()) {
     TEMPER_TRY(const sim_hw::HardwareSpec* cluster, catalog.hardware(config.simulation.cluster));
-    run.cluster = *cluster;
+    run.cluster = as_configured(*cluster, config);
     return {};
   }
   if (!has_several_clusters(config)) {
     TEMPER_TRY(run.cluster, cluster_hardware(catalog, clusters.front()));
+    run.cluster = as_configured(std::move(run.cluster), config);
     return {};
   }
   const std::vector<CardKind> kinds = card_kinds(config);
@@ -218,8 +229,9 @@ Status resolve_clusters(const PipelineConfig& config,
     const std::size_t at = cluster_of(kinds, cards);
     TEMPER_TRY(sim_hw::HardwareSpec hardware, cluster_hardware(catalog, clusters[at]));
     const auto port = clusters[at].port ? clusters[at].port : sim_hw::outermost_port(hardware);
-    return actors::RoleCluster{
-        static_cast<std::int64_t>(at), std::move(hardware), port.value_or(BytesPerSecond(1e6))};
+    return actors::RoleCluster{static_cast<std::int64_t>(at),
+                               as_configured(std::move(hardware), config),
+                               port.value_or(BytesPerSecond(1e6))};
   };
   actors::RoleClusters roles;
   TEMPER_TRY(roles.trainer, place(placement.trainer));

@@ -7,6 +7,7 @@
 #include "core/describe.hpp"
 #include "sim_hw/hardware/constants.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -48,6 +49,8 @@ struct HostSpec {
   /// Access to the memory of another node's host, where devices reach it directly.
   std::optional<BytesPerSecond> remote_to_device{};
   std::optional<BytesPerSecond> remote_from_device{};
+  /// Between the hosts and the devices of a node, per direction; empty: each device has its link.
+  std::optional<BytesPerSecond> node_bandwidth{};
 };
 template <class V>
 void describe(V& v, HostSpec& c) {
@@ -71,6 +74,20 @@ void describe(V& v, HostSpec& c) {
       "remote_from_device",
       c.remote_from_device,
       {.doc = "Bandwidth to the memory of another node's host, if devices access it directly."});
+  v.field(7,
+          "node_bandwidth",
+          c.node_bandwidth,
+          {.doc = "Bandwidth between the hosts and all devices of a node, per direction, where it "
+                  "is less than that of their links together."});
+}
+/// The host as each device of a node sees it while all of them copy.
+inline HostSpec shared_host(HostSpec host, std::int64_t devices_of_node) {
+  if (host.node_bandwidth) {
+    const double share = host.node_bandwidth->count() / static_cast<double>(devices_of_node);
+    host.to_device = BytesPerSecond(std::min(host.to_device.count(), share));
+    host.from_device = BytesPerSecond(std::min(host.from_device.count(), share));
+  }
+  return host;
 }
 
 /// One level of the interconnect, innermost first: package, node, supernode, RDMA.

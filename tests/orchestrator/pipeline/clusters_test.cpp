@@ -51,6 +51,23 @@ TEST(Clusters, ARoleHasTheHardwareOfItsCards) {
   EXPECT_EQ(pipeline->simulation->clusters->rollout.port, BytesPerSecond(24.5e9));
 }
 
+TEST(Clusters, DevicesOfANodeShareTheLinksOfTheirHostsIfToldSo) {
+  PipelineConfig c = two_clusters();
+  const auto hosts = [&] {
+    const auto pipeline = resolve(c);
+    EXPECT_TRUE(pipeline);
+    return std::pair(pipeline->simulation->clusters->rollout.hardware.host,
+                     pipeline->simulation->clusters->trainer.hardware.host);
+  };
+  const auto [cm384, h800] = hosts();
+  EXPECT_EQ(cm384.to_device, BytesPerSecond(151e9));
+  c.simulation.shared_host_links = true;
+  const auto [shared, separate] = hosts();
+  EXPECT_EQ(shared.to_device, BytesPerSecond(640e9 / 16));  // 16 dies of a node.
+  EXPECT_EQ(shared.from_device, BytesPerSecond(640e9 / 16));
+  EXPECT_EQ(separate.to_device, h800.to_device);  // Each GPU has its own link.
+}
+
 TEST(Clusters, TheEnginesHaveTheFirstUnlessToldOtherwise) {
   PipelineConfig c = two_clusters();
   c.placement.rollout_cards = c.placement.reference_cards = 0;
