@@ -181,6 +181,7 @@ void add_total_rows(const AblationSystems& systems, AblationRows& rows) {
     Mechanisms& x = m.shape.mechanisms;
     x.schedule = PipelineSchedule::AdaptivePipe;
     x.split_counts = SplitCounts::FetchedOnce;
+    x.host_dispatch = HostDispatch::Tuned;
     x.balance_loss = BalanceLoss::ExpertGroup;
   }));
   const double rate = with_migrations(on, t);

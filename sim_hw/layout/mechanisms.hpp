@@ -36,10 +36,11 @@ enum class OperatorKernels {
   Plain,  ///< Before fusion and pipelining.
 };
 
-/// Whether the host's kernel launch time counts.
+/// How the host launches kernels (sim_hw/parallel/host_dispatch.hpp).
 enum class HostDispatch {
-  Ahead,  ///< The host is always ahead of the device.
-  Eager,  ///< Between two host waits, no less than the time to launch the kernels.
+  Ahead,  ///< Launches take no time.
+  Eager,  ///< One by one, in the order of the program, from cores that are not bound.
+  Tuned,  ///< From bound cores; what depends on no sizes is launched before a wait for them.
 };
 
 /// How the host learns the sizes of an uneven all-to-all. Each fetch drains the device before the
@@ -88,7 +89,9 @@ void describe(V& v, Mechanisms& c) {
   v.field(5,
           "host_dispatch",
           c.host_dispatch,
-          {.doc = "eager: a layer takes at least the launch time of its kernels."});
+          {.doc = "How the host launches kernels. `ahead`: in no time; `eager`: one by one, from "
+                  "cores that are not bound; `tuned`: from bound cores, shared experts before a "
+                  "wait for sizes."});
   v.field(6,
           "split_counts",
           c.split_counts,
@@ -133,8 +136,8 @@ struct temper::EnumNames<temper::sim_hw::OperatorKernels> {
 template <>
 struct temper::EnumNames<temper::sim_hw::HostDispatch> {
   using E = sim_hw::HostDispatch;
-  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
-      {{E::Ahead, "ahead"}, {E::Eager, "eager"}}};
+  static constexpr std::array<std::pair<E, std::string_view>, 3> value{
+      {{E::Ahead, "ahead"}, {E::Eager, "eager"}, {E::Tuned, "tuned"}}};
 };
 template <>
 struct temper::EnumNames<temper::sim_hw::SplitCounts> {

@@ -3,7 +3,7 @@
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/operators/operators.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
-#include "sim_hw/steps/steps.hpp"
+#include "sim_hw/parallel/host_dispatch.hpp"
 
 #include <algorithm>
 
@@ -181,6 +181,7 @@ PassSeconds context_wait(const StepInputs& in, const PassSeconds& attention) {
 /// Compute of a layer, with the exposed part of its tensor and context parallelism.
 struct LayerParts {
   Matmul matmul;
+  PassSeconds mlp;  ///< Part of `matmul`: of a dense layer, or the shared experts.
   PassSeconds core, vector, routed, tensor, context;
 
   double forward() const { return matmul.forward + core.forward + vector.forward + routed.forward; }
@@ -195,6 +196,7 @@ LayerParts layer_parts(const StepInputs& in, LayerKind kind) {
   const double ffn = cut_ffn(in.model, kind);
   if (ffn > 0) {
     const Matmul dense = mlp(in, ffn);
+    parts.mlp = {dense.forward, dense.backward};
     parts.matmul.forward += dense.forward;
     parts.matmul.backward += dense.backward;
     parts.matmul.weight_gradient += dense.weight_gradient;
@@ -261,39 +263,37 @@ void add_recompute(const StepInputs& in, const LayerParts& parts, LayerKind kind
   }
 }
 
-/// A pass of a layer, split where the host may have to wait for sizes.
-struct Segments {
-  double attention = 0;
-  double experts = 0;
-
-  double total() const { return attention + experts; }
-};
-
-/// Time that a layer waits for the host. When the host waits for sizes, the device idles for a copy
-/// and a launch; an eager host has launched nothing beyond that point.
-double host_wait(const StepInputs& in, const Segments& forward, const Segments& backward) {
-  const Mechanisms& m = in.shape.mechanisms;
-  const bool full = in.shape.recompute == Recompute::Full;
-  const double launch = in.device.k.host_train_kernel;
-  double waits = 0;
-  if (m.split_counts == SplitCounts::FetchedOnce)
-    waits = 1;
-  if (m.split_counts == SplitCounts::FetchedEach)
-    waits = full ? 6 : 4;
-  const double stalls = forward.experts > 0 ? waits * (in.fabric.host_latency + launch) : 0;
-  if (m.host_dispatch == HostDispatch::Ahead)
-    return stalls;
-  const double routing = forward.experts > 0 ? launch * kRoutingKernels : 0;
-  const Segments ahead{launch * kForwardKernels, routing};
-  const Segments back{launch * (kBackwardKernels + (full ? kRecomputeKernels : 0)),
-                      routing * (full ? 3 : 2)};
-  if (waits == 0)
-    return excess(ahead.total() + back.total(), forward.total() + backward.total());
-  if (m.split_counts == SplitCounts::FetchedOnce)
-    return stalls + excess(ahead.total(), forward.total()) + excess(back.total(), backward.total());
-  return stalls + excess(ahead.attention, forward.attention) +
-         excess(ahead.experts, forward.experts) + excess(back.attention, backward.attention) +
-         excess(back.experts, backward.experts);
+/// The kernels of a layer as the host launches them, with communication as far as it is exposed.
+DispatchedLayer dispatched(const StepInputs& in,
+                           const LayerParts& parts,
+                           const ExpertExposure& show,
+                           LayerKind kind,
+                           const LayerCost& cost) {
+  DispatchedLayer layer;
+  layer.experts = kind == LayerKind::Experts;
+  const PassSeconds shared = layer.experts ? parts.mlp : PassSeconds{};
+  PassKernels& forward = layer.forward;
+  forward = {.vector = parts.vector.forward,
+             .projections = parts.matmul.forward - shared.forward,
+             .attention = parts.core.forward,
+             .shared = shared.forward,
+             .routed = parts.routed.forward,
+             .exchange = show.pass.forward};
+  forward.other = cost.forward - forward.total();
+  if (in.shape.recompute == Recompute::Full) {
+    layer.recompute = forward;
+    layer.recompute.exchange = show.recompute;
+    layer.recompute.other = parts.tensor.forward + parts.context.forward;
+  }
+  PassKernels& backward = layer.backward;
+  backward = {.vector = parts.vector.backward,
+              .projections = parts.matmul.backward - shared.backward,
+              .attention = parts.core.backward,
+              .shared = shared.backward,
+              .routed = parts.routed.backward,
+              .exchange = show.pass.backward};
+  backward.other = cost.time.total() - cost.forward - layer.recompute.total() - backward.total();
+  return layer;
 }
 
 }  // namespace
@@ -349,25 +349,25 @@ LayerCost layer_cost(const StepInputs& in, LayerKind kind) {
   const double again = in.shape.recompute == Recompute::Full ? 1 : 0;
   time.data_wait =
       (in.shape.attention_imbalance - 1) * (parts.core.total() + again * parts.core.forward);
-  PassSeconds routed;  // Experts and the exposed part of their exchange.
-  double way_forward = 0;
+  ExpertExposure show;
+  double summed = 0;
   if (kind == LayerKind::Experts) {
-    const ExpertExposure show = expert_show(in, parts);
+    show = expert_show(in, parts);
     const LoadSum loads = load_sum(in);
-    const double summed = all_reduce_seconds(in.fabric, loads.group, loads.bytes);
+    summed = all_reduce_seconds(in.fabric, loads.group, loads.bytes);
     time.expert_parallel = show.pass.total() + show.recompute + summed;
-    way_forward = show.pass.forward + summed;
     cost.hidden = show.hidden.total();
     cost.hidden_forward = show.hidden.forward;
-    routed = {
-        parts.routed.forward + way_forward,
-        parts.routed.backward + again * parts.routed.forward + show.pass.backward + show.recompute};
   }
-  cost.forward = parts.forward() + parts.tensor.forward + way_forward + parts.context.forward;
-  const double backward = time.total() - cost.forward;
-  time.host = host_wait(in,
-                        {cost.forward - routed.forward, routed.forward},
-                        {backward - routed.backward, routed.backward});
+  cost.forward =
+      parts.forward() + parts.tensor.forward + show.pass.forward + summed + parts.context.forward;
+  const HostTimes host{
+      in.device.k.host_train_kernel, in.fabric.host_latency, in.device.k.kernel_latency};
+  const Mechanisms& m = in.shape.mechanisms;
+  if (m.host_dispatch != HostDispatch::Ahead || m.split_counts != SplitCounts::Known) {
+    time.host =
+        host_wait(dispatched(in, parts, show, kind, cost), host, m.host_dispatch, m.split_counts);
+  }
   return cost;
 }
 

@@ -25,8 +25,7 @@
 // Other waits:
 //   samples  (attention imbalance - 1) x its attention: expert parallelism couples the replicas
 //   swap     activation_choice.hpp
-//   host     stalls x (copy latency + launch); eager: between two stalls the excess of the kernels'
-//     launches over device time. Kernels of a layer: as counted in eager PyTorch (steps.hpp)
+//   host     host_dispatch.hpp
 // Bytes of elementwise kernels count the tensors that fused Megatron-LM kernels read and write.
 // Doubles are seconds; nothing allocates.
 #pragma once

@@ -194,7 +194,7 @@ constexpr std::array kParallelKinds{
         "states=mixed|bf16; expert_imbalance; attention_imbalance; expert_overlap=off|on; "
         "layer_balance=last_short|even|counted; activations=as_recompute|chosen; "
         "expert_path=auto|flat|hierarchical|gathered; token_copies=per_expert|per_device; "
-        "schedule=1f1b|dualpipe|adaptive; operators=fused|plain; host_dispatch=ahead|eager; "
+        "schedule=1f1b|dualpipe|adaptive; operators=fused|plain; host_dispatch=ahead|eager|tuned; "
         "split_counts=known|fetched_once|fetched_each; "
         "balance_loss=micro_batch|expert_group|everywhere; memory=refuse|report",
         cost_of_train_iteration},

@@ -3,6 +3,7 @@
 #include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/parallel/host_dispatch.hpp"
 #include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"
@@ -165,17 +166,21 @@ TEST_F(Mechanism, CountedLayersSumToTheModelForEveryPipeline) {
   }
 }
 
-TEST_F(Mechanism, AnEagerHostBoundsALayerByItsLaunches) {
+TEST_F(Mechanism, AHostThatLaunchesBoundsALayerByItsLaunches) {
   shape_.seq = 128;  // Few enough tokens for launches to dominate.
-  const LayerCost ahead = layer_cost(in(), LayerKind::Experts);
-  shape_.mechanisms.host_dispatch = HostDispatch::Eager;
-  const LayerCost eager = layer_cost(in(), LayerKind::Experts);
-  // 20 + 40 kernels and 40 + 80 of routing, forward and backward, 30 us each; no less.
-  const double launches = (kForwardKernels + kBackwardKernels + 3 * kRoutingKernels) * 30e-6;
-  ASSERT_LT(ahead.time.total(), launches);
-  EXPECT_NEAR(eager.time.total(), launches, 1e-9);
+  const auto total = [&](HostDispatch dispatch) {
+    shape_.mechanisms.host_dispatch = dispatch;
+    return layer_cost(in(), LayerKind::Experts).time.total();
+  };
+  // 20 + 40 kernels, 40 + 80 of routing and 3 + 3 of communication, forward and backward, 30 us
+  // each; no less.
+  const double launches = (kForwardKernels + kBackwardKernels + 3 * kRoutingKernels + 6) * 30e-6;
+  ASSERT_LT(total(HostDispatch::Ahead), launches);
+  EXPECT_NEAR(total(HostDispatch::Tuned), launches, 1e-9);
+  EXPECT_NEAR(total(HostDispatch::Eager), launches * kUnboundLaunch, 1e-9);
   shape_.seq = 65536;
-  EXPECT_EQ(layer_cost(in(), LayerKind::Experts).time.host, 0);
+  for (const auto dispatch : {HostDispatch::Eager, HostDispatch::Tuned})
+    EXPECT_EQ(total(dispatch), total(HostDispatch::Ahead));
 }
 
 TEST_F(Mechanism, EachFetchOfCountsStallsTheDevice) {
