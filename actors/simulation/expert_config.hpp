@@ -21,6 +21,9 @@ struct ExpertConfig {
   ExpertPlacing placement = ExpertPlacing::Original;
   double memory = 0.7;  ///< predicted: weight of the past in the prediction.
   double horizon = 10;  ///< predicted: steps that a placement is expected to last.
+  double sequence_spread =
+      0;                     ///< Log spread of an expert's load between sequences, without a loss.
+  double loss_strength = 0;  ///< Of the trainer's load-balance loss; 0: none.
 };
 template <class V>
 void describe(V& v, ExpertConfig& c) {
@@ -60,6 +63,22 @@ void describe(V& v, ExpertConfig& c) {
           "horizon",
           c.horizon,
           {.doc = "predicted: steps over which a migration has to pay.", .min = 0.0});
+  v.field(9,
+          "sequence_spread",
+          c.sequence_spread,
+          {.doc = "Standard deviation of the logarithm of an expert's load between sequences, "
+                  "around its load in the step, without a load-balance loss. The trainer waits in "
+                  "each exchange for the device that is busiest in it.",
+           .min = 0.0,
+           .max = 5.0});
+  v.field(10,
+          "loss_strength",
+          c.loss_strength,
+          {.doc = "Strength of the load-balance loss. One over n sequences divides "
+                  "`sequence_spread` by 1 + strength / n; n follows from "
+                  "`trainer.mechanisms.balance_loss`.",
+           .min = 0.0,
+           .max = 1e6});
 }
 
 }  // namespace actors

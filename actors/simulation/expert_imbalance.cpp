@@ -1,5 +1,6 @@
 #include "actors/simulation/expert_imbalance.hpp"
 
+#include "actors/simulation/lengths.hpp"
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "sim_hw/model/numbers.hpp"
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace temper::actors {
@@ -28,10 +30,12 @@ sim_hw::ExpertGroup group_of(std::int64_t devices, const sim_hw::HardwareSpec& h
 
 ExpertImbalance::ExpertImbalance(const SimulatedRun& run,
                                  const sim_hw::ExpertGroup& group,
-                                 double expert_seconds)
-    : migrates_(run.config.experts.placement == ExpertPlacing::Predicted) {
+                                 double expert_seconds,
+                                 const sim_hw::ExchangeShape& exchange)
+    : exchange_(exchange), migrates_(run.config.experts.placement == ExpertPlacing::Predicted) {
   const ExpertConfig& c = run.config.experts;
-  if (!run.model.moe || c.loads == ExpertLoadKind::Balanced || group.devices < 2)
+  const bool balanced = c.loads == ExpertLoadKind::Balanced;
+  if (!run.model.moe || (balanced && exchange.spread == 0) || group.devices < 2)
     return;
   const std::int64_t experts = run.model.moe->experts;
   experts_ = static_cast<std::size_t>(experts);
@@ -42,11 +46,13 @@ ExpertImbalance::ExpertImbalance(const SimulatedRun& run,
   if (trace_.empty()) {
     const auto drawn = static_cast<std::size_t>(run.model.moe_layers());
     for (std::size_t layer = 0; layer < std::min(kLayers, drawn); ++layer) {
-      walks_.emplace_back(sim_hw::LoadTraceShape{experts, 0, c.spread, c.drift},
+      walks_.emplace_back(sim_hw::LoadTraceShape{experts, 0, balanced ? 0 : c.spread, c.drift},
                           Random(c.seed, fmt::format("expert loads of layer {}", layer)));
     }
   }
   layers_.assign(std::max<std::size_t>(1, walks_.size()), sim_hw::ExpertMigration(experts, group));
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer)
+    exchanges_.emplace_back(c.seed, fmt::format("expert exchanges of layer {}", layer));
 }
 
 sim_hw::ExpertLoads ExpertImbalance::loads_of(std::size_t layer, std::size_t version) {
@@ -55,6 +61,21 @@ sim_hw::ExpertLoads ExpertImbalance::loads_of(std::size_t layer, std::size_t ver
   const std::size_t row = version % (trace_.size() / experts_);
   const auto from = trace_.begin() + static_cast<std::ptrdiff_t>(row * experts_);
   return {from, from + static_cast<std::ptrdiff_t>(experts_)};
+}
+
+sim_hw::MigrationOutcome ExpertImbalance::next(std::size_t layer) {
+  sim_hw::ExpertMigration& experts = layers_[layer];
+  const sim_hw::ExpertLoads loads = loads_of(layer, steps_.size());
+  sim_hw::MigrationOutcome step = experts.step(loads, rule_);
+  if (exchange_.spread == 0)
+    return step;
+  Random same = exchanges_[layer];  // Both placements see the same exchanges.
+  const auto busiest = [&](const sim_hw::ExpertPlacement& placement, Random& random) {
+    return sim_hw::exchange_imbalance(loads, placement, experts.group(), exchange_, random);
+  };
+  step.imbalance = busiest(experts.placement(), exchanges_[layer]);
+  step.without_migration = migrates_ ? busiest(experts.original(), same) : step.imbalance;
+  return step;
 }
 
 const sim_hw::MigrationOutcome& ExpertImbalance::at(PolicyVersion version,
@@ -69,8 +90,7 @@ const sim_hw::MigrationOutcome& ExpertImbalance::at(PolicyVersion version,
     sim_hw::MigrationOutcome mean{0, 0, 0, 0, 0};
     const auto count = static_cast<double>(layers_.size());
     for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-      const sim_hw::MigrationOutcome one =
-          layers_[layer].step(loads_of(layer, steps_.size()), rule_);
+      const sim_hw::MigrationOutcome one = next(layer);
       mean.without_migration += one.without_migration / count;
       mean.imbalance += one.imbalance / count;
       mean.prediction_error += one.prediction_error / count;
@@ -98,8 +118,26 @@ sim_hw::MigrationOutcome typical(ExpertImbalance experts, double balanced_second
   return mean;
 }
 
+sim_hw::ExchangeShape trainer_exchange(const SimulatedRun& s, const sim_hw::Layout& layout) {
+  const ExpertConfig& c = s.config.experts;
+  if (c.sequence_spread == 0)
+    return {};
+  const sim_hw::RolloutLengths mean = drawn_lengths(s.config.prompt, s.config.response);
+  const double tokens = as_double(s.config.trainer.micro_batch_tokens);
+  const double own = std::max(1.0, tokens / (mean.prompt + mean.response));
+  const auto coupled = std::clamp<std::int64_t>(layout.ep / (layout.tp * layout.cp), 1, layout.dp);
+  double scope = own;
+  if (s.config.trainer.mechanisms.balance_loss == sim_hw::BalanceLoss::ExpertGroup)
+    scope *= as_double(coupled);
+  if (s.config.trainer.mechanisms.balance_loss == sim_hw::BalanceLoss::Everywhere)
+    scope *= as_double(layout.dp);
+  return {sim_hw::spread_under_loss(c.sequence_spread, c.loss_strength, scope),
+          std::max<std::int64_t>(1, std::llround(own * as_double(coupled)))};
+}
+
 ExpertImbalance trainer_experts(const SimulatedRun& s, const sim_hw::Layout& layout) {
-  if (!s.model.moe || s.config.experts.loads == ExpertLoadKind::Balanced)
+  const sim_hw::ExchangeShape exchange = trainer_exchange(s, layout);
+  if (!s.model.moe || (s.config.experts.loads == ExpertLoadKind::Balanced && exchange.spread == 0))
     return {};
   const sim_hw::HardwareSpec& hardware = hardware_of(s, RoleKind::Trainer);
   const sim_hw::Fabric fabric = sim_hw::make_fabric(hardware);
@@ -111,7 +149,7 @@ ExpertImbalance trainer_experts(const SimulatedRun& s, const sim_hw::Layout& lay
   if (s.config.trainer.optimizer_on_host)
     seconds +=
         sim_hw::to_device_seconds(fabric, state) + sim_hw::from_device_seconds(fabric, state);
-  return {s, group_of(layout.ep, hardware), seconds};
+  return {s, group_of(layout.ep, hardware), seconds, exchange};
 }
 
 ExpertImbalance engine_experts(const SimulationSettings& s) {

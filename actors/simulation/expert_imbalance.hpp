@@ -8,6 +8,9 @@
 //              steps and its time is part of the step
 //   engine     receives whole weights with each version, so a new placement costs nothing more
 //   reference  its weights never change, so neither do its loads, which are those of version 0
+// With sequence_spread, the loads of the trainer's exchanges vary around those of the version, by
+// the scope of its load-balance loss (sim_hw/parallel/balance_loss.hpp). Engines mix the tokens of
+// hundreds of responses, and the exchanges of a reference are not modeled.
 // Assumed: the loads of a version are the same in training, generation and scoring; layers are
 // independent. Of drifting loads kLayers layers are drawn, and figures are their means; a trace is
 // one layer. Constants: none. One owner, no threads.
@@ -15,6 +18,7 @@
 
 #include "actors/simulation/simulation_config.hpp"
 #include "sim_hw/layout/layout.hpp"
+#include "sim_hw/parallel/balance_loss.hpp"
 #include "sim_hw/parallel/expert_balance.hpp"
 
 #include <deque>
@@ -26,9 +30,12 @@ class ExpertImbalance {
  public:
   /// Balanced.
   ExpertImbalance() = default;
-  /// `expert_seconds`: for a device to receive one expert. Balanced if the configured loads are, if
-  /// the model has no experts, or if one device has them all.
-  ExpertImbalance(const SimulatedRun& run, const sim_hw::ExpertGroup& group, double expert_seconds);
+  /// `expert_seconds`: for a device to receive one expert. Balanced if the configured loads are and
+  /// exchanges do not vary, if the model has no experts, or if one device has them all.
+  ExpertImbalance(const SimulatedRun& run,
+                  const sim_hw::ExpertGroup& group,
+                  double expert_seconds,
+                  const sim_hw::ExchangeShape& exchange = {});
 
   /// Whether loads differ.
   bool any() const { return !layers_.empty(); }
@@ -39,12 +46,15 @@ class ExpertImbalance {
 
  private:
   sim_hw::ExpertLoads loads_of(std::size_t layer, std::size_t version);
+  sim_hw::MigrationOutcome next(std::size_t layer);
 
   static constexpr std::size_t kLayers = 16;
   std::vector<sim_hw::LoadWalk> walks_;  ///< Per layer; empty: a trace.
   std::vector<sim_hw::ExpertMigration> layers_;
   std::vector<double> trace_;  ///< Rows of loads.
   std::size_t experts_ = 0;
+  sim_hw::ExchangeShape exchange_;
+  std::vector<Random> exchanges_;  ///< Per layer; not used if exchanges do not vary.
   sim_hw::MigrationRule rule_;
   bool migrates_ = false;
   std::deque<sim_hw::MigrationOutcome> steps_;  ///< By version. References stay valid.
@@ -55,6 +65,9 @@ inline constexpr std::int64_t kTypicalVersions = 10;
 /// Mean over the first versions.
 sim_hw::MigrationOutcome typical(ExpertImbalance experts, double balanced_seconds);
 
+/// The trainer's exchanges under the scope of its load-balance loss: sequences of mean length in
+/// micro-batches of the configured size.
+sim_hw::ExchangeShape trainer_exchange(const SimulatedRun& run, const sim_hw::Layout& layout);
 /// Experts of the trainer. Requires: check_trainer() succeeds.
 ExpertImbalance trainer_experts(const SimulatedRun& run, const sim_hw::Layout& layout);
 /// Experts of an engine. Requires: check_rollout() succeeds.

@@ -181,7 +181,7 @@ std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
 
 /// Whether a mechanism is configured whose effect on the training step is worth a line.
 bool has_mechanisms(const actors::SimulationConfig& c) {
-  return c.experts.loads != actors::ExpertLoadKind::Balanced ||
+  return c.experts.loads != actors::ExpertLoadKind::Balanced || c.experts.sequence_spread > 0 ||
          c.trainer.activations != sim_hw::ActivationPolicy::Full ||
          c.trainer.mechanisms.schedule != sim_hw::PipelineSchedule::OneForwardOneBackward;
 }

@@ -59,12 +59,16 @@ Result<std::vector<double>> read_expert_trace(const actors::ExpertConfig& c,
 }
 
 void check_experts(const actors::ExpertConfig& c, const sim_hw::ModelSpec& model, Rules& rules) {
-  if (c.loads == actors::ExpertLoadKind::Balanced)
+  const bool balanced = c.loads == actors::ExpertLoadKind::Balanced;
+  if (balanced && c.sequence_spread == 0)
     return;
   if (!model.moe) {
-    return rules.require(false,
-                         {"simulation.experts.loads", "simulation.model"},
-                         fmt::format("{} has no routed experts; nearest: balanced", model.name));
+    return rules.require(
+        false,
+        {balanced ? "simulation.experts.sequence_spread" : "simulation.experts.loads",
+         "simulation.model"},
+        fmt::format(
+            "{} has no routed experts; nearest: {}", model.name, balanced ? "0" : "balanced"));
   }
   if (c.loads != actors::ExpertLoadKind::Trace)
     return;

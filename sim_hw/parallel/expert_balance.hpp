@@ -86,6 +86,11 @@ class ExpertMigration {
   /// The placement of a step is decided before it, from earlier steps.
   MigrationOutcome step(const ExpertLoads& loads, const MigrationRule& rule);
 
+  const ExpertGroup& group() const { return group_; }
+  const ExpertPlacement& original() const { return original_; }
+  /// Of the last step.
+  const ExpertPlacement& placement() const { return placement_; }
+
  private:
   ExpertGroup group_;
   ExpertPlacement original_, placement_;

@@ -1,4 +1,5 @@
 // Balance of experts and samples: placements, migrations and orders of hand-made cases.
+#include "sim_hw/parallel/balance_loss.hpp"
 #include "sim_hw/parallel/data_balance.hpp"
 #include "sim_hw/parallel/expert_balance.hpp"
 
@@ -128,6 +129,57 @@ TEST(Documents, FillASample) {
   // Each of 1 token: a sample costs its tokens. One longer than it: their square.
   EXPECT_EQ(pack_documents({1, 0}, 1, 64, random), std::vector<double>{64});
   EXPECT_EQ(pack_documents({100, 0}, 1, 64, random), std::vector<double>{64 * 64});
+}
+
+TEST(BalanceLoss, SeesDeviationsOfSequencesDividedByTheirNumber) {
+  // N sum f p of loads m_e (1 + x_e): 1 + variance of the means + s^2 / n, with independent x.
+  constexpr int kExperts = 64;
+  constexpr double kSpread = 0.2;
+  Random random(5, "loss");
+  for (const int sequences : {1, 4, 16}) {
+    double loss = 0;
+    constexpr int kScopes = 4000;
+    for (int scope = 0; scope < kScopes; ++scope) {
+      double sum = 0;
+      double squares = 0;
+      for (int e = 0; e < kExperts; ++e) {
+        double load = 0;
+        for (int i = 0; i < sequences; ++i)
+          load += 1 + kSpread * random.normal();
+        sum += load;
+        squares += load * load;
+      }
+      loss += kExperts * squares / (sum * sum) / kScopes;  // Shares sum to 1.
+    }
+    const double expected = kSpread * kSpread * (1 - 1.0 / kExperts);
+    EXPECT_NEAR((loss - 1) * sequences, expected, 0.03 * expected) << sequences;
+  }
+}
+
+TEST(BalanceLoss, LeavesTheSpreadAtWhichGainAndLossBalance) {
+  for (const double n : {1.0, 8.0, 96.0}) {
+    const double left = spread_under_loss(0.5, 4, n);
+    const auto cost = [&](double s) { return (s - 0.5) * (s - 0.5) + 4 * s * s / n; };
+    EXPECT_LT(cost(left), cost(left * 0.99));
+    EXPECT_LT(cost(left), cost(left * 1.01));
+  }
+  EXPECT_EQ(spread_under_loss(0.5, 0, 1), 0.5);
+}
+
+TEST(BalanceLoss, AnExchangeOfManySequencesIsAsBusyAsItsMeans) {
+  const ExpertLoads means = generate_loads({64, 1, 0.2, 0}, Random(1, "means")).front();
+  const ExpertGroup group{8, 1};
+  const ExpertPlacement placement = original_placement(64, group);
+  const auto busiest = [&](double spread, std::int64_t sequences) {
+    Random random(2, "exchanges");
+    return exchange_imbalance(means, placement, group, {spread, sequences}, random);
+  };
+  const double of_means = imbalance_of(means, placement, group);
+  EXPECT_NEAR(busiest(0, 3), of_means, 1e-12);
+  EXPECT_NEAR(busiest(0.5, 4000), of_means, 0.02);
+  EXPECT_GT(busiest(0.5, 4), busiest(0.5, 64));
+  EXPECT_GT(busiest(0.5, 4), busiest(0.25, 4));
+  EXPECT_GT(busiest(0.25, 4), of_means);
 }
 
 }  // namespace

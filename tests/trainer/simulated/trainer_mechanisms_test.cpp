@@ -128,6 +128,28 @@ TEST(TrainerExperts, ThatMigrateCatchUpWithTheirLoads) {
   EXPECT_LT(cost_of(s, 3).total(), original.total());
 }
 
+TEST(TrainerExperts, WaitLessInAnExchangeTheSmallerTheScopeOfTheLoss) {
+  actors::SimulationSettings s = large();
+  s.config.trainer.ep = 16;  // Two of four replicas share experts.
+  s.config.experts.sequence_spread = 0.5;
+  const auto busiest = [&](sim_hw::BalanceLoss over, double strength) {
+    s.config.trainer.mechanisms.balance_loss = over;
+    s.config.experts.loss_strength = strength;
+    return cost_of(s, 1).experts.imbalance;
+  };
+  const double free = busiest(sim_hw::BalanceLoss::Everywhere, 0);
+  EXPECT_GT(free, 1.1);
+  EXPECT_EQ(busiest(sim_hw::BalanceLoss::MicroBatch, 0), free);
+  const double everywhere = busiest(sim_hw::BalanceLoss::Everywhere, 4);
+  const double group = busiest(sim_hw::BalanceLoss::ExpertGroup, 4);
+  const double own = busiest(sim_hw::BalanceLoss::MicroBatch, 4);
+  EXPECT_LT(everywhere, free);
+  EXPECT_LT(group, everywhere);
+  EXPECT_LT(own, group);
+  EXPECT_GT(own, 1);
+  EXPECT_LT(busiest(sim_hw::BalanceLoss::ExpertGroup, 16), group);
+}
+
 TEST(TrainerExperts, MemoryIsPlannedForTheBusiestDevice) {
   actors::SimulationSettings s = large();
   const double balanced = actors::trainer_memory(s).device.total();

@@ -1,0 +1,32 @@
+#include "sim_hw/parallel/balance_loss.hpp"
+
+#include "core/portable_math.hpp"
+#include "sim_hw/model/numbers.hpp"
+
+#include <cmath>
+
+namespace temper::sim_hw {
+
+double spread_under_loss(double spread, double strength, double sequences) {
+  return spread / (1 + strength / sequences);
+}
+
+double exchange_imbalance(const ExpertLoads& means,
+                          const ExpertPlacement& placement,
+                          const ExpertGroup& group,
+                          const ExchangeShape& exchange,
+                          Random& random) {
+  const double one = portable_exp(exchange.spread * exchange.spread) - 1;
+  const double variance = portable_log(1 + one / as_double(exchange.sequences));
+  const double spread = std::sqrt(variance);
+  double sum = 0;
+  ExpertLoads loads(means.size());
+  for (int i = 0; i < kDrawnExchanges; ++i) {
+    for (std::size_t e = 0; e < means.size(); ++e)
+      loads[e] = means[e] * portable_exp(spread * random.normal() - variance / 2);
+    sum += imbalance_of(loads, placement, group);
+  }
+  return sum / kDrawnExchanges;
+}
+
+}  // namespace temper::sim_hw
