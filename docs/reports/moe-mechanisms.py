@@ -2,7 +2,7 @@
 from figures_recipe import figures
 
 CONFIG = "configs/cm384_pangu_fused.yaml"
-STEPS = 3
+STEPS = 10
 # The same run on Atlas A2: as many devices, one die per card, eight to a node.
 ATLAS = ("placement.cards=768", "'simulation.cluster=\"\"'", "'simulation.clusters=[{hardware: ascend-910b, cards: 768}]'")
 
@@ -15,18 +15,21 @@ ROWS = [
     ("EDPB, D: samples by attention, against arrival", "edpb-samples", None, 0, 2),
     ("the same, against dealing by tokens", "edpb-samples", None, 1, 2),
     ("EDPB, P: modules count as layers", "edpb-layers", None, 0, 1),
-    ("EP-group balance loss: its all-reduce", "balance-loss", None, 0, 1),
+    ("EP-group balance loss, against one over all replicas", "balance-loss", None, 3, 4),
+    ("the same, a weak loss", "balance-loss", None, 0, 1),
+    ("the same, a strong loss", "balance-loss", None, 6, 7),
     ("activations: selective", "activations", None, 0, 1),
     ("activations: swap", "activations", None, 0, 2),
     ("activations: auto", "activations", None, 0, 3),
+    ("activations: auto, shared host links", "activations-shared-hosts", None, 0, 1),
     ("activations: auto, micro-batch doubled", "activations", "selective recompute and swap: micro-batch doubled", 0, 4),
     ("host dispatch", "host-dispatch", "host-device dispatch", 0, 1),
+    ("the same, micro-batches of 256 tokens", "host-dispatch-short", "host-device dispatch, small batches", 0, 1),
     ("AlltoAllV counts reused", "split-counts", "AlltoAllV counts reused: stalls of a layer 4 -> 1", 0, 1),
     ("operator acceleration", "operators", "operator acceleration", 0, 1),
     ("all of these", "all", "all together: throughput", 0, 1),
 ]
 NOT_BUILT = [
-    ("EP-group balance loss: its effect on the loads", "not built"),
     ("DistQueue", "filled by the DistQueue issue"),
 ]
 
