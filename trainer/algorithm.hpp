@@ -17,7 +17,10 @@ enum class AlgorithmName {
   Dapo,
   Rloo,
   ReinforcePp,
-  DrGrpo
+  DrGrpo,
+  IcePop,
+  SeqMis,
+  GeoRs
 };
 
 /// Baseline that is subtracted from a reward: none, the mean of the group, of the batch, or of the
@@ -33,7 +36,11 @@ enum class Objective { Clip, Naive, Decoupled, Tis, Cispo, Reinforce };
 /// tokens; or sum over tokens, divided by a constant, the number of responses times the largest
 /// response length.
 enum class Averaging { Token, Sequence, Constant };
-/// Treatment of a behaviour weight above the cap: it becomes the cap, or its token is masked.
+/// Behaviour weight: per token, or one for the response: the geometric mean of its token ratios, or
+/// their product.
+enum class WeightLevel { Token, Geometric, Sequence };
+/// Treatment of a behaviour weight outside its range: it becomes the nearer end, or its tokens are
+/// masked.
 enum class WeightMode { Clamp, Mask };
 
 /// One algorithm, resolved: all parameters of advantages and losses.
@@ -45,8 +52,10 @@ struct Algorithm {
   Averaging average = Averaging::Token;
   double clip_low = 0.2;
   double clip_high = 0.28;
-  double behaviour_weight_cap = 5;
+  double behaviour_weight_floor = 0;  ///< Smallest weight; 0: none.
+  double behaviour_weight_cap = 5;    ///< Largest weight.
   WeightMode behaviour_weight_mode = WeightMode::Mask;
+  WeightLevel behaviour_weight_level = WeightLevel::Token;
   bool filter_equal_rewards = false;
   Tokens overlong_buffer{0};  ///< Length penalty over the last this many tokens; 0: none.
   double overlong_penalty = 1;
@@ -78,7 +87,7 @@ constexpr bool needs_whole_batch(const Algorithm& a) {
 template <>
 struct EnumNames<trainer::AlgorithmName> {
   using A = trainer::AlgorithmName;
-  static constexpr std::array<std::pair<A, std::string_view>, 10> value{
+  static constexpr std::array<std::pair<A, std::string_view>, 13> value{
       {{A::Grpo, "grpo"},
        {A::Ppo, "ppo"},
        {A::DecoupledPpo, "decoupled_ppo"},
@@ -88,7 +97,10 @@ struct EnumNames<trainer::AlgorithmName> {
        {A::Dapo, "dapo"},
        {A::Rloo, "rloo"},
        {A::ReinforcePp, "reinforce_pp"},
-       {A::DrGrpo, "dr_grpo"}}};
+       {A::DrGrpo, "dr_grpo"},
+       {A::IcePop, "icepop"},
+       {A::SeqMis, "seq_mis"},
+       {A::GeoRs, "geo_rs"}}};
 };
 template <>
 struct EnumNames<trainer::AdvantageMean> {
@@ -127,6 +139,12 @@ struct EnumNames<trainer::Averaging> {
   using A = trainer::Averaging;
   static constexpr std::array<std::pair<A, std::string_view>, 3> value{
       {{A::Token, "token"}, {A::Sequence, "sequence"}, {A::Constant, "constant"}}};
+};
+template <>
+struct EnumNames<trainer::WeightLevel> {
+  using W = trainer::WeightLevel;
+  static constexpr std::array<std::pair<W, std::string_view>, 3> value{
+      {{W::Token, "token"}, {W::Geometric, "geometric"}, {W::Sequence, "sequence"}}};
 };
 template <>
 struct EnumNames<trainer::WeightMode> {

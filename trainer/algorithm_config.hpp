@@ -28,8 +28,10 @@ struct AlgorithmConfig {
   std::optional<AdvantageStd> advantage_std;
   std::optional<RatioLevel> ratio;
   std::optional<Averaging> average;
+  std::optional<double> behaviour_weight_floor;
   std::optional<double> behaviour_weight_cap;
   std::optional<WeightMode> behaviour_weight_mode;
+  std::optional<WeightLevel> behaviour_weight_level;
   std::optional<bool> filter_equal_rewards;
   double filter_limit = 16;
   double failure_limit = 8;
@@ -74,6 +76,31 @@ void describe_limits(V& v, AlgorithmConfig& c) {
           {.doc = "Amount subtracted from the reward of a response of full length.", .min = 0.0});
 }
 
+/// Keys about the behaviour weight.
+template <class V>
+void describe_weight(V& v, AlgorithmConfig& c) {
+  v.field(28,
+          "behaviour_weight_floor",
+          c.behaviour_weight_floor,
+          {.doc = "decoupled, tis: smallest behaviour weight. From 0 (none) to 1."});
+  v.field(21,
+          "behaviour_weight_cap",
+          c.behaviour_weight_cap,
+          {.doc = "decoupled, tis: largest behaviour weight, the ratio of proximal to behaviour "
+                  "probability. At least 1."});
+  v.field(22,
+          "behaviour_weight_mode",
+          c.behaviour_weight_mode,
+          {.doc = "decoupled: treatment of a weight below the floor or above the cap. `clamp`: the "
+                  "nearer of them is used; `mask`: its tokens are left out of the loss."});
+  v.field(29,
+          "behaviour_weight_level",
+          c.behaviour_weight_level,
+          {.doc = "decoupled, tis: `token`: a weight per token; `geometric`: one per response, the "
+                  "geometric mean of its token ratios; `sequence`: one per response, their "
+                  "product. Null: that of the row, or `geometric` with `ratio: sequence`."});
+}
+
 /// Keys that override a column of the table.
 template <class V>
 void describe_columns(V& v, AlgorithmConfig& c) {
@@ -105,16 +132,7 @@ void describe_columns(V& v, AlgorithmConfig& c) {
           {.doc = "How token losses are averaged. `token`: over all tokens; `sequence`: over each "
                   "response first, then over responses; `constant`: sum divided by responses times "
                   "`sampling.max_new_tokens`."});
-  v.field(21,
-          "behaviour_weight_cap",
-          c.behaviour_weight_cap,
-          {.doc = "decoupled, tis: largest behaviour weight, the ratio of proximal to behaviour "
-                  "probability. At least 1."});
-  v.field(22,
-          "behaviour_weight_mode",
-          c.behaviour_weight_mode,
-          {.doc = "decoupled: treatment of a token whose weight exceeds the cap. `clamp`: the cap "
-                  "is used; `mask`: the token is left out of the loss."});
+  describe_weight(v, c);
   describe_limits(v, c);
 }
 

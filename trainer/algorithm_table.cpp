@@ -34,6 +34,12 @@ constexpr Algorithm with_cap(Algorithm a, double cap, WeightMode mode) {
   return a;
 }
 
+constexpr Algorithm with_mask(Algorithm a, double floor, double cap, WeightLevel level) {
+  a.behaviour_weight_floor = floor;
+  a.behaviour_weight_level = level;
+  return with_cap(a, cap, WeightMode::Mask);
+}
+
 constexpr Algorithm with_sequence_ratio(Algorithm a) {
   a.ratio = RatioLevel::Sequence;
   return a;
@@ -46,7 +52,10 @@ constexpr Algorithm with_filter(Algorithm a) {
 
 constexpr Algorithm kGrpo = of(Mean::Group, Std::Group, Objective::Clip, Averaging::Token);
 
-constexpr std::array<AlgorithmRow, 10> kTable{{
+constexpr Algorithm kDecoupled =
+    of(Mean::Group, Std::Group, Objective::Decoupled, Averaging::Token);
+
+constexpr std::array<AlgorithmRow, 13> kTable{{
     {.name = AlgorithmName::Grpo,
      .columns = kGrpo,
      .source = "2402.03300",
@@ -58,8 +67,7 @@ constexpr std::array<AlgorithmRow, 10> kTable{{
      .note = "Without a critic: baseline and standard deviation "
              "are those of the rewards of the batch."},
     {.name = AlgorithmName::DecoupledPpo,
-     .columns =
-         with_clip(of(Mean::Group, Std::Group, Objective::Decoupled, Averaging::Token), 0.2, 0.2),
+     .columns = with_clip(kDecoupled, 0.2, 0.2),
      .source = "2110.00641, 2505.24298",
      .note = "Advantages as in `grpo`. AReaL masks tokens above its cap of 5."},
     {.name = AlgorithmName::Tis,
@@ -98,6 +106,21 @@ constexpr std::array<AlgorithmRow, 10> kTable{{
          with_clip(of(Mean::Group, Std::None, Objective::Clip, Averaging::Constant), 0.2, 0.2),
      .source = "2503.20783",
      .note = "GRPO without the two divisions that weight prompts and lengths unequally."},
+    {.name = AlgorithmName::IcePop,
+     .columns = with_mask(kDecoupled, 0.5, 5, WeightLevel::Token),
+     .source = "2510.18855",
+     .note = "Masks a token whose trainer and sampler disagree, in either direction."},
+    {.name = AlgorithmName::SeqMis,
+     .columns = with_mask(kDecoupled, 0, 2, WeightLevel::Sequence),
+     .source = "richardli.xyz/rl-collapse",
+     .note = "Masked importance sampling: one weight per response, the product of its token "
+             "ratios, and no loss for a response above the cap. A product grows with the length."},
+    {.name = AlgorithmName::GeoRs,
+     .columns = with_mask(kDecoupled, 0.999, 1.001, WeightLevel::Geometric),
+     .source = "richardli.xyz/rl-collapse",
+     .note = "Geometric rejection sampling: a response counts only if its tokens agree on average. "
+             "The range is that of the source, for engines that differ; a stale sampler needs a "
+             "wider one. The source has no weight; this one is within 0.1 % of 1."},
 }};
 
 template <class T>
@@ -112,7 +135,14 @@ std::string overlong(const AlgorithmRow& row) {
 std::string weight(const Algorithm& a) {
   if (a.objective != Objective::Decoupled && a.objective != Objective::Tis)
     return "-";
-  return fmt::format("{} at {:g}", name_of(a.behaviour_weight_mode), a.behaviour_weight_cap);
+  const std::string range =
+      a.behaviour_weight_floor > 0
+          ? fmt::format("outside {:g} to {:g}", a.behaviour_weight_floor, a.behaviour_weight_cap)
+          : fmt::format("at {:g}", a.behaviour_weight_cap);
+  const std::string level = a.behaviour_weight_level == WeightLevel::Token
+                                ? ""
+                                : fmt::format("{}, ", name_of(a.behaviour_weight_level));
+  return fmt::format("{}{} {}", level, name_of(a.behaviour_weight_mode), range);
 }
 
 std::string clip(const Algorithm& a) {
@@ -143,8 +173,14 @@ Algorithm resolve(const AlgorithmConfig& c, Tokens longest_response) {
   a.average = over(c.average, a.average);
   a.clip_low = over(c.clip_low, a.clip_low);
   a.clip_high = over(c.clip_high, a.clip_high);
+  a.behaviour_weight_floor = over(c.behaviour_weight_floor, a.behaviour_weight_floor);
   a.behaviour_weight_cap = over(c.behaviour_weight_cap, a.behaviour_weight_cap);
   a.behaviour_weight_mode = over(c.behaviour_weight_mode, a.behaviour_weight_mode);
+  a.behaviour_weight_level =
+      over(c.behaviour_weight_level,
+           a.ratio == RatioLevel::Sequence && a.behaviour_weight_level == WeightLevel::Token
+               ? WeightLevel::Geometric
+               : a.behaviour_weight_level);
   a.filter_equal_rewards = over(c.filter_equal_rewards, a.filter_equal_rewards);
   const auto last =
       static_cast<std::int64_t>(row.overlong_share * static_cast<double>(longest_response.count()));
@@ -166,8 +202,10 @@ AlgorithmConfig written_out(AlgorithmConfig c, Tokens longest_response) {
   c.average = a.average;
   c.clip_low = a.clip_low;
   c.clip_high = a.clip_high;
+  c.behaviour_weight_floor = a.behaviour_weight_floor;
   c.behaviour_weight_cap = a.behaviour_weight_cap;
   c.behaviour_weight_mode = a.behaviour_weight_mode;
+  c.behaviour_weight_level = a.behaviour_weight_level;
   c.filter_equal_rewards = a.filter_equal_rewards;
   c.overlong_buffer = a.overlong_buffer;
   return c;

@@ -8,26 +8,31 @@
 namespace temper::trainer {
 namespace {
 
-/// Importance ratios of two policies over a response: per token, or one for all at
-/// RatioLevel::Sequence.
+constexpr WeightLevel level_of(RatioLevel level) {
+  return level == RatioLevel::Sequence ? WeightLevel::Geometric : WeightLevel::Token;
+}
+
+/// Importance ratios of two policies over a response: per token, or one for all.
 class Ratio {
  public:
-  Ratio(std::span<const double> of, std::span<const double> to, RatioLevel level)
+  Ratio(std::span<const double> of, std::span<const double> to, WeightLevel level)
       : of_(of), to_(to), level_(level) {
-    if (level_ == RatioLevel::Token)
+    if (level_ == WeightLevel::Token)
       return;
     double sum = 0;
     for (std::size_t t = 0; t < of_.size(); ++t)
       sum += of_[t] - to_[t];
-    whole_ = std::exp(sum / static_cast<double>(std::max<std::size_t>(1, of_.size())));
+    if (level_ == WeightLevel::Geometric)
+      sum /= static_cast<double>(std::max<std::size_t>(1, of_.size()));
+    whole_ = std::exp(sum);
   }
   double operator()(std::size_t t) const {
-    return level_ == RatioLevel::Sequence ? whole_ : std::exp(of_[t] - to_[t]);
+    return level_ == WeightLevel::Token ? std::exp(of_[t] - to_[t]) : whole_;
   }
 
  private:
   const std::span<const double> of_, to_;
-  const RatioLevel level_;
+  const WeightLevel level_;
   double whole_ = 1;
 };
 
@@ -35,8 +40,7 @@ double clip(double ratio, const Algorithm& a) {
   return std::clamp(ratio, 1 - a.clip_low, 1 + a.clip_high);
 }
 
-/// The derivative by a log-prob is the ratio itself: for token ratios, that of one loss; for a
-/// sequence ratio, 1/n of it from each of n losses.
+/// The derivative by a log-prob is the ratio itself.
 void add_clipped(double ratio, double advantage, const Algorithm& a, TokenLoss& out) {
   const double plain = ratio * advantage;
   const double clipped = clip(ratio, a) * advantage;
@@ -46,10 +50,20 @@ void add_clipped(double ratio, double advantage, const Algorithm& a, TokenLoss& 
 }
 
 void weigh(double ratio, const Algorithm& a, TokenLoss& out) {
-  out.capped = ratio > a.behaviour_weight_cap;
+  const double within = std::clamp(ratio, a.behaviour_weight_floor, a.behaviour_weight_cap);
+  out.capped = within != ratio;
   const bool masks =
       a.objective == Objective::Decoupled && a.behaviour_weight_mode == WeightMode::Mask;
-  out.weight = !out.capped ? ratio : masks ? 0 : a.behaviour_weight_cap;
+  out.weight = out.capped && masks ? 0 : within;
+}
+
+/// With one ratio for the response, each log-prob has 1/n of the derivative of each of n losses.
+void share_derivatives(std::span<TokenLoss> tokens) {
+  double sum = 0;
+  for (const TokenLoss& token : tokens)
+    sum += token.d_logprob;
+  for (TokenLoss& token : tokens)
+    token.d_logprob = sum / static_cast<double>(tokens.size());
 }
 
 void add_weighted_logprob(double weight, double logprob, double advantage, TokenLoss& out) {
@@ -72,9 +86,9 @@ void response_loss(const ResponseInputs& in, const Algorithm& a, std::span<Token
                "a log-prob per token");
   TEMPER_CHECK(!around_proximal || in.proximal.size() == out.size(),
                "the objective needs proximal log-probs");
-  const Ratio ratio(in.current, around_proximal ? in.proximal : in.behaviour, a.ratio);
+  const Ratio ratio(in.current, around_proximal ? in.proximal : in.behaviour, level_of(a.ratio));
   const bool weighted = a.objective == Objective::Decoupled || a.objective == Objective::Tis;
-  const Ratio stale(weighted ? in.proximal : in.current, in.behaviour, a.ratio);
+  const Ratio stale(weighted ? in.proximal : in.current, in.behaviour, a.behaviour_weight_level);
   for (std::size_t t = 0; t < out.size(); ++t) {
     TokenLoss& token = out[t];
     token = TokenLoss();
@@ -97,9 +111,14 @@ void response_loss(const ResponseInputs& in, const Algorithm& a, std::span<Token
         add_weighted_logprob(1, in.current[t], in.advantage, token);
         break;
     }
-    if (!in.reference.empty() && a.kl > 0)
-      add_kl(in.current[t], in.reference[t], a.kl, token);
   }
+  const bool is_surrogate = a.objective != Objective::Cispo && a.objective != Objective::Reinforce;
+  if (a.ratio == RatioLevel::Sequence && is_surrogate)
+    share_derivatives(out);
+  if (in.reference.empty() || a.kl <= 0)
+    return;
+  for (std::size_t t = 0; t < out.size(); ++t)
+    add_kl(in.current[t], in.reference[t], a.kl, out[t]);
 }
 
 double token_share(const Algorithm& a, std::size_t tokens_of_response) {

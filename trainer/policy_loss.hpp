@@ -4,12 +4,13 @@
 // Log-probs of a token: l under the weights being trained, b as recorded when sampled, p under the
 // weights before the first minibatch of the step. A is the advantage of the response; sg stops
 // gradients.
-//   r(x, y) = exp(x - y), or exp(mean over the response of x - y) at RatioLevel::Sequence
+//   r(x, y) = exp(x - y), or exp(mean over the response of x - y) at RatioLevel::Sequence; w has a
+//             level of its own, which may also be exp(sum over the response of x - y)
 //   m(r)    = min(r A, clip(r, 1 - clip_low, 1 + clip_high) A)
 //   clip       -m(r(l, b))
 //   naive      -m(r(l, p))
-//   decoupled  -w m(r(l, p)), w = r(p, b), above its cap the cap or (mask) 0
-//   tis        the same with w = min(r(p, b), cap)
+//   decoupled  -w m(r(l, p)), w = r(p, b), outside its floor and cap the nearer one or (mask) 0
+//   tis        the same, never masked
 //   cispo      -sg(clip(r(l, b))) A l
 //   reinforce  -A l
 // and with a reference, kl * k3 of each token, k3 = exp(ref - l) - 1 - (ref - l), an unbiased
@@ -38,7 +39,7 @@ struct TokenLoss {
   double weight = 1;     ///< w; 1 if the objective has none.
   double kl = 0;         ///< k3, without its coefficient.
   bool clipped = false;  ///< Whether the clip took effect.
-  bool capped = false;   ///< Whether w exceeded its cap.
+  bool capped = false;   ///< Whether the ratio behind w was outside its floor and cap.
 };
 
 /// Requires: `out` has one entry per token.

@@ -19,7 +19,7 @@ struct UpdateMetrics {
   double log_ratio = 0;         ///< Mean of |log(current / behavior)|, before the first minibatch.
   double behaviour_weight = 0;  ///< Mean importance weight (proximal over behavior) as used; 1 if
                                 ///< none is used.
-  double capped_fraction = 0;   ///< Share of tokens whose importance weight exceeded its cap.
+  double capped_fraction = 0;   ///< Share of tokens whose importance weight was outside its range.
 };
 
 template <class V>
@@ -38,7 +38,7 @@ void describe(V& v, UpdateMetrics& m) {
   v.field(12,
           "capped_fraction",
           m.capped_fraction,
-          {.doc = "Share of tokens whose weight exceeded the cap."});
+          {.doc = "Share of tokens whose weight was outside its range."});
 }
 
 }  // namespace temper::actors

@@ -322,6 +322,9 @@ void check_algorithm(const PipelineConfig& c, Rules& rules) {
   rules.require(resolved.clip_high >= 0,
                 {"algorithm.clip_high"},
                 fmt::format("must be at least 0, found {}", resolved.clip_high));
+  rules.require(resolved.behaviour_weight_floor >= 0 && resolved.behaviour_weight_floor <= 1,
+                {"algorithm.behaviour_weight_floor"},
+                fmt::format("must be from 0 to 1, found {}", resolved.behaviour_weight_floor));
   rules.require(resolved.behaviour_weight_cap >= 1,
                 {"algorithm.behaviour_weight_cap"},
                 fmt::format("must be at least 1, found {}", resolved.behaviour_weight_cap));

@@ -24,7 +24,7 @@ VOCABULARY, CONTEXT, LONGEST = 14, 24, 8
 ALGORITHMS = list(m.AlgorithmName)
 ENUMS = {"name": m.AlgorithmName, "objective": m.Objective, "advantage_mean": m.AdvantageMean,
          "advantage_std": m.AdvantageStd, "ratio": m.RatioLevel, "average": m.Averaging,
-         "behaviour_weight_mode": m.WeightMode}
+         "behaviour_weight_mode": m.WeightMode, "behaviour_weight_level": m.WeightLevel}
 CLOSE = 1e-4
 
 
@@ -138,9 +138,18 @@ def trainer_role(base: Path, a: m.AlgorithmConfig, use: str | None, **arguments:
     return role
 
 
-@pytest.mark.parametrize("name", ALGORITHMS, ids=lambda n: n.name.lower())
-def test_updates_of_the_two_trainers_agree(name, base, temper, native, tmp_path):
-    a = algorithm(name, temper)
+#: Settings beside the name of an algorithm.
+VARIANTS = [
+    *((name, {}) for name in ALGORITHMS),
+    (m.AlgorithmName.ICEPOP, {"behaviour_weight_mode": "clamp"}),
+    (m.AlgorithmName.SEQ_MIS, {"behaviour_weight_floor": 0.5}),
+    (m.AlgorithmName.GEO_RS, {"behaviour_weight_floor": 0.8, "behaviour_weight_cap": 1.25}),
+]
+
+
+@pytest.mark.parametrize(("name", "over"), VARIANTS, ids=lambda v: v.name.lower() if hasattr(v, "name") else "-".join(v))
+def test_updates_of_the_two_trainers_agree(name, over, base, temper, native, tmp_path):
+    a = algorithm(name, temper, **over)
     results = []
     with Worker(tmp_path / "cpp", trainer_role(base, a, None), native) as worker:
         results.append(updates(worker, tmp_path / "cpp/checkpoint", 2))

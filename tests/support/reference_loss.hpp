@@ -31,6 +31,20 @@ inline double reference_ratio(const std::vector<double>& a,
   return std::pow(product, 1.0 / static_cast<double>(a.size()));
 }
 
+/// Proximal over behaviour probability, before its range: of the token, or of the response as the
+/// geometric mean or the product of its tokens' ratios.
+inline double reference_weight(const ReferenceResponse& r,
+                               std::size_t t,
+                               const trainer::Algorithm& a) {
+  if (a.behaviour_weight_level == trainer::WeightLevel::Token)
+    return std::exp(r.proximal[t]) / std::exp(r.behaviour[t]);
+  double product = 1;
+  for (std::size_t i = 0; i < r.proximal.size(); ++i)
+    product *= std::exp(r.proximal[i]) / std::exp(r.behaviour[i]);
+  const bool is_mean = a.behaviour_weight_level == trainer::WeightLevel::Geometric;
+  return is_mean ? std::pow(product, 1.0 / static_cast<double>(r.proximal.size())) : product;
+}
+
 /// PPO's pessimistic surrogate, by cases.
 inline double reference_surrogate(double ratio, double advantage, double low, double high) {
   if (advantage >= 0 && ratio > 1 + high)
@@ -60,16 +74,19 @@ inline double reference_token_loss(const ReferenceResponse& r,
       loss = -surrogate(r.proximal);
       break;
     case O::Decoupled: {
-      double weight = reference_ratio(r.proximal, r.behaviour, t, a.ratio);
+      double weight = reference_weight(r, t, a);
+      const bool masks = a.behaviour_weight_mode == trainer::WeightMode::Mask;
       if (weight > a.behaviour_weight_cap)
-        weight = a.behaviour_weight_mode == trainer::WeightMode::Mask ? 0 : a.behaviour_weight_cap;
+        weight = masks ? 0 : a.behaviour_weight_cap;
+      else if (weight < a.behaviour_weight_floor)
+        weight = masks ? 0 : a.behaviour_weight_floor;
       loss = -weight * surrogate(r.proximal);
       break;
     }
     case O::Tis:
-      loss =
-          -std::min(reference_ratio(r.proximal, r.behaviour, t, a.ratio), a.behaviour_weight_cap) *
-          surrogate(r.proximal);
+      loss = -std::max(std::min(reference_weight(r, t, a), a.behaviour_weight_cap),
+                       a.behaviour_weight_floor) *
+             surrogate(r.proximal);
       break;
     case O::Cispo: {
       const double ratio = reference_ratio(frozen, r.behaviour, t, a.ratio);

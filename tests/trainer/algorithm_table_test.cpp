@@ -42,7 +42,9 @@ TEST(AlgorithmTable, AKeyOverridesItsColumn) {
   c.average = Averaging::Constant;
   c.clip_low = 0.1;
   c.clip_high = 0.4;
+  c.behaviour_weight_floor = 0.5;
   c.behaviour_weight_cap = 3;
+  c.behaviour_weight_level = WeightLevel::Sequence;
   c.behaviour_weight_mode = WeightMode::Clamp;
   c.filter_equal_rewards = false;
   c.overlong_buffer = Tokens(3);
@@ -57,7 +59,9 @@ TEST(AlgorithmTable, AKeyOverridesItsColumn) {
   EXPECT_EQ(a.average, Averaging::Constant);
   EXPECT_EQ(a.clip_low, 0.1);
   EXPECT_EQ(a.clip_high, 0.4);
+  EXPECT_EQ(a.behaviour_weight_floor, 0.5);
   EXPECT_EQ(a.behaviour_weight_cap, 3);
+  EXPECT_EQ(a.behaviour_weight_level, WeightLevel::Sequence);
   EXPECT_EQ(a.behaviour_weight_mode, WeightMode::Clamp);
   EXPECT_FALSE(a.filter_equal_rewards);
   EXPECT_EQ(a.overlong_buffer, Tokens(3));
@@ -65,6 +69,17 @@ TEST(AlgorithmTable, AKeyOverridesItsColumn) {
   EXPECT_EQ(a.kl, 0.1);
   EXPECT_EQ(a.advantage_epsilon, 0.2);
   EXPECT_EQ(a.longest_response, Tokens(50));
+}
+
+TEST(AlgorithmTable, ASequenceRatioHasASequenceWeightUnlessTheRowOrAKeySaysOtherwise) {
+  AlgorithmConfig c;
+  EXPECT_EQ(resolve(c, Tokens(8)).behaviour_weight_level, WeightLevel::Token);
+  c.ratio = RatioLevel::Sequence;
+  EXPECT_EQ(resolve(c, Tokens(8)).behaviour_weight_level, WeightLevel::Geometric);
+  c.name = AlgorithmName::SeqMis;
+  EXPECT_EQ(resolve(c, Tokens(8)).behaviour_weight_level, WeightLevel::Sequence);
+  c.behaviour_weight_level = WeightLevel::Token;
+  EXPECT_EQ(resolve(c, Tokens(8)).behaviour_weight_level, WeightLevel::Token);
 }
 
 TEST(AlgorithmTable, AWrittenOutSectionDoesNotDependOnItsName) {

@@ -82,21 +82,33 @@ TEST(PolicyLoss, MatchesTheReferenceForEveryRow) {
   }
 }
 
+/// Every kind of behaviour weight, below, within and above its range.
+void check_weights(Algorithm a) {
+  a.behaviour_weight_floor = 0.8;
+  a.behaviour_weight_cap = 1.3;
+  const bool weighs = a.objective == Objective::Decoupled || a.objective == Objective::Tis;
+  for (const WeightMode mode : {WeightMode::Clamp, WeightMode::Mask}) {
+    for (const auto& [level, name] : EnumNames<WeightLevel>::value) {
+      SCOPED_TRACE(fmt::format("{} {}", name_of(mode), name));
+      a.behaviour_weight_mode = mode;
+      a.behaviour_weight_level = level;
+      const Met met = check_many(a);
+      if (testing::Test::HasFatalFailure())
+        return;
+      EXPECT_EQ(met.capped > 20, weighs);
+      EXPECT_GT(met.checked - met.capped, 20);
+    }
+  }
+}
+
 TEST(PolicyLoss, MatchesTheReferenceForEveryCombinationOfColumns) {
   for (const auto& [objective, name] : EnumNames<Objective>::value) {
     for (const RatioLevel level : {RatioLevel::Token, RatioLevel::Sequence}) {
-      for (const WeightMode mode : {WeightMode::Clamp, WeightMode::Mask}) {
-        SCOPED_TRACE(fmt::format("{} {} {}", name, name_of(level), name_of(mode)));
-        Algorithm a;
-        a.objective = objective;
-        a.ratio = level;
-        a.behaviour_weight_mode = mode;
-        a.behaviour_weight_cap = 1.3;
-        const Met met = check_many(a);
-        ASSERT_FALSE(HasFatalFailure());
-        const bool weighs = objective == Objective::Decoupled || objective == Objective::Tis;
-        EXPECT_EQ(met.capped > 20, weighs);
-      }
+      Algorithm a;
+      a.objective = objective;
+      a.ratio = level;
+      check_weights(a);
+      ASSERT_FALSE(HasFatalFailure()) << name << ' ' << name_of(level);
     }
   }
 }
@@ -148,6 +160,33 @@ TEST(PolicyLoss, ClampsOrMasksAWeightAboveItsCap) {
   EXPECT_NEAR(loss_of(r, a)[0].loss, -5.0 * 2, 1e-12);
   a.behaviour_weight_cap = 10;
   EXPECT_NEAR(loss_of(r, a)[0].loss, -std::exp(2) * 2, 1e-12);
+}
+
+TEST(PolicyLoss, MasksATokenWhoseWeightIsOutsideItsRangeOnEitherSide) {
+  // Proximal over behaviour: exp(-1) = 0.37, 1 and exp(2) = 7.4. Ratio to the proximal policy 1.
+  const ReferenceResponse r{{-3, -2, -1}, {-2, -2, -3}, {-3, -2, -1}, {}, 2};
+  const auto losses = loss_of(r, algorithm_row(AlgorithmName::IcePop).columns);
+  EXPECT_EQ(losses[0].loss, 0);
+  EXPECT_NEAR(losses[1].loss, -2, 1e-12);
+  EXPECT_EQ(losses[2].loss, 0);
+  EXPECT_TRUE(losses[0].capped && !losses[1].capped && losses[2].capped);
+}
+
+TEST(PolicyLoss, MasksAResponseByTheProductOrTheMeanOfItsRatios) {
+  // Ratios exp(0.5), exp(0.5) and exp(-0.4): product exp(0.6) = 1.82, geometric mean exp(0.2).
+  const ReferenceResponse r{{-1, -1, -2}, {-1.5, -1.5, -1.6}, {-1, -1, -2}, {}, 1};
+  Algorithm a = algorithm_row(AlgorithmName::SeqMis).columns;
+  for (const TokenLoss& token : loss_of(r, a))
+    EXPECT_NEAR(token.loss, -std::exp(0.6), 1e-12);
+  a.behaviour_weight_cap = 1.8;
+  for (const TokenLoss& token : loss_of(r, a))
+    EXPECT_EQ(token.loss, 0);
+  a = algorithm_row(AlgorithmName::GeoRs).columns;
+  for (const TokenLoss& token : loss_of(r, a))
+    EXPECT_EQ(token.loss, 0);
+  a.behaviour_weight_cap = 1.25;
+  for (const TokenLoss& token : loss_of(r, a))
+    EXPECT_NEAR(token.loss, -std::exp(0.2), 1e-12);
 }
 
 TEST(TokenWeight, GivesTheMeanOfItsName) {

@@ -48,6 +48,9 @@ class AlgorithmName(enum.IntEnum):
     RLOO = 7
     REINFORCE_PP = 8
     DR_GRPO = 9
+    ICEPOP = 10
+    SEQ_MIS = 11
+    GEO_RS = 12
 
 
 class Objective(enum.IntEnum):
@@ -86,6 +89,12 @@ class Averaging(enum.IntEnum):
 class WeightMode(enum.IntEnum):
     CLAMP = 0
     MASK = 1
+
+
+class WeightLevel(enum.IntEnum):
+    TOKEN = 0
+    GEOMETRIC = 1
+    SEQUENCE = 2
 
 
 class OnNewWeights(enum.IntEnum):
@@ -294,12 +303,18 @@ class AlgorithmConfig:
     #: first, then over responses; `constant`: sum divided by responses times
     #: `sampling.max_new_tokens`.
     average: Averaging | None = None
+    #: decoupled, tis: smallest behaviour weight. From 0 (none) to 1.
+    behaviour_weight_floor: float | None = None
     #: decoupled, tis: largest behaviour weight, the ratio of proximal to behaviour probability.
     #: At least 1.
     behaviour_weight_cap: float | None = None
-    #: decoupled: treatment of a token whose weight exceeds the cap. `clamp`: the cap is used;
-    #: `mask`: the token is left out of the loss.
+    #: decoupled: treatment of a weight below the floor or above the cap. `clamp`: the nearer of
+    #: them is used; `mask`: its tokens are left out of the loss.
     behaviour_weight_mode: WeightMode | None = None
+    #: decoupled, tis: `token`: a weight per token; `geometric`: one per response, the geometric
+    #: mean of its token ratios; `sequence`: one per response, their product. Null: that of the
+    #: row, or `geometric` with `ratio: sequence`.
+    behaviour_weight_level: WeightLevel | None = None
     #: Replace a judged group whose rewards are all equal by a new one, because its advantages
     #: are 0 (dynamic sampling).
     filter_equal_rewards: bool | None = None
@@ -337,8 +352,10 @@ class AlgorithmConfig:
             18: None if self.advantage_std is None else int(self.advantage_std),
             19: None if self.ratio is None else int(self.ratio),
             20: None if self.average is None else int(self.average),
+            28: self.behaviour_weight_floor,
             21: self.behaviour_weight_cap,
             22: None if self.behaviour_weight_mode is None else int(self.behaviour_weight_mode),
+            29: None if self.behaviour_weight_level is None else int(self.behaviour_weight_level),
             23: self.filter_equal_rewards,
             24: self.filter_limit,
             27: self.failure_limit,
@@ -370,8 +387,10 @@ class AlgorithmConfig:
             None if (x := get(18, None)) is None else AdvantageStd(x),
             None if (x := get(19, None)) is None else RatioLevel(x),
             None if (x := get(20, None)) is None else Averaging(x),
+            get(28, None),
             get(21, None),
             None if (x := get(22, None)) is None else WeightMode(x),
+            None if (x := get(29, None)) is None else WeightLevel(x),
             get(23, None),
             get(24, 16.0),
             get(27, 8.0),
@@ -2090,7 +2109,7 @@ class UpdateMetrics:
     log_ratio: float = 0.0
     #: Mean weight of stale tokens.
     behaviour_weight: float = 0.0
-    #: Share of tokens whose weight exceeded the cap.
+    #: Share of tokens whose weight was outside its range.
     capped_fraction: float = 0.0
 
     def pack(self) -> Fields:

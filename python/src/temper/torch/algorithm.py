@@ -20,6 +20,7 @@ from ..messages import (
     Averaging,
     Objective,
     RatioLevel,
+    WeightLevel,
     WeightMode,
 )
 from ..roles import Row
@@ -32,8 +33,10 @@ _COLUMNS = (
     "average",
     "clip_low",
     "clip_high",
+    "behaviour_weight_floor",
     "behaviour_weight_cap",
     "behaviour_weight_mode",
+    "behaviour_weight_level",
     "overlong_buffer",
 )
 
@@ -137,7 +140,7 @@ class Losses:
         kl: k3 estimate of the KL divergence to the reference.
         clipped: Whether the importance ratio was clipped.
         weight: Weight of stale tokens (proximal over behaviour).
-        capped: Whether that weight exceeded its cap.
+        capped: Whether that weight was below its floor or above its cap.
     """
 
     loss: torch.Tensor
@@ -148,16 +151,21 @@ class Losses:
 
 
 def _ratio(
-    of: torch.Tensor, to: torch.Tensor, tokens: Tokens, level: RatioLevel | None
+    of: torch.Tensor, to: torch.Tensor, tokens: Tokens, level: WeightLevel | None
 ) -> torch.Tensor:
     gap = of - to
-    if level == RatioLevel.TOKEN:
+    if level == WeightLevel.TOKEN:
         return gap.exp()
     sums = torch.zeros(tokens.responses, dtype=gap.dtype, device=gap.device).index_add(
         0, tokens.response, gap
     )
-    counts = torch.bincount(tokens.response, minlength=tokens.responses).clamp(min=1)
-    return (sums / counts).exp()[tokens.response]
+    if level == WeightLevel.GEOMETRIC:
+        sums = sums / torch.bincount(tokens.response, minlength=tokens.responses).clamp(min=1)
+    return sums.exp()[tokens.response]
+
+
+def _level(ratio: RatioLevel | None) -> WeightLevel:
+    return WeightLevel.GEOMETRIC if ratio == RatioLevel.SEQUENCE else WeightLevel.TOKEN
 
 
 def _clip(ratio: torch.Tensor, a: AlgorithmConfig) -> torch.Tensor:
@@ -174,14 +182,14 @@ def token_losses(tokens: Tokens, a: AlgorithmConfig) -> Losses:
     weight, clipped, capped = ones, none, none
     if a.objective in (Objective.CLIP, Objective.NAIVE, Objective.DECOUPLED, Objective.TIS):
         around = tokens.proximal if needs_proximal(a) else tokens.behaviour
-        ratio = _ratio(current, around, tokens, a.ratio)
+        ratio = _ratio(current, around, tokens, _level(a.ratio))
         if a.objective in (Objective.DECOUPLED, Objective.TIS):
             weight, capped = _weight(tokens, a)
         plain, limited = ratio * advantage, _clip(ratio, a).detach() * advantage
         clipped = limited < plain.detach()
         loss = -weight * torch.where(clipped, limited, plain)
     elif a.objective == Objective.CISPO:
-        ratio = _ratio(current, tokens.behaviour, tokens, a.ratio).detach()
+        ratio = _ratio(current, tokens.behaviour, tokens, _level(a.ratio)).detach()
         limited = _clip(ratio, a)
         clipped, weight = limited != ratio, ones
         loss = -limited * advantage * current
@@ -197,12 +205,13 @@ def token_losses(tokens: Tokens, a: AlgorithmConfig) -> Losses:
 
 
 def _weight(tokens: Tokens, a: AlgorithmConfig) -> tuple[torch.Tensor, torch.Tensor]:
-    """The weight of stale tokens (proximal over behaviour), capped, and where it exceeded the cap."""
-    weight = _ratio(tokens.proximal, tokens.behaviour, tokens, a.ratio)
-    cap = a.behaviour_weight_cap or 0.0
-    capped = weight > cap
-    masks = a.objective == Objective.DECOUPLED and a.behaviour_weight_mode == WeightMode.MASK
-    return torch.where(capped, torch.full_like(weight, 0.0 if masks else cap), weight), capped
+    """The weight of stale tokens (proximal over behaviour), and where it was outside its range."""
+    weight = _ratio(tokens.proximal, tokens.behaviour, tokens, a.behaviour_weight_level)
+    within = weight.clamp(a.behaviour_weight_floor, a.behaviour_weight_cap)
+    capped = within != weight
+    if a.objective == Objective.DECOUPLED and a.behaviour_weight_mode == WeightMode.MASK:
+        within = torch.where(capped, torch.zeros_like(weight), weight)
+    return within, capped
 
 
 def token_weight(
