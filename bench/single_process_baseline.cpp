@@ -247,13 +247,15 @@ Status run_seed(Options options, std::uint64_t seed) {
     if (options.every > 0 && (u % options.every == 0 || u + 1 == options.updates)) {
       fmt::print(
           "  update {:4}  {:6.1f} s  reward {:.3f}  entropy {:.3f}  clip {:.3f}  ratio "
-          "{:.3f}  kl {:.4f}  norm {:.2f}\n",
+          "{:.3f}  |log r| {:.4f}  effective {:.3f}  kl {:.4f}  norm {:.2f}\n",
           u,
           seconds(clock.now() - loop_start),
           m.reward_mean,
           m.entropy,
           m.clip_fraction,
           m.ratio_mean,
+          m.log_ratio,
+          m.effective_samples,
           m.kl,
           m.gradient_norm);
     }

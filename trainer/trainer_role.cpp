@@ -6,15 +6,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 namespace temper::trainer {
 namespace {
 
-std::vector<TrainSample> samples_of(std::vector<actors::Train::Item> items) {
+/// TrainSample::stale of a step from `version`.
+std::vector<std::uint8_t> stale_tokens(const actors::Train::Item& item, PolicyVersion version) {
+  std::vector<std::uint8_t> stale;
+  stale.reserve(item.response.size());
+  for (const actors::Segment& segment : item.segments) {
+    const auto left = static_cast<std::int64_t>(item.response.size() - stale.size());
+    const std::int64_t tokens = std::clamp<std::int64_t>(segment.tokens.count(), 0, left);
+    stale.insert(stale.end(), static_cast<std::size_t>(tokens), segment.version < version ? 1 : 0);
+  }
+  stale.resize(item.response.size(), item.first_version < version ? 1 : 0);
+  return stale;
+}
+
+std::vector<TrainSample> samples_of(std::vector<actors::Train::Item> items, PolicyVersion version) {
   std::vector<TrainSample> samples;
   samples.reserve(items.size());
   for (auto& item : items) {
+    std::vector<std::uint8_t> stale = stale_tokens(item, version);
     samples.push_back({item.group,
                        std::move(item.prompt),
                        std::move(item.response),
@@ -22,7 +37,8 @@ std::vector<TrainSample> samples_of(std::vector<actors::Train::Item> items) {
                        std::move(item.reference),
                        item.reward,
                        std::move(item.mask),
-                       item.id});
+                       item.id,
+                       std::move(stale)});
   }
   return samples;
 }
@@ -118,7 +134,8 @@ Status TrainerRole::train(actors::Train work, actors::Outbox& out) {
   if (Status status = check_certificate(work, version_); !status) {
     return std::move(status).error().within("certificate rejected");
   }
-  TEMPER_TRY(const UpdateMetrics metrics, engine_->update(samples_of(std::move(work.items))));
+  TEMPER_TRY(const UpdateMetrics metrics,
+             engine_->update(samples_of(std::move(work.items), version_)));
   activity_.add(actors::CardState::Train, begin);
   version_ = next(version_);
   const Time exporting = activity_.now();
@@ -144,7 +161,7 @@ Status TrainerRole::prepare(actors::Prepare work, actors::Outbox& out) {
                     work.step,
                     version_));
   }
-  TEMPER_TRY_STATUS(engine_->prepare(samples_of(std::move(work.items))));
+  TEMPER_TRY_STATUS(engine_->prepare(samples_of(std::move(work.items), version_)));
   activity_.add(actors::CardState::Train, begin);
   out.send(actors::Prepared{work.lease});
   return {};

@@ -20,6 +20,11 @@ struct UpdateMetrics {
   double behaviour_weight = 0;  ///< Mean importance weight (proximal over behavior) as used; 1 if
                                 ///< none is used.
   double capped_fraction = 0;   ///< Share of tokens whose importance weight was outside its range.
+  // Over the tokens of the first minibatch, before it. r is current over behavior probability.
+  double effective_samples = 0;  ///< sum(r)^2 / sum(r^2), as a share of the tokens; 0: unknown.
+  double mismatch = 0;           ///< Mean |log r| of tokens that the version being updated sampled.
+  double stale_ratio = 0;        ///< The same of tokens that older versions sampled.
+  double stale_tokens = 0;       ///< Share of tokens that older versions sampled.
 };
 
 template <class V>
@@ -39,6 +44,20 @@ void describe(V& v, UpdateMetrics& m) {
           "capped_fraction",
           m.capped_fraction,
           {.doc = "Share of tokens whose weight was outside its range."});
+  v.field(13,
+          "effective_samples",
+          m.effective_samples,
+          {.doc = "Effective sample size of the importance ratios before the update, as a share of "
+                  "the tokens. 0: unknown."});
+  v.field(14,
+          "mismatch",
+          m.mismatch,
+          {.doc = "Mean of |log ratio| of tokens that the version being updated sampled."});
+  v.field(15,
+          "stale_ratio",
+          m.stale_ratio,
+          {.doc = "Mean of |log ratio| of tokens that older versions sampled."});
+  v.field(16, "stale_tokens", m.stale_tokens, {.doc = "Share of tokens of older versions."});
 }
 
 }  // namespace temper::actors

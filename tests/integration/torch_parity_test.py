@@ -84,7 +84,8 @@ def algorithm(name: m.AlgorithmName, temper: str, **over: object) -> m.Algorithm
 
 
 def batch(seed: int) -> m.Train:
-    """4 groups of 4 responses, sampled from a policy that is some way from the one that is trained."""
+    """4 groups of 4 responses, sampled from a policy that is some way from the one that is trained. The first token of
+    each is of version 0, the others of version 1."""
     random = np.random.default_rng(seed)
     items, entries = [], []
     for group in range(1, 5):
@@ -96,7 +97,8 @@ def batch(seed: int) -> m.Train:
             items.append(m.TrainItem(
                 group, prompt, random.integers(2, VOCABULARY, size).astype(np.int32), behaviour,
                 reference=(behaviour + random.normal(0, 0.3, size)).astype(np.float32).clip(max=-0.01),
-                reward=float(random.integers(0, 3)), first_version=0))
+                reward=float(random.integers(0, 3)), first_version=0,
+                segments=[m.Segment(0, 1), m.Segment(1, size - 1)] if size > 1 else [m.Segment(0, 1)]))
     return m.Train(1, m.Certificate(0, 2, entries), items)
 
 
@@ -126,7 +128,7 @@ def differ(a: np.ndarray, b: np.ndarray) -> float:
 
 def assert_metrics_agree(ours: m.UpdateMetrics, theirs: m.UpdateMetrics) -> None:
     for name in ("loss", "kl", "clip_fraction", "ratio_mean", "entropy", "gradient_norm", "reward_mean", "log_ratio",
-                 "behaviour_weight", "capped_fraction"):
+                 "behaviour_weight", "capped_fraction", "effective_samples", "mismatch", "stale_ratio", "stale_tokens"):
         a, b = getattr(ours, name), getattr(theirs, name)
         assert math.isclose(a, b, rel_tol=CLOSE, abs_tol=1e-6), f"{name}: {a} and {b}"
     assert ours.tokens == theirs.tokens

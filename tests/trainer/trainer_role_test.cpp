@@ -11,7 +11,7 @@ using actors::OutgoingMessage;
 using actors::Train;
 
 /// Counts steps and keeps no other state.
-class CountingEngine final : public Engine {
+class CountingEngine : public Engine {
  public:
   explicit CountingEngine(int& updates) : updates_(updates) {}
   Status prepare(std::span<const TrainSample>) override { return {}; }
@@ -30,6 +30,21 @@ class CountingEngine final : public Engine {
 
  private:
   int& updates_;
+};
+
+/// Keeps which tokens of a batch are stale.
+class StaleTokens final : public CountingEngine {
+ public:
+  StaleTokens(int& updates, std::vector<std::vector<std::uint8_t>>& stale)
+      : CountingEngine(updates), stale_(stale) {}
+  Result<UpdateMetrics> update(std::span<const TrainSample> batch) override {
+    for (const TrainSample& sample : batch)
+      stale_.push_back(sample.stale);
+    return CountingEngine::update(batch);
+  }
+
+ private:
+  std::vector<std::vector<std::uint8_t>>& stale_;
 };
 
 /// A trainer at version 5; batches of two groups of two responses, bound 2.
@@ -143,6 +158,22 @@ TEST_F(Certificates, GradientsAreComputedBeforeThemOfTheVersionThatIsUpdatedAlon
             "gradients from version 4 are requested, but the trainer has version 5");
   EXPECT_EQ(prepared.size(), 1U);
   EXPECT_EQ(updates, 0);
+}
+
+TEST_F(Certificates, ATokenIsStaleIfAnOlderVersionSampledIt) {
+  int updates = 0;
+  std::vector<std::vector<std::uint8_t>> stale;
+  TrainerRole trainer(
+      std::make_unique<StaleTokens>(updates, stale), PolicyVersion(5), Publication::Chunks, clock_);
+  Train work = batch();
+  Train::Item& changed = work.items.front();
+  changed.response = {1, 2, 3};
+  changed.logprobs = {-1, -1, -1};
+  changed.segments = {{PolicyVersion(3), Tokens(1)}, {PolicyVersion(5), Tokens(2)}};
+  actors::Outbox out([](const OutgoingMessage&) {});
+  ASSERT_TRUE(trainer.on_message(IncomingMessage::from(actors::outgoing(work)), out));
+  using Stale = std::vector<std::uint8_t>;
+  EXPECT_EQ(stale, (std::vector<Stale>{{1, 0, 0}, {1}, {0}, {0}})) << "1: by its first version";
 }
 
 }  // namespace

@@ -150,6 +150,8 @@ Status TorchEngine::check(const TrainSample& s) const {
   if (!s.mask.empty() && s.mask.size() != s.response.size())
     return bad(fmt::format(
         "it has a mask of {} entries for {} response tokens", s.mask.size(), s.response.size()));
+  if (!s.stale.empty() && s.stale.size() != s.response.size())
+    return bad("the versions of its segments do not cover its tokens");
   using actors::LogprobOf;
   for (const Status& possible :
        {actors::check_logprobs(s.behaviour_logprobs, LogprobOf::SampledToken),
@@ -297,10 +299,8 @@ Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
       network_.zero_gradients();
     for (const MicroBatch& micro : minibatch.passes)
       pass(micro, update);
-    if (first) {
-      metrics.ratio_mean = sums.ratio / sums.tokens;
-      metrics.log_ratio = sums.log_ratio / sums.tokens;
-    }
+    if (first)
+      set_ratio_metrics(sums, metrics);
     const double loss =
         std::exchange(sums.loss, 0) / shares(algorithm_, minibatch.tokens, minibatch.responses);
     TEMPER_TRY(const double norm, step(minibatch, loss, sums.largest));

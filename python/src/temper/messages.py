@@ -2111,6 +2111,15 @@ class UpdateMetrics:
     behaviour_weight: float = 0.0
     #: Share of tokens whose weight was outside its range.
     capped_fraction: float = 0.0
+    #: Effective sample size of the importance ratios before the update, as a share of the
+    #: tokens. 0: unknown.
+    effective_samples: float = 0.0
+    #: Mean of |log ratio| of tokens that the version being updated sampled.
+    mismatch: float = 0.0
+    #: Mean of |log ratio| of tokens that older versions sampled.
+    stale_ratio: float = 0.0
+    #: Share of tokens of older versions.
+    stale_tokens: float = 0.0
 
     def pack(self) -> Fields:
         return {
@@ -2126,6 +2135,10 @@ class UpdateMetrics:
             10: self.log_ratio,
             11: self.behaviour_weight,
             12: self.capped_fraction,
+            13: self.effective_samples,
+            14: self.mismatch,
+            15: self.stale_ratio,
+            16: self.stale_tokens,
         }
 
     @classmethod
@@ -2144,6 +2157,10 @@ class UpdateMetrics:
             get(10, 0.0),
             get(11, 0.0),
             get(12, 0.0),
+            get(13, 0.0),
+            get(14, 0.0),
+            get(15, 0.0),
+            get(16, 0.0),
         )
 
 

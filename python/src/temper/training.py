@@ -69,7 +69,7 @@ def row_of(item: m.TrainItem) -> Row:
         item.reward,
         item.mask if item.mask.size else np.ones(size, np.uint8),
         item.rewards if item.rewards.size else np.zeros(size, np.float32),
-        item.segments,
+        item.segments or [m.Segment(item.first_version, size)],
         item.id,
         Tensors(item.tensors, item.id),
     )

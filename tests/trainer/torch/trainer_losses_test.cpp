@@ -222,6 +222,57 @@ TEST(TorchTrainer, ReportsStalenessMetrics) {
   EXPECT_EQ(m.behaviour_weight, 0) << "masked";
 }
 
+TEST(TorchTrainer, ReportsEffectiveSamplesAndSplitsTheRatioByVersion) {
+  AlgorithmConfig c = config();
+  c.minibatches = 1;
+  auto batch = tests::training_batch(3);
+  actors::Weights weights = tests::tiny_weights();
+  actors::Transformer network(weights);
+  double sum = 0, squares = 0, fresh = 0, stale = 0, tokens = 0, stale_tokens = 0;
+  for (TrainSample& s : batch) {
+    actors::Pack pack;
+    pack.add_prompt(s.prompt);
+    pack.add_response(s.response);
+    const auto p = network.forward(pack, 1.0, actors::Graph::Discard);
+    s.behaviour_logprobs.assign(p.begin(), p.end());
+    // The first token of each response is old, and off by 0.5; the others by 0.01.
+    s.stale.assign(s.response.size(), 0);
+    s.stale.front() = 1;
+    for (std::size_t t = 0; t < s.response.size(); ++t) {
+      const double gap = t == 0 ? 0.5 : 0.01;
+      s.behaviour_logprobs[t] -= static_cast<float>(gap);
+      sum += std::exp(gap);
+      squares += std::exp(2 * gap);
+      (t == 0 ? stale : fresh) += gap;
+      (t == 0 ? stale_tokens : tokens) += 1;
+    }
+  }
+  const UpdateMetrics m = engine_of(c)->update(batch).value();
+  EXPECT_NEAR(m.effective_samples, sum * sum / squares / (tokens + stale_tokens), 1e-5);
+  EXPECT_NEAR(m.mismatch, fresh / tokens, 1e-5);
+  EXPECT_NEAR(m.stale_ratio, stale / stale_tokens, 1e-5);
+  EXPECT_NEAR(m.stale_tokens, stale_tokens / (tokens + stale_tokens), 1e-9);
+  EXPECT_NEAR(
+      m.log_ratio, (1 - m.stale_tokens) * m.mismatch + m.stale_tokens * m.stale_ratio, 1e-9);
+}
+
+TEST(TorchTrainer, AMaskedTokenDoesNotShiftTheVersionsOfTheOthers) {
+  AlgorithmConfig c = config();
+  c.minibatches = 1;
+  auto batch = tests::training_batch(3);
+  std::size_t old = 0, trained = 0;
+  for (TrainSample& s : batch) {
+    s.mask.assign(s.response.size(), 1);
+    s.stale.assign(s.response.size(), 0);
+    s.mask.front() = s.response.size() > 1 ? 0 : 1;
+    s.stale.front() = 1;
+    old += s.mask.front();
+    trained += s.trained_tokens();
+  }
+  const UpdateMetrics m = engine_of(c)->update(batch).value();
+  EXPECT_NEAR(m.stale_tokens, static_cast<double>(old) / static_cast<double>(trained), 1e-9);
+}
+
 /// Unsampled tokens at the end have no effect: every algorithm trains as without them.
 TEST(LossMask, AnUnsampledTailHasNoEffect) {
   for (const auto& [name, text] : EnumNames<AlgorithmName>::value) {

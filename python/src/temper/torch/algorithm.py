@@ -118,6 +118,7 @@ class Tokens:
         proximal: Log-probs under the weights before the step.
         reference: Log-probs under the reference; None without one.
         advantage: Advantage of each token.
+        stale: 1 where an older version than the one being updated sampled the token, else 0.
         response: Index of the token's response, from 0.
         responses: Number of responses.
     """
@@ -127,6 +128,7 @@ class Tokens:
     proximal: torch.Tensor
     reference: torch.Tensor | None
     advantage: torch.Tensor
+    stale: torch.Tensor
     response: torch.Tensor
     responses: int
 

@@ -49,7 +49,7 @@ class Trainer(roles.Trainer):
         self._update: Update = self._ranks.own
 
     def update(self, batch: Batch) -> dict[str, float]:
-        return dict(self._ranks.call("run", batch.rows))
+        return dict(self._ranks.call("run", batch.rows, batch.version))
 
     def publish(self) -> bytes:
         return bytes(self._ranks.call("image"))

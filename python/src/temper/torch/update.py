@@ -42,7 +42,10 @@ from .shards import full_tensor, put_tensor, shard
 
 _SUMS = (
     "ratio",
+    "squared_ratio",
     "log_ratio",
+    "stale_log_ratio",
+    "stale",
     "loss",
     "kl",
     "clipped",
@@ -152,8 +155,8 @@ class Update:
 
     # --- A step
 
-    def run(self, rows: list[Row]) -> dict[str, float]:
-        """Trains one step and returns its metrics.
+    def run(self, rows: list[Row], version: int) -> dict[str, float]:
+        """Trains one step from `version` and returns its metrics.
 
         Raises:
             RoleError: A row cannot be trained, or a value is not finite. The state is then invalid; continue from the
@@ -165,6 +168,7 @@ class Update:
             check_row(row, self._context, self._a)
         self._rows = rows
         self._trained = [row.mask.astype(bool) for row in rows]
+        self._stale = [stale_tokens(row, version) for row in rows]
         if not sum(int(t.sum()) for t in self._trained):
             raise RoleError("update: expected at least one trained token in the batch, found none")
         self._advantages = advantages(rows, self._a, self._settings.longest_response)
@@ -172,14 +176,12 @@ class Update:
         minibatches = self._minibatches()
         proximal = self._proximal(minibatches[1:]) if needs_proximal(self._a) else {}
         sums = dict.fromkeys(_SUMS, 0.0)
-        metrics = {"micro_batches": 0.0, "gradient_norm": 0.0, "ratio_mean": 1.0, "log_ratio": 0.0}
+        metrics = {"micro_batches": 0.0, "gradient_norm": 0.0}
         for number, minibatch in enumerate(minibatches):
             self._optimizer.zero_grad(set_to_none=True)
             metrics["micro_batches"] += self._backward(minibatch, proximal, sums)
             if number == 0:
-                first = self._over_ranks(sums)
-                metrics["ratio_mean"] = first["ratio"] / first["tokens"]
-                metrics["log_ratio"] = first["log_ratio"] / first["tokens"]
+                metrics |= ratio_metrics(self._over_ranks(sums))
             metrics["gradient_norm"] += self._step(sums["loss"])
         self._optimizer.zero_grad(set_to_none=True)
         self._check_weights()
@@ -195,7 +197,7 @@ class Update:
             ("entropy", "negative_logprob"),
         ):
             metrics[name] = total[key] / total["tokens"]
-        del self._rows, self._trained, self._advantages
+        del self._rows, self._trained, self._stale, self._advantages
         return metrics
 
     def _minibatches(self) -> list[Minibatch]:
@@ -272,6 +274,7 @@ class Update:
                 if has_reference
                 else None,
                 advantage=self._flat([np.full(k, self._advantages[i]) for k, i in zip(n, chosen)]),
+                stale=self._flat([self._stale[i][trained[i]] for i in chosen]),
                 response=torch.from_numpy(np.repeat(np.arange(len(chosen)), n)).to(self._device),
                 responses=len(chosen),
             )
@@ -429,11 +432,37 @@ class Update:
         return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
+def stale_tokens(row: Row, version: int) -> np.ndarray[Any, Any]:
+    """1 for each response token that an older version than `version` sampled, else 0."""
+    stale = [float(s.version < version) for s in row.segments for _ in range(s.tokens)]
+    return np.array(stale, np.float64)
+
+
+def ratio_metrics(sums: dict[str, float]) -> dict[str, float]:
+    """The metrics about importance ratios, from the sums of the first minibatch."""
+    tokens, stale = sums["tokens"], sums["stale"]
+    squared = sums["squared_ratio"]
+    effective = sums["ratio"] ** 2 / (squared * tokens) if math.isfinite(squared) else 1 / tokens
+    fresh = tokens - stale
+    of_fresh = sums["log_ratio"] - sums["stale_log_ratio"]
+    return {
+        "ratio_mean": sums["ratio"] / tokens,
+        "log_ratio": sums["log_ratio"] / tokens,
+        "effective_samples": effective,
+        "mismatch": of_fresh / fresh if fresh else 0.0,
+        "stale_ratio": sums["stale_log_ratio"] / stale if stale else 0.0,
+        "stale_tokens": stale / tokens,
+    }
+
+
 def add_sums(sums: dict[str, float], tokens: Tokens, losses: Losses, loss: float) -> None:
     current = tokens.current.detach()
     gap = current - tokens.behaviour
     sums["ratio"] += float(gap.exp().sum())
+    sums["squared_ratio"] += float((2 * gap).exp().sum())
     sums["log_ratio"] += float(gap.abs().sum())
+    sums["stale_log_ratio"] += float((gap.abs() * tokens.stale).sum())
+    sums["stale"] += float(tokens.stale.sum())
     sums["loss"] += loss
     sums["kl"] += float(losses.kl.sum())
     sums["clipped"] += float(losses.clipped.sum())
