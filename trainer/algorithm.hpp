@@ -20,7 +20,8 @@ enum class AlgorithmName {
   DrGrpo,
   IcePop,
   SeqMis,
-  GeoRs
+  GeoRs,
+  Opd
 };
 
 /// Baseline that is subtracted from a reward: none, the mean of the group, of the batch, or of the
@@ -57,6 +58,8 @@ struct Algorithm {
   WeightMode behaviour_weight_mode = WeightMode::Mask;
   WeightLevel behaviour_weight_level = WeightLevel::Token;
   bool filter_equal_rewards = false;
+  double distillation = 0;    ///< Weight of the teacher's reverse KL in a token's advantage.
+  double reward_weight = 1;   ///< Weight of the reward's advantage in it.
   Tokens overlong_buffer{0};  ///< Length penalty over the last this many tokens; 0: none.
   double overlong_penalty = 1;
 
@@ -67,6 +70,11 @@ struct Algorithm {
 
   bool operator==(const Algorithm&) const = default;
 };
+
+/// Whether losses need the log-probs of the reference.
+constexpr bool needs_reference(const Algorithm& a) {
+  return a.kl > 0 || a.distillation > 0;
+}
 
 /// Whether losses need the log-probs under the weights before the first minibatch of the step.
 constexpr bool needs_proximal(Objective objective) {
@@ -87,7 +95,7 @@ constexpr bool needs_whole_batch(const Algorithm& a) {
 template <>
 struct EnumNames<trainer::AlgorithmName> {
   using A = trainer::AlgorithmName;
-  static constexpr std::array<std::pair<A, std::string_view>, 13> value{
+  static constexpr std::array<std::pair<A, std::string_view>, 14> value{
       {{A::Grpo, "grpo"},
        {A::Ppo, "ppo"},
        {A::DecoupledPpo, "decoupled_ppo"},
@@ -100,7 +108,8 @@ struct EnumNames<trainer::AlgorithmName> {
        {A::DrGrpo, "dr_grpo"},
        {A::IcePop, "icepop"},
        {A::SeqMis, "seq_mis"},
-       {A::GeoRs, "geo_rs"}}};
+       {A::GeoRs, "geo_rs"},
+       {A::Opd, "opd"}}};
 };
 template <>
 struct EnumNames<trainer::AdvantageMean> {

@@ -32,6 +32,8 @@ struct AlgorithmConfig {
   std::optional<double> behaviour_weight_cap;
   std::optional<WeightMode> behaviour_weight_mode;
   std::optional<WeightLevel> behaviour_weight_level;
+  std::optional<double> distillation;
+  std::optional<double> reward_weight;
   std::optional<bool> filter_equal_rewards;
   double filter_limit = 16;
   double failure_limit = 8;
@@ -101,6 +103,22 @@ void describe_weight(V& v, AlgorithmConfig& c) {
                   "product. Null: that of the row, or `geometric` with `ratio: sequence`."});
 }
 
+/// Keys about a teacher.
+template <class V>
+void describe_distillation(V& v, AlgorithmConfig& c) {
+  v.field(30,
+          "distillation",
+          c.distillation,
+          {.doc = "On-policy distillation: weight of log(teacher / sampler) of each sampled token, "
+                  "its negative reverse KL, in the token's advantage. The teacher is the reference "
+                  "(`reference.model`). 0: none."});
+  v.field(31,
+          "reward_weight",
+          c.reward_weight,
+          {.doc = "Weight of the advantage from the reward beside `distillation`. 0: rewards are "
+                  "judged and reported only."});
+}
+
 /// Keys that override a column of the table.
 template <class V>
 void describe_columns(V& v, AlgorithmConfig& c) {
@@ -133,6 +151,7 @@ void describe_columns(V& v, AlgorithmConfig& c) {
                   "response first, then over responses; `constant`: sum divided by responses times "
                   "`sampling.max_new_tokens`."});
   describe_weight(v, c);
+  describe_distillation(v, c);
   describe_limits(v, c);
 }
 

@@ -40,6 +40,12 @@ constexpr Algorithm with_mask(Algorithm a, double floor, double cap, WeightLevel
   return with_cap(a, cap, WeightMode::Mask);
 }
 
+constexpr Algorithm with_teacher(Algorithm a) {
+  a.distillation = 1;
+  a.reward_weight = 0;
+  return a;
+}
+
 constexpr Algorithm with_sequence_ratio(Algorithm a) {
   a.ratio = RatioLevel::Sequence;
   return a;
@@ -55,7 +61,7 @@ constexpr Algorithm kGrpo = of(Mean::Group, Std::Group, Objective::Clip, Averagi
 constexpr Algorithm kDecoupled =
     of(Mean::Group, Std::Group, Objective::Decoupled, Averaging::Token);
 
-constexpr std::array<AlgorithmRow, 13> kTable{{
+constexpr std::array<AlgorithmRow, 14> kTable{{
     {.name = AlgorithmName::Grpo,
      .columns = kGrpo,
      .source = "2402.03300",
@@ -121,6 +127,11 @@ constexpr std::array<AlgorithmRow, 13> kTable{{
      .note = "Geometric rejection sampling: a response counts only if its tokens agree on average. "
              "The range is that of the source, for engines that differ; a stale sampler needs a "
              "wider one. The source has no weight; this one is within 0.1 % of 1."},
+    {.name = AlgorithmName::Opd,
+     .columns = with_teacher(kGrpo),
+     .source = "thinkingmachines.ai/blog/on-policy-distillation",
+     .note = "On-policy distillation: the advantage of a token is log(teacher / sampler). The "
+             "source does not clip. `reward_weight: 1` adds the advantage of `grpo`."},
 }};
 
 template <class T>
@@ -143,6 +154,11 @@ std::string weight(const Algorithm& a) {
                                 ? ""
                                 : fmt::format("{}, ", name_of(a.behaviour_weight_level));
   return fmt::format("{}{} {}", level, name_of(a.behaviour_weight_mode), range);
+}
+
+std::string teacher(const Algorithm& a) {
+  return a.distillation > 0 ? fmt::format("{:g}, reward {:g}", a.distillation, a.reward_weight)
+                            : "-";
 }
 
 std::string clip(const Algorithm& a) {
@@ -181,6 +197,8 @@ Algorithm resolve(const AlgorithmConfig& c, Tokens longest_response) {
            a.ratio == RatioLevel::Sequence && a.behaviour_weight_level == WeightLevel::Token
                ? WeightLevel::Geometric
                : a.behaviour_weight_level);
+  a.distillation = over(c.distillation, a.distillation);
+  a.reward_weight = over(c.reward_weight, a.reward_weight);
   a.filter_equal_rewards = over(c.filter_equal_rewards, a.filter_equal_rewards);
   const auto last =
       static_cast<std::int64_t>(row.overlong_share * static_cast<double>(longest_response.count()));
@@ -206,6 +224,8 @@ AlgorithmConfig written_out(AlgorithmConfig c, Tokens longest_response) {
   c.behaviour_weight_cap = a.behaviour_weight_cap;
   c.behaviour_weight_mode = a.behaviour_weight_mode;
   c.behaviour_weight_level = a.behaviour_weight_level;
+  c.distillation = a.distillation;
+  c.reward_weight = a.reward_weight;
   c.filter_equal_rewards = a.filter_equal_rewards;
   c.overlong_buffer = a.overlong_buffer;
   return c;
@@ -213,14 +233,16 @@ AlgorithmConfig written_out(AlgorithmConfig c, Tokens longest_response) {
 
 std::string write_algorithm_table() {
   std::string out =
-      "| name | mean | deviation | ratio | objective | average | clip | behaviour weight | equal "
-      "rewards | overlong | source |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "| name | mean | deviation | teacher | ratio | objective | average | clip | behaviour weight "
+      "| "
+      "equal rewards | overlong | source |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const AlgorithmRow& row : kTable) {
     const Algorithm& a = row.columns;
-    out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+    out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
                        name_of(row.name),
                        name_of(a.advantage_mean),
                        name_of(a.advantage_std),
+                       teacher(a),
                        a.objective == Objective::Reinforce ? "-" : name_of(a.ratio),
                        name_of(a.objective),
                        name_of(a.average),

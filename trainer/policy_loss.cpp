@@ -86,12 +86,17 @@ void response_loss(const ResponseInputs& in, const Algorithm& a, std::span<Token
                "a log-prob per token");
   TEMPER_CHECK(!around_proximal || in.proximal.size() == out.size(),
                "the objective needs proximal log-probs");
+  TEMPER_CHECK(!needs_reference(a) || in.reference.size() == out.size(),
+               "the loss needs log-probs of the reference");
   const Ratio ratio(in.current, around_proximal ? in.proximal : in.behaviour, level_of(a.ratio));
   const bool weighted = a.objective == Objective::Decoupled || a.objective == Objective::Tis;
   const Ratio stale(weighted ? in.proximal : in.current, in.behaviour, a.behaviour_weight_level);
   for (std::size_t t = 0; t < out.size(); ++t) {
     TokenLoss& token = out[t];
     token = TokenLoss();
+    double advantage = a.reward_weight * in.advantage;
+    if (a.distillation > 0)
+      advantage += a.distillation * (in.reference[t] - in.behaviour[t]);
     switch (a.objective) {
       case Objective::Decoupled:
       case Objective::Tis:
@@ -99,23 +104,23 @@ void response_loss(const ResponseInputs& in, const Algorithm& a, std::span<Token
         [[fallthrough]];
       case Objective::Clip:
       case Objective::Naive:
-        add_clipped(ratio(t), in.advantage, a, token);
+        add_clipped(ratio(t), advantage, a, token);
         break;
       case Objective::Cispo: {
         const double clipped = clip(ratio(t), a);
         token.clipped = clipped != ratio(t);
-        add_weighted_logprob(clipped, in.current[t], in.advantage, token);
+        add_weighted_logprob(clipped, in.current[t], advantage, token);
         break;
       }
       case Objective::Reinforce:
-        add_weighted_logprob(1, in.current[t], in.advantage, token);
+        add_weighted_logprob(1, in.current[t], advantage, token);
         break;
     }
   }
   const bool is_surrogate = a.objective != Objective::Cispo && a.objective != Objective::Reinforce;
   if (a.ratio == RatioLevel::Sequence && is_surrogate)
     share_derivatives(out);
-  if (in.reference.empty() || a.kl <= 0)
+  if (!needs_reference(a))
     return;
   for (std::size_t t = 0; t < out.size(); ++t)
     add_kl(in.current[t], in.reference[t], a.kl, out[t]);

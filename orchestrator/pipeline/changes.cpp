@@ -86,6 +86,7 @@ constexpr Rule kRules[] = {
     {"reference", kPlaces},
     {"reference.replicas", ""},  // Not from or to 0: see refusal_of().
     {"reference.engine", ""},
+    {"reference.model", kUnderWay},
     {"reward", kPlaces},
     {"reward.replicas", ""},
     {"reward.engine", ""},

@@ -11,10 +11,11 @@ namespace temper::orchestrator {
 namespace {
 
 /// Matched by suffix: every role has an `engine`, every distribution a `trace`.
-constexpr std::array<std::pair<std::string_view, TextKind>, 20> kTexts{
+constexpr std::array<std::pair<std::string_view, TextKind>, 21> kTexts{
     {{"run_dir", TextKind::Path},
      {"task.path", TextKind::Path},
      {"model.path", TextKind::Path},
+     {"reference.model", TextKind::Path},
      {"evaluation.path", TextKind::Path},
      {"verifier.hidden", TextKind::Path},
      {"verifier.command", TextKind::Argument},

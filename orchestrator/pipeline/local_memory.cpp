@@ -1,6 +1,7 @@
 #include "orchestrator/pipeline/local_memory.hpp"
 
 #include "actors/model_folder/layout.hpp"
+#include "actors/model_folder/model_folder.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "trainer/settings.hpp"
@@ -110,6 +111,10 @@ class Sizes {
   const actors::Layout& layout_;
 };
 
+struct ModelSizes {
+  Sizes policy, reference;
+};
+
 /// What an actor holds during `phase`, in addition to its process.
 Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
   const double w = sizes.weights();
@@ -152,14 +157,15 @@ bool is_shared(const std::vector<ActorSpec>& actors, CardId card) {
 CardLedger card_ledger(const std::vector<ActorSpec>& actors,
                        CardId card,
                        Phase phase,
-                       const Sizes& sizes) {
+                       const ModelSizes& sizes) {
   CardLedger out{card, phase_name(phase), {}};
   for (const ActorSpec& actor : actors) {
     if (std::ranges::find(actor.cards, card) == actor.cards.end())
       continue;
     const auto share = 1 / static_cast<double>(actor.cards.size());
     out.parts.push_back({actor.name, "process", kProcess * share});
-    for (const Part& part : parts_of(actor, phase, sizes))
+    const Sizes& own = actor.role == RoleKind::Reference ? sizes.reference : sizes.policy;
+    for (const Part& part : parts_of(actor, phase, own))
       out.parts.push_back({actor.name, part.what, part.bytes * share});
   }
   return out;
@@ -277,6 +283,14 @@ bool has_local_ledger(const PipelineConfig& config) {
 Result<LocalLedger> local_ledger(const PipelineConfig& config) {
   const std::int32_t tokens = actors::Tokenizer::for_task(config.task).vocabulary();
   TEMPER_TRY(const auto layout, actors::Layout::make(config.model, tokens));
+  auto of_reference = config.model;
+  if (!config.reference.model.empty()) {
+    TEMPER_TRY(const auto folder,
+               actors::ModelFolder::open(config.reference.model, config.model.ignore));
+    of_reference = folder.model();
+    of_reference.compute_dtype = config.model.compute_dtype;
+  }
+  TEMPER_TRY(const auto reference_layout, actors::Layout::make(of_reference, tokens));
   const Sizes sizes(config, layout);
   const PlacementConfig placement = resolve_placement(config);
   const std::vector<ActorSpec> actors = actor_slots(config, placement);
@@ -292,7 +306,7 @@ Result<LocalLedger> local_ledger(const PipelineConfig& config) {
       parks = true;
     }
     for (const Phase phase : phases)
-      out.cards.push_back(card_ledger(actors, card, phase, sizes));
+      out.cards.push_back(card_ledger(actors, card, phase, {sizes, {config, reference_layout}}));
   }
   out.host = sizes.published() * trainer::kPublishedKept + sizes.weights() * (parks ? 2 : 0);
   return out;

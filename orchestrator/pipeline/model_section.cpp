@@ -103,6 +103,36 @@ CompletedModel complete_model(ModelConfig& model,
   return completed;
 }
 
+std::vector<ModelIssue> find_reference_model(PipelineConfig& config) {
+  const char* const key = "reference.model";
+  std::string& path = config.reference.model;
+  if (path.empty())
+    return {};
+  const auto found = find_model_folder(path);
+  if (!found)
+    return {{key, found.error().context}};
+  path = std::filesystem::absolute(*found).string();
+  const auto folder = actors::ModelFolder::open(path, config.model.ignore);
+  if (!folder)
+    return {{key, folder.error().context}};
+  const std::int32_t vocabulary =
+      config.model.vocabulary.value_or(actors::Tokenizer::for_task(config.task).vocabulary());
+  const ModelConfig& model = folder->model();
+  if (model.vocabulary != vocabulary) {
+    return {{key,
+             fmt::format("expected a model with the policy's vocabulary of {} tokens, found {}",
+                         vocabulary,
+                         model.vocabulary.value_or(0))}};
+  }
+  if (model.context < config.model.context) {
+    return {{key,
+             fmt::format("expected a context of at least model.context ({} tokens), found {}",
+                         config.model.context.count(),
+                         model.context.count())}};
+  }
+  return {};
+}
+
 Result<actors::Tokenizer> tokenizer_of(const PipelineConfig& config,
                                        const std::filesystem::path& base) {
   if (config.model.path.empty())

@@ -31,6 +31,10 @@ struct CompletedModel {
 CompletedModel complete_model(actors::ModelConfig& model,
                               const std::function<bool(const std::string&)>& is_given);
 
+/// Replaces reference.model, unless it is empty, by the absolute path of its folder. Issues: the
+/// folder cannot be read; its vocabulary differs from that of the policy; its context is smaller.
+std::vector<ModelIssue> find_reference_model(PipelineConfig& config);
+
 /// The tokenizer of a run that starts from the model in `base`; empty for `policy: synthetic`,
 /// whose Python roles read model.path. Errors: those of Tokenizer::of_model().
 Result<actors::Tokenizer> tokenizer_of(const PipelineConfig& config,

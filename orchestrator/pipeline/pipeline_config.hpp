@@ -46,8 +46,8 @@ struct PipelineConfig {
   PlacementConfig placement;
   RolloutConfig rollout;
   TrainerConfig trainer;
-  ReplicaConfig reference;
-  ReplicaConfig reward;
+  ReferenceConfig reference;
+  RewardConfig reward;
   SyntheticConfig synthetic;
   TransportSection transport;
   Deadlines deadlines;

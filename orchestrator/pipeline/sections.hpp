@@ -64,8 +64,14 @@ struct TrainerConfig {
   LaunchKind launch = LaunchKind::Local;
 };
 
-/// The sections `reference` and `reward`.
-struct ReplicaConfig {
+struct ReferenceConfig {
+  std::int32_t replicas = 1;
+  std::string model;  ///< Folder or package; empty: the base checkpoint of the policy.
+  actors::EngineConfig engine;
+  LaunchKind launch = LaunchKind::Local;
+};
+
+struct RewardConfig {
   std::int32_t replicas = 1;
   actors::EngineConfig engine;
   LaunchKind launch = LaunchKind::Local;
@@ -259,14 +265,25 @@ void describe(V& v, TrainerConfig& c) {
 }
 
 template <class V>
-void describe(V& v, ReplicaConfig& c) {
-  v.field(1,
-          "replicas",
-          c.replicas,
-          {.doc = "Number of actors of this role. 0 is allowed only for the reference, and only if "
-                  "`algorithm.kl` is 0.",
-           .min = 0,
-           .max = 4096});
+void describe(V& v, ReferenceConfig& c) {
+  v.field(
+      1,
+      "replicas",
+      c.replicas,
+      {.doc = "Number of actors. 0 only without `kl` and `distillation`.", .min = 0, .max = 4096});
+  v.field(3,
+          "model",
+          c.model,
+          {.doc = "Model of the reference, such as a teacher for `algorithm.distillation`: a value "
+                  "like that of `model.path`, with the policy's tokenizer. Empty: the base."});
+  v.field(2, "engine", c.engine, {.doc = "The engine of this role."});
+  describe_launch(v, c.launch);
+}
+
+template <class V>
+void describe(V& v, RewardConfig& c) {
+  v.field(
+      1, "replicas", c.replicas, {.doc = "Number of actors of this role.", .min = 1, .max = 4096});
   v.field(2, "engine", c.engine, {.doc = "The engine of this role."});
   describe_launch(v, c.launch);
 }

@@ -300,6 +300,33 @@ void check_engines(const PipelineConfig& c, Rules& rules) {
       "`python` requires `hardware: local`");
 }
 
+void check_reference(const PipelineConfig& c, const trainer::Algorithm& a, Rules& rules) {
+  const actors::EngineConfig& engine = c.reference.engine;
+  rules.require(c.reference.replicas > 0 || !needs_reference(a),
+                {"reference.replicas", "algorithm.kl", "algorithm.distillation"},
+                fmt::format("must be at least 1 unless algorithm.kl and algorithm.distillation are "
+                            "0; found 0 with algorithm.kl {} and algorithm.distillation {}",
+                            a.kl,
+                            a.distillation));
+  rules.require(a.distillation >= 0,
+                {"algorithm.distillation"},
+                fmt::format("must be at least 0, found {}", a.distillation));
+  rules.require(a.reward_weight >= 0 && (a.reward_weight > 0 || a.distillation > 0),
+                {"algorithm.reward_weight", "algorithm.distillation"},
+                fmt::format("must be above 0, or 0 with algorithm.distillation above 0; found {}",
+                            a.reward_weight));
+  rules.require(a.distillation <= 0 || !c.reference.model.empty() ||
+                    engine.kind != actors::EngineKind::Native ||
+                    c.policy == actors::PolicyKind::Synthetic,
+                {"reference.model", "algorithm.distillation"},
+                "must name the teacher, because algorithm.distillation is above 0");
+  rules.require(
+      c.reference.model.empty() ||
+          (c.hardware == HardwareKind::Local && !actors::is_server(engine.kind)),
+      {"reference.model", "hardware", "reference.engine.kind"},
+      "requires `hardware: local` and no server, whose `start` or `data` names its model");
+}
+
 void check_algorithm(const PipelineConfig& c, Rules& rules) {
   const trainer::AlgorithmConfig& a = c.algorithm;
   const std::int64_t responses =
@@ -312,10 +339,11 @@ void check_algorithm(const PipelineConfig& c, Rules& rules) {
                   a.responses_per_group,
                   responses,
                   a.minibatches));
-  rules.require(c.policy != actors::PolicyKind::Torch || a.responses_per_group >= 2,
+  const trainer::Algorithm resolved = trainer::resolve(a, c.sampling.max_new_tokens);
+  rules.require(c.policy != actors::PolicyKind::Torch || a.responses_per_group >= 2 ||
+                    resolved.reward_weight == 0,
                 {"algorithm.responses_per_group", "policy"},
                 "must be at least 2, because an advantage is relative to the group; found 1");
-  const trainer::Algorithm resolved = trainer::resolve(a, c.sampling.max_new_tokens);
   rules.require(resolved.clip_low >= 0 && resolved.clip_low <= 1,
                 {"algorithm.clip_low"},
                 fmt::format("must be from 0 to 1, found {}", resolved.clip_low));
@@ -337,12 +365,7 @@ void check_algorithm(const PipelineConfig& c, Rules& rules) {
   rules.require(!resolved.filter_equal_rewards || a.responses_per_group >= 2,
                 {"algorithm.filter_equal_rewards", "algorithm.responses_per_group"},
                 "requires at least 2 responses per group (algorithm.responses_per_group), found 1");
-  rules.require(
-      c.reference.replicas > 0 || a.kl == 0,
-      {"reference.replicas", "algorithm.kl"},
-      fmt::format("must be at least 1 unless algorithm.kl is 0; found 0 with algorithm.kl {}",
-                  a.kl));
-  rules.require(c.reward.replicas > 0, {"reward.replicas"}, "must be at least 1, found 0");
+  check_reference(c, resolved, rules);
 }
 
 void check_transport(const PipelineConfig& c, Rules& rules) {

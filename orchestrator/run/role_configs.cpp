@@ -66,7 +66,9 @@ actors::RoleConfig role_config(const PipelineConfig& config,
   role.model = config.model;
   role.task = config.task;
   role.verifier = config.verifier;
-  role.base_weights = start.base.string();
+  const bool has_own_model =
+      spec.role == actors::RoleKind::Reference && !config.reference.model.empty();
+  role.base_weights = has_own_model ? config.reference.model : start.base.string();
   role.takes_turns = spec.takes_turns;
   role.engine = engine_of(config, spec.role);
   role.vocabulary = vocabulary(config, start.base);

@@ -54,11 +54,15 @@ Result<std::unique_ptr<trainer::Engine>> make_torch_trainer(
   return engine;
 }
 
+/// The folder may be that of a teacher, which has another shape than the policy.
 Result<std::unique_ptr<actors::ReferenceEngine>> make_torch_reference(
     const actors::RoleConfig& role, const trainer::TrainerSettings& settings) {
-  TEMPER_TRY(auto weights, base_weights(role));
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(role.base_weights, role.model.ignore));
   actors::TorchReferenceOptions options;
-  options.model = role.model;
+  options.model = folder.model();
+  options.model.compute_dtype = role.model.compute_dtype;
+  TEMPER_TRY(const auto layout, actors::Layout::make(options.model, role.vocabulary.size));
+  TEMPER_TRY(auto weights, actors::Weights::from_folder(layout, folder));
   options.vocabulary = role.vocabulary.size;
   options.temperature = settings.temperature;
   return actors::make_torch_reference(options, std::move(weights));

@@ -72,6 +72,7 @@ def algorithm(name: m.AlgorithmName, temper: str, **over: object) -> m.Algorithm
     settings = {"name": name.name.lower(), "minibatches": 2, "kl": 0.05, "learning_rate": 1e-3, "micro_batch_tokens": 64,
                 "gradient_clip": 0.5, "weight_decay": 0.1, **over}
     words = [word for key, value in settings.items() for word in ("--set", f"algorithm.{key}={value}")]
+    words += ["--set", "reference.engine={kind: python, use: 'temper.torch:Reference'}"]  # a teacher, if there is one
     config = ROOT / "configs/quickstart.yaml"
     shown = subprocess.run([temper, "check", str(config), "--json", "--set", f"sampling.max_new_tokens={LONGEST}", *words],
                            capture_output=True, text=True, timeout=60, check=True)
@@ -146,6 +147,8 @@ VARIANTS = [
     (m.AlgorithmName.ICEPOP, {"behaviour_weight_mode": "clamp"}),
     (m.AlgorithmName.SEQ_MIS, {"behaviour_weight_floor": 0.5}),
     (m.AlgorithmName.GEO_RS, {"behaviour_weight_floor": 0.8, "behaviour_weight_cap": 1.25}),
+    (m.AlgorithmName.OPD, {"reward_weight": 1, "distillation": 0.5}),
+    (m.AlgorithmName.GSPO, {"distillation": 0.5, "clip_low": 0.2, "clip_high": 0.2}),
 ]
 
 

@@ -18,6 +18,15 @@ struct ReferenceResponse {
   double advantage = 0;
 };
 
+/// Advantage of token t: from the reward, and from what the teacher thinks of the token.
+inline double reference_advantage(const ReferenceResponse& r,
+                                  std::size_t t,
+                                  const trainer::Algorithm& a) {
+  const double teacher = r.reference.empty() ? 1 : std::exp(r.reference[t]);
+  return a.reward_weight * r.advantage +
+         a.distillation * std::log(teacher / std::exp(r.behaviour[t]));
+}
+
 /// exp of the log-ratio of token t, or of the mean log-ratio of the response.
 inline double reference_ratio(const std::vector<double>& a,
                               const std::vector<double>& b,
@@ -61,9 +70,10 @@ inline double reference_token_loss(const ReferenceResponse& r,
                                    std::size_t t,
                                    const trainer::Algorithm& a) {
   using O = trainer::Objective;
+  const double advantage = reference_advantage(r, t, a);
   const auto surrogate = [&](const std::vector<double>& old) {
     return reference_surrogate(
-        reference_ratio(r.current, old, t, a.ratio), r.advantage, a.clip_low, a.clip_high);
+        reference_ratio(r.current, old, t, a.ratio), advantage, a.clip_low, a.clip_high);
   };
   double loss = 0;
   switch (a.objective) {
@@ -91,11 +101,11 @@ inline double reference_token_loss(const ReferenceResponse& r,
     case O::Cispo: {
       const double ratio = reference_ratio(frozen, r.behaviour, t, a.ratio);
       const double weight = std::max(1 - a.clip_low, std::min(1 + a.clip_high, ratio));
-      loss = -weight * r.advantage * r.current[t];
+      loss = -weight * advantage * r.current[t];
       break;
     }
     case O::Reinforce:
-      loss = -r.advantage * r.current[t];
+      loss = -advantage * r.current[t];
       break;
   }
   if (!r.reference.empty()) {

@@ -49,6 +49,8 @@ TEST(AlgorithmTable, AKeyOverridesItsColumn) {
   c.filter_equal_rewards = false;
   c.overlong_buffer = Tokens(3);
   c.overlong_penalty = 0.5;
+  c.distillation = 2;
+  c.reward_weight = 0.25;
   c.kl = 0.1;
   c.advantage_epsilon = 0.2;
   const Algorithm a = resolve(c, Tokens(50));
@@ -66,6 +68,8 @@ TEST(AlgorithmTable, AKeyOverridesItsColumn) {
   EXPECT_FALSE(a.filter_equal_rewards);
   EXPECT_EQ(a.overlong_buffer, Tokens(3));
   EXPECT_EQ(a.overlong_penalty, 0.5);
+  EXPECT_EQ(a.distillation, 2);
+  EXPECT_EQ(a.reward_weight, 0.25);
   EXPECT_EQ(a.kl, 0.1);
   EXPECT_EQ(a.advantage_epsilon, 0.2);
   EXPECT_EQ(a.longest_response, Tokens(50));

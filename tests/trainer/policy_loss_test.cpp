@@ -162,6 +162,32 @@ TEST(PolicyLoss, ClampsOrMasksAWeightAboveItsCap) {
   EXPECT_NEAR(loss_of(r, a)[0].loss, -std::exp(2) * 2, 1e-12);
 }
 
+TEST(PolicyLoss, MatchesTheReferenceWithATeacher) {
+  for (const auto& [objective, name] : EnumNames<Objective>::value) {
+    for (const RatioLevel level : {RatioLevel::Token, RatioLevel::Sequence}) {
+      SCOPED_TRACE(fmt::format("{} {}", name, name_of(level)));
+      Algorithm a;
+      a.objective = objective;
+      a.ratio = level;
+      a.distillation = 0.8;
+      a.reward_weight = 0.5;
+      const Met met = check_many(a);
+      ASSERT_FALSE(HasFatalFailure());
+      EXPECT_GT(met.free, 50);
+    }
+  }
+}
+
+TEST(PolicyLoss, ATeacherRaisesWhatItPrefersToTheSampler) {
+  // The teacher gives the first token twice the sampler's probability, the second half of it.
+  const double two = std::log(2);
+  const ReferenceResponse r{{-2, -2}, {-2, -2}, {}, {-2 + two, -2 - two}, 5};
+  const auto losses = loss_of(r, algorithm_row(AlgorithmName::Opd).columns);
+  EXPECT_NEAR(losses[0].d_logprob, -two, 1e-12);
+  EXPECT_NEAR(losses[1].d_logprob, two, 1e-12);
+  EXPECT_NEAR(losses[0].kl, 2 - 1 - two, 1e-12) << "reported without a weight in the loss";
+}
+
 TEST(PolicyLoss, MasksATokenWhoseWeightIsOutsideItsRangeOnEitherSide) {
   // Proximal over behaviour: exp(-1) = 0.37, 1 and exp(2) = 7.4. Ratio to the proximal policy 1.
   const ReferenceResponse r{{-3, -2, -1}, {-2, -2, -3}, {-3, -2, -1}, {}, 2};

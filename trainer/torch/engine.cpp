@@ -145,8 +145,8 @@ Status TorchEngine::check(const TrainSample& s) const {
   }
   if (!s.reference_logprobs.empty() && s.reference_logprobs.size() != s.response.size())
     return bad("the number of reference log-probs differs from the number of response tokens");
-  if (s.reference_logprobs.empty() && !s.response.empty() && options_.algorithm.kl > 0)
-    return bad("it has no reference log-probs, which algorithm.kl > 0 requires");
+  if (s.reference_logprobs.empty() && !s.response.empty() && needs_reference(algorithm_))
+    return bad("it has no reference log-probs, which algorithm.kl and .distillation require");
   if (!s.mask.empty() && s.mask.size() != s.response.size())
     return bad(fmt::format(
         "it has a mask of {} entries for {} response tokens", s.mask.size(), s.response.size()));

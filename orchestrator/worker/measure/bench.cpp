@@ -176,7 +176,7 @@ std::vector<trainer::TrainSample> train_batch(const Bench& bench) {
     const std::vector<float> logprobs(a.response.size(), -2.6F);
     trainer::TrainSample sample{
         a.group, std::move(a.prompt), std::move(a.response), logprobs, {}, 0};
-    if (bench.config().algorithm.kl > 0)
+    if (bench.config().reference.replicas > 0)
       sample.reference_logprobs = logprobs;
     sample.reward = static_cast<double>(batch.size() % 2);
     batch.push_back(std::move(sample));

@@ -26,7 +26,7 @@ actors::Train train_message(const Bench& bench, const Shape& shape, PolicyVersio
     item.prompt = std::move(a.prompt);
     item.response = std::move(a.response);
     item.logprobs.assign(static_cast<std::size_t>(shape.tokens), -2.6F);
-    if (bench.config().algorithm.kl > 0)
+    if (bench.config().reference.replicas > 0)
       item.reference = item.logprobs;
     item.reward = static_cast<double>(work.items.size() % 2);
     item.first_version = step;

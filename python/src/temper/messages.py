@@ -51,6 +51,7 @@ class AlgorithmName(enum.IntEnum):
     ICEPOP = 10
     SEQ_MIS = 11
     GEO_RS = 12
+    OPD = 13
 
 
 class Objective(enum.IntEnum):
@@ -315,6 +316,13 @@ class AlgorithmConfig:
     #: mean of its token ratios; `sequence`: one per response, their product. Null: that of the
     #: row, or `geometric` with `ratio: sequence`.
     behaviour_weight_level: WeightLevel | None = None
+    #: On-policy distillation: weight of log(teacher / sampler) of each sampled token, its
+    #: negative reverse KL, in the token's advantage. The teacher is the reference
+    #: (`reference.model`). 0: none.
+    distillation: float | None = None
+    #: Weight of the advantage from the reward beside `distillation`. 0: rewards are judged and
+    #: reported only.
+    reward_weight: float | None = None
     #: Replace a judged group whose rewards are all equal by a new one, because its advantages
     #: are 0 (dynamic sampling).
     filter_equal_rewards: bool | None = None
@@ -356,6 +364,8 @@ class AlgorithmConfig:
             21: self.behaviour_weight_cap,
             22: None if self.behaviour_weight_mode is None else int(self.behaviour_weight_mode),
             29: None if self.behaviour_weight_level is None else int(self.behaviour_weight_level),
+            30: self.distillation,
+            31: self.reward_weight,
             23: self.filter_equal_rewards,
             24: self.filter_limit,
             27: self.failure_limit,
@@ -391,6 +401,8 @@ class AlgorithmConfig:
             get(21, None),
             None if (x := get(22, None)) is None else WeightMode(x),
             None if (x := get(29, None)) is None else WeightLevel(x),
+            get(30, None),
+            get(31, None),
             get(23, None),
             get(24, 16.0),
             get(27, 8.0),

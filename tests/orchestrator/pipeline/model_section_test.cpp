@@ -132,5 +132,20 @@ TEST_F(ModelSection, HasTheTokenizerOfTheFolderAlsoForARunWithoutABase) {
   EXPECT_EQ(read->encode("a").value(), std::vector<std::int32_t>{2 + 'a'});
 }
 
+TEST_F(ModelSection, ATeacherNeedsThePolicysVocabularyAndContext) {
+  const std::string teacher = fmt::format("reference:\n  model: {}\n", folder_.path().string());
+  EXPECT_EQ(issue(teacher), "");
+  EXPECT_EQ(load(teacher).config().reference.model, folder_.path().string());
+  const LoadedConfig other("c.yaml", teacher, {});
+  ASSERT_FALSE(other.issues().empty());
+  EXPECT_EQ(other.issues().front().message,
+            "expected a model with the policy's vocabulary of 14 tokens, found 300");
+  const LoadedConfig longer("c.yaml", "model: {vocabulary: 300, context: 128}\n" + teacher, {});
+  ASSERT_FALSE(longer.issues().empty());
+  EXPECT_EQ(longer.issues().front().message,
+            "expected a context of at least model.context (128 tokens), found 64");
+  EXPECT_EQ(issue("reference: {model: /no/such/folder}\n").substr(0, 17), "reference.model: ");
+}
+
 }  // namespace
 }  // namespace temper::orchestrator

@@ -71,6 +71,18 @@ TEST(RoleConfig, TellsATrainerEveryColumnOfItsAlgorithm) {
   EXPECT_TRUE(settings->algorithm.behaviour_weight_mode && settings->algorithm.overlong_buffer);
 }
 
+TEST(RoleConfig, GivesTheReferenceAModelOfItsOwn) {
+  PipelineConfig config;
+  StartingPoint start;
+  start.base = "run/base";
+  ActorSpec spec = engine_slot();
+  spec.role = RoleKind::Reference;
+  EXPECT_EQ(role_config(config, spec, start).base_weights, "run/base");
+  config.reference.model = "/models/teacher";
+  EXPECT_EQ(role_config(config, spec, start).base_weights, "/models/teacher");
+  EXPECT_EQ(role_config(config, engine_slot(), start).base_weights, "run/base");
+}
+
 TEST(RoleConfig, NamesTheEngineOfItsRole) {
   PipelineConfig config;
   config.trainer.engine.kind = EngineKind::Python;

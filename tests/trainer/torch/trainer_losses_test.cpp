@@ -176,6 +176,30 @@ TEST(TorchTrainer, MatchesTheReferenceForEveryObjective) {
   }
 }
 
+TEST(TorchTrainer, MatchesTheReferenceWithATeacherUnderEveryObjective) {
+  for (const auto& [objective, name] : EnumNames<Objective>::value) {
+    for (const RatioLevel level : {RatioLevel::Token, RatioLevel::Sequence}) {
+      SCOPED_TRACE(name);
+      AlgorithmConfig c = config();
+      c.objective = objective;
+      c.ratio = level;
+      c.distillation = 0.7;
+      c.reward_weight = 0.5;
+      expect_the_plain_step(c);
+    }
+  }
+}
+
+TEST(TorchTrainer, RejectsAResponseWithoutScoresOfTheTeacher) {
+  AlgorithmConfig c = config();
+  c.name = AlgorithmName::Opd;
+  auto batch = tests::training_batch(2);
+  batch[3].reference_logprobs.clear();
+  const auto updated = engine_of(c)->update(batch);
+  ASSERT_FALSE(updated);
+  EXPECT_NE(updated.error().context.find("no reference log-probs"), std::string::npos);
+}
+
 TEST(TorchTrainer, StepsDifferentlyUnderEachObjective) {
   std::vector<std::vector<float>> all;
   for (const auto& [objective, name] : EnumNames<Objective>::value) {

@@ -37,6 +37,8 @@ _COLUMNS = (
     "behaviour_weight_cap",
     "behaviour_weight_mode",
     "behaviour_weight_level",
+    "distillation",
+    "reward_weight",
     "overlong_buffer",
 )
 
@@ -49,6 +51,11 @@ def check_written_out(a: AlgorithmConfig) -> AlgorithmConfig:
             f"algorithm settings without {', '.join(missing)}: expected settings resolved by the orchestrator"
         )
     return a
+
+
+def needs_reference(a: AlgorithmConfig) -> bool:
+    """Whether losses need log-probs of the reference."""
+    return a.kl > 0 or bool(a.distillation)
 
 
 def needs_proximal(a: AlgorithmConfig) -> bool:
@@ -117,7 +124,7 @@ class Tokens:
         behaviour: Log-probs under the weights that sampled the token.
         proximal: Log-probs under the weights before the step.
         reference: Log-probs under the reference; None without one.
-        advantage: Advantage of each token.
+        advantage: Advantage of the response of each token, from its reward.
         stale: 1 where an older version than the one being updated sampled the token, else 0.
         response: Index of the token's response, from 0.
         responses: Number of responses.
@@ -174,9 +181,17 @@ def _clip(ratio: torch.Tensor, a: AlgorithmConfig) -> torch.Tensor:
     return ratio.clamp(1 - (a.clip_low or 0), 1 + (a.clip_high or 0))
 
 
+def _advantage(tokens: Tokens, a: AlgorithmConfig) -> torch.Tensor:
+    """The advantage of each token: from its reward, and log(teacher / sampler)."""
+    advantage = (a.reward_weight or 0.0) * tokens.advantage
+    if a.distillation and tokens.reference is not None:
+        advantage = advantage + a.distillation * (tokens.reference - tokens.behaviour)
+    return advantage
+
+
 def token_losses(tokens: Tokens, a: AlgorithmConfig) -> Losses:
     """Computes the loss of each token, not averaged."""
-    current, advantage = tokens.current, tokens.advantage
+    current, advantage = tokens.current, _advantage(tokens, a)
     ones, none = (
         torch.ones_like(current.detach()),
         torch.zeros_like(current.detach(), dtype=torch.bool),
@@ -198,7 +213,7 @@ def token_losses(tokens: Tokens, a: AlgorithmConfig) -> Losses:
     else:
         loss = -advantage * current
     kl = torch.zeros_like(ones)
-    if tokens.reference is not None and a.kl > 0:
+    if tokens.reference is not None and needs_reference(a):
         gap = tokens.reference - current
         estimate = gap.exp() - 1 - gap
         loss = loss + a.kl * estimate

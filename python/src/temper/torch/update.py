@@ -24,6 +24,7 @@ from .algorithm import (
     advantages,
     check_written_out,
     needs_proximal,
+    needs_reference,
     token_losses,
     token_weight,
 )
@@ -101,8 +102,10 @@ def check_row(row: Row, context: int, a: AlgorithmConfig) -> None:
             f"{what}: expected a prompt and at most {context} tokens (the context), found {row.prompt.size} prompt "
             f"tokens and {row.response.size} response tokens"
         )
-    if row.reference.size == 0 and row.response.size and a.kl > 0:
-        raise RoleError(f"{what}: expected reference log-probs because algorithm.kl > 0, found none")
+    if row.reference.size == 0 and row.response.size and needs_reference(a):
+        raise RoleError(
+            f"{what}: found no reference log-probs, which algorithm.kl and .distillation require"
+        )
     if row.rewards.any():
         raise RoleError(
             f"{what}: found per-token rewards, which temper.torch does not support; use your own trainer"
