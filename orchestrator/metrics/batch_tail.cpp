@@ -65,6 +65,11 @@ void BatchTail::on_event(const event::Generated& e) {
   }
 }
 
+void BatchTail::on_event(const event::TensorsLost& e) {
+  for (const ResponseId r : e.lost)
+    handed_back_.insert(r.value());
+}
+
 void BatchTail::on_event(const event::Resumed&) {
   generating_.clear();
   handed_back_.clear();

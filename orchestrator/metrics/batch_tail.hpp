@@ -41,6 +41,7 @@ class BatchTail {
   void on_event(const event::Generated& e);
   void on_event(const event::ActorDown& e) { take_back(e.actor); }
   void on_event(const event::Trained&) { resumed_ = false; }
+  void on_event(const event::TensorsLost& e);
   void on_event(const event::Resumed&);
   template <class E>
   void on_event(const E&) {}

@@ -130,13 +130,8 @@ void RunMetrics::void_leases(ActorId actor) {
         r.generate = LeaseId{};
     }
   }
-  if (training_ && training_->actor == actor) {
-    for (const auto& entry : training_->certificate.groups) {
-      if (const auto it = groups_.find(entry.group.value()); it != groups_.end())
-        move_to(it->second, Stage::Ready);
-    }
-    training_.reset();
-  }
+  if (training_ && training_->actor == actor)
+    cancel_step();
 }
 
 void RunMetrics::count_outstanding() {

@@ -203,6 +203,11 @@ class RunMetrics {
   void on_event(const event::ReferenceScored& e);
   void on_event(const event::Judged& e);
   void on_event(const event::Trained& e);
+  void on_event(const event::TensorsLost& e) {
+    if (training_ && training_->lease == e.lease)
+      cancel_step();
+    start_over(e.lost);
+  }
   void on_event(const event::WeightsCommitted& e);
   void on_event(const event::Switched& e);
   void on_event(const event::CheckpointSaved& e);
@@ -231,6 +236,14 @@ class RunMetrics {
   void train_group(const actors::Certificate::Entry& entry, PolicyVersion step, Update& update);
   void restart(ActorId actor, const std::optional<Reason>& reason);
   void void_leases(ActorId actor);
+  /// The step in progress has not been trained. Requires: there is one.
+  void cancel_step() {
+    for (const auto& entry : training_->certificate.groups) {
+      if (const auto it = groups_.find(entry.group.value()); it != groups_.end())
+        move_to(it->second, Stage::Ready);
+    }
+    training_.reset();
+  }
   void settle_stage(Group& group);
   void move_to(Group& group, Stage stage);
   std::int64_t& depth(Stage stage);

@@ -165,13 +165,8 @@ void Auditor::on_event(const event::Resumed& e) {
     group.in_update = 0;
     group.promised = false;
   }
-  for (const ResponseId lost : e.lost) {
-    ResponseState* r = response(lost.value());
-    if (r == nullptr || !r->generated || r->failed)
-      violation(fmt::format("response {} is lost, but it was not there", lost));
-    else
-      *r = {};
-  }
+  for (const ResponseId lost : e.lost)
+    start_over(lost);
   ended_ = false;
   tail_.awaited = tail_.counts = false;
   if (e.config) {
@@ -334,6 +329,43 @@ void Auditor::on_event(const event::Trained& e) {
   if (batches_.size() == 0 || batches_.at(batches_.size() - 1).step <= batch.step)
     batches_.add(batch);
   state_.version = e.version.value();
+}
+
+void Auditor::on_event(const event::TensorsLost& e) {
+  const auto lease = state_.leases.find(e.lease.value());
+  if (lease == state_.leases.end())
+    return violation(fmt::format("tensors of lease {} are lost, which nobody holds", e.lease));
+  const bool step = state_.updating == e.lease.value();
+  const std::set<std::uint64_t> batch(lease->second.responses.begin(),
+                                      lease->second.responses.end());
+  for (const std::uint64_t id : batch) {
+    const auto group = state_.outstanding.find(group_of(id));
+    if (group == state_.outstanding.end())
+      continue;
+    if (step)
+      group->second.in_update = 0;
+    else
+      group->second.promised = false;
+  }
+  if (step)
+    state_.updating = 0;
+  state_.leases.erase(lease);
+  for (const ResponseId lost : e.lost) {
+    const auto group = state_.outstanding.find(group_of(lost.value()));
+    if (!batch.contains(lost.value()) ||
+        (group != state_.outstanding.end() && group->second.promised))
+      violation(fmt::format("response {} is lost, but it is not in the batch", lost));
+    else
+      start_over(lost);
+  }
+}
+
+void Auditor::start_over(ResponseId lost) {
+  ResponseState* r = response(lost.value());
+  if (r == nullptr || !r->generated || r->failed)
+    return violation(fmt::format("response {} is lost, but it was not there", lost));
+  *r = {};
+  set_stage(lost.value(), *r);
 }
 
 AuditedBatch::Group Auditor::certified(std::uint64_t id, const GroupState& group) {

@@ -140,6 +140,7 @@ class Auditor {
   void on_event(const event::ReferenceScored& e);
   void on_event(const event::Judged& e);
   void on_event(const event::Trained& e);
+  void on_event(const event::TensorsLost& e);
   void on_event(const event::Prepared&) {}
   void on_event(const event::WeightsStaged&) {}
   void on_event(const event::WeightsCommitted& e);
@@ -173,6 +174,8 @@ class Auditor {
   /// Voids everything the actor holds, because its process ends.
   void forget(ActorId actor);
   void drop_empty_leases();
+  /// A generated response whose tensors no longer exist is back at its prompt.
+  void start_over(ResponseId lost);
   /// The group leaves the run.
   void drop(Outstanding::iterator group);
   void violation(const std::string& what);

@@ -141,11 +141,7 @@ void Scheduler::handle(const event::Resumed& e) {
   run_.drain_deadline.reset();
   run_.stop_requested = false;
   run_.rewarded = run_.saved.progress.version > PolicyVersion();
-  for (const ResponseId response : e.lost) {
-    const Row* row = run_.saved.queue.row(response);
-    if (row != nullptr && !row->failed)  // a damaged log may name any
-      run_.saved.queue.start_over(response);
-  }
+  start_over(run_, e.lost);
   launch_all(e.rollbacks);
 }
 
@@ -159,6 +155,11 @@ void Scheduler::launch_all(std::int32_t rollbacks) {
 void Scheduler::handle(const event::Trained& e) {
   if (on_trained(run_, e))
     dispatcher_.step_ends(run_.now);
+}
+
+void Scheduler::handle(const event::TensorsLost& e) {
+  if (on_tensors_lost(run_, e))
+    dispatcher_.step_canceled(run_.now);
 }
 
 void Scheduler::begin_step() {

@@ -71,6 +71,7 @@ class Scheduler {
   void handle(const event::ReferenceScored& e) { on_scored(run_, learners(), e); }
   void handle(const event::Judged& e) { on_judged(run_, learners(), e); }
   void handle(const event::Trained& e);
+  void handle(const event::TensorsLost& e);
   void handle(const event::Prepared& e);
   void handle(const event::WeightsStaged& e);
   void handle(const event::WeightsCommitted& e);

@@ -69,6 +69,7 @@ Played World::play(std::uint64_t most_events) {
   played.lies_told = lies_told_;
   played.lies_found = lies_found_;
   played.responses_lost = responses_lost_;
+  played.lost_in_batch = lost_in_batch_;
   return played;
 }
 
@@ -357,37 +358,6 @@ void World::act(const command::Judge& c) {
       judged.items.push_back({reward, random_.chance(chaos_.failed_sample)});
     }
     from_actor(c.actor, judged);
-  });
-}
-
-void World::act(const command::Train& c) {
-  to_actor(c.actor, [this, c](Actor&) {
-    at(now_ + delay(30), [this, c, n = actors_[c.actor.value()].incarnation] {
-      if (actors_[c.actor.value()].incarnation != n || !actors_[c.actor.value()].alive)
-        return;
-      event::Trained trained{c.actor, c.lease, next(c.certificate.step), {}, {}};
-      for (const auto& entry : c.certificate.groups)
-        trained.groups.push_back(entry.group);
-      for (const ResponseId r : c.responses)
-        prepared_.erase(r);
-      TEMPER_CHECK(actors_[c.actor.value()].lied || prepared_.empty(),
-                   "what was prepared is in the next update");
-      trainer_version_ = trained.version;
-      from_actor(c.actor, trained);
-      if (random_.chance(chaos_.stop))
-        at(now_ + delay(5), [this] { deliver(event::StopRequested{}); });
-    });
-  });
-}
-
-void World::act(const command::Prepare& c) {
-  to_actor(c.actor, [this, c](Actor& a) {
-    TEMPER_CHECK(a.lied || trainer_version_ == c.step, "gradients are of the trainer's version");
-    prepared_.insert(c.responses.begin(), c.responses.end());
-    at(now_ + delay(10), [this, c, n = actors_[c.actor.value()].incarnation] {
-      if (actors_[c.actor.value()].incarnation == n && actors_[c.actor.value()].alive)
-        from_actor(c.actor, event::Prepared{c.actor, c.lease});
-    });
   });
 }
 

@@ -29,6 +29,7 @@ struct Chaos {
   double lie = 0;            ///< An actor says something else.
   double scale = 0;          ///< The user changes the number of actors at some event.
   double lost_tensors = 0;   ///< Of a generated response, at a rollback.
+  double lost_in_batch = 0;  ///< Some tensors of a batch are gone before the trainer is sent it.
 };
 
 struct Played {
@@ -36,7 +37,7 @@ struct Played {
   AuditReport audit;
   std::uint64_t events = 0;
   std::uint64_t lies_told = 0, lies_found = 0;
-  std::uint64_t responses_lost = 0;
+  std::uint64_t responses_lost = 0, lost_in_batch = 0;
   bool stuck = false;
 
   /// Why the run ended, in words.
@@ -74,6 +75,9 @@ class World {
   void maybe_scale();
   void obey(const Command& command);
   void restart_from_checkpoint(const std::string& reason);
+  /// The driver finds that tensors of these responses are gone, as often as `chaos` says, and sends
+  /// the trainer nothing.
+  bool loses_tensors(LeaseId lease, const std::vector<ResponseId>& responses);
   /// Runs `action` on the actor after its input delay, unless it died meanwhile. What nobody waits
   /// for an answer to is not swallowed: an actor that reads on has read it.
   enum class Answer { Awaited, None };
@@ -126,7 +130,7 @@ class World {
   std::set<ResponseId> prepared_;  ///< Since the trainer's last update.
   std::int32_t rollbacks_ = 0;
   std::uint64_t lies_told_ = 0, lies_found_ = 0;
-  std::uint64_t responses_lost_ = 0;
+  std::uint64_t responses_lost_ = 0, lost_in_batch_ = 0;
   std::optional<std::string> rollback_;
   std::optional<command::Finish> finish_;
 };

@@ -23,6 +23,8 @@ class Dispatcher {
   void group_left(GroupId group) { just_in_time_.leaves(group); }
   void step_begins(Time now) { just_in_time_.update_begins(now); }
   void step_ends(Time now) { just_in_time_.update_ends(now); }
+  /// The step that began has not been trained.
+  void step_canceled(Time now) { just_in_time_.update_canceled(now); }
 
   // --- Moves
   /// Responses that lost their engine or were interrupted.

@@ -52,6 +52,11 @@ void JustInTime::update_ends(Time now) {
   learn_latency();
 }
 
+void JustInTime::update_canceled(Time now) {
+  training_since_.reset();
+  waits_since_ = now;
+}
+
 void JustInTime::learn_latency() {
   if (latencies_.size() < static_cast<std::size_t>(batch_))
     return;

@@ -48,6 +48,7 @@ class JustInTime {
   void leaves(GroupId group) { began_.erase(group); }
   void update_begins(Time now);
   void update_ends(Time now);
+  void update_canceled(Time now);
   /// A group that the rule admits was held back.
   void held_back() { held_ = true; }
 

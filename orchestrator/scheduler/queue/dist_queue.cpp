@@ -170,10 +170,13 @@ void DistQueue::fail(ResponseId r) {
   refresh(r, *row);
 }
 
+bool DistQueue::is_leased(ResponseId r) const {
+  return std::ranges::any_of(find_row(r)->lease, [](LeaseId id) { return id != LeaseId{}; });
+}
+
 void DistQueue::start_over(ResponseId r) {
   Row* row = find_row(r);
-  const bool leased = std::ranges::any_of(row->lease, [](LeaseId id) { return id != LeaseId{}; });
-  TEMPER_CHECK(!row->failed && !leased, "starting a response over that failed or is leased");
+  TEMPER_CHECK(!row->failed && !is_leased(r), "starting a response over that failed or is leased");
   generated_ -= has(*row, Field::Response) ? 1 : 0;
   const Tokens prompt = row->prompt;
   const std::uint8_t was_ready = row->ready;

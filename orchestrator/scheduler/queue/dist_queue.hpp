@@ -138,6 +138,8 @@ class DistQueue {
   // --- Rows
   /// Null if the response is not (or no longer) in the table.
   const Row* row(ResponseId r) const;
+  /// Some task holds the response. Requires: it is in the table.
+  bool is_leased(ResponseId r) const;
   /// Rows ready for a streaming task (not Train), in dispatch order.
   const ResponseSet& ready(Task task) const { return ready_[index(task)]; }
   void put(ResponseId r, Field field);

@@ -185,6 +185,19 @@ void describe(V& v, Trained& e) {
   v.field(5, "metrics", e.metrics);
 }
 
+/// Tensors of a batch no longer exist, so the trainer was not sent it: its responses `lost` are
+/// generated again.
+struct TensorsLost {
+  static constexpr std::string_view kName = "tensors_lost";
+  LeaseId lease;  ///< Of the Train or Prepare.
+  std::vector<ResponseId> lost;
+};
+template <class V>
+void describe(V& v, TensorsLost& e) {
+  v.field(1, "lease", e.lease);
+  v.field(2, "lost", e.lost);
+}
+
 /// The gradients of a Prepare are computed.
 struct Prepared {
   static constexpr std::string_view kName = "prepared";
@@ -355,7 +368,8 @@ using Event = std::variant<event::Started,
                            event::ClockRead,
                            event::WorkerAttached,
                            event::Scaled,
-                           event::ActorLoading>;
+                           event::ActorLoading,
+                           event::TensorsLost>;
 
 /// The run's configuration from this event on; null: unchanged.
 const SchedulerConfig* config_in(const Event& event);

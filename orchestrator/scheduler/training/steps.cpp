@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 namespace temper::orchestrator {
@@ -98,6 +99,43 @@ bool on_trained(RunState& run, const event::Trained& e) {
     run.release(g, Outcome::Trained);
   run.saved.outstanding.publish(run.saved.progress.version);
   return true;
+}
+
+bool on_tensors_lost(RunState& run, const event::TensorsLost& e) {
+  const bool step = run.trainer.training == e.lease;
+  if (!step && run.trainer.preparing != e.lease)
+    return false;
+  DistQueue& queue = run.saved.queue;
+  OutstandingGroups& outstanding = run.saved.outstanding;
+  std::set<GroupId> groups;
+  for (const ResponseId r : queue.find(e.lease)->responses)
+    groups.insert(queue.group_of(r));
+  for (const GroupId g : groups) {
+    const auto count = outstanding.in_training.find(queue.group(g)->age_from());
+    if (--count->second == 0)
+      outstanding.in_training.erase(count);
+  }
+  queue.revoke(e.lease);
+  if (step) {
+    run.trainer.training.reset();
+    run.trainer.batch.clear();
+    outstanding.updating = false;
+  } else {
+    run.trainer.preparing.reset();
+    run.trainer.prepared.pop_back();
+    outstanding.prepared -= static_cast<std::int32_t>(groups.size());
+  }
+  start_over(run, e.lost);
+  return step;
+}
+
+void start_over(RunState& run, const std::vector<ResponseId>& lost) {
+  DistQueue& queue = run.saved.queue;
+  for (const ResponseId r : lost) {
+    const Row* row = queue.row(r);
+    if (row != nullptr && !row->failed && !queue.is_leased(r))
+      queue.start_over(r);
+  }
 }
 
 void on_prepared(RunState& run, const event::Prepared& e) {

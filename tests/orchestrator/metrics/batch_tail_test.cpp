@@ -88,6 +88,16 @@ TEST(BatchTail, EndsWhileAResponseWaitsForAnEngine) {
   EXPECT_EQ(f.tail(300), 150);
 }
 
+TEST(BatchTail, EndsWhileAResponseThatLostItsTensorsWaitsForAnEngine) {
+  TailFeed f;
+  f.dispatch(0, 0, 2);
+  f.ends(100, 1, 2);
+  f.event(130, event::TensorsLost{LeaseId(3), {ResponseId(1)}});
+  EXPECT_EQ(f.tail(150), 130);
+  f.dispatch(150, 1, 2);
+  EXPECT_EQ(f.tail(200), 180);
+}
+
 TEST(BatchTail, NeedsATrainerThatLacksGroups) {
   TailFeed f;
   f.dispatch(0, 0, 1);

@@ -148,6 +148,22 @@ TEST(Auditor, OnlyAGeneratedResponseCanBeLost) {
   EXPECT_TRUE(any_says(auditor.report().violations, "response 5 is lost, but it was not there"));
 }
 
+TEST(Auditor, OnlyResponsesOfABatchThatIsHeldCanLoseTheirTensors) {
+  constexpr ActorId kTrainer(2);
+  const auto said = [&](const event::TensorsLost& lost) {
+    Auditor auditor;
+    auditor.feed({0,
+                  Time(),
+                  event::Started{colocated()},
+                  {command::Train{kTrainer, LeaseId(3), {}, {ResponseId(0)}}}});
+    auditor.feed({1, Time(), lost, {}});
+    return auditor.report().violations;
+  };
+  EXPECT_TRUE(any_says(said({LeaseId(4), {}}), "tensors of lease 4 are lost, which nobody holds"));
+  EXPECT_TRUE(any_says(said({LeaseId(3), {ResponseId(1)}}), "it is not in the batch"));
+  EXPECT_TRUE(any_says(said({LeaseId(3), {ResponseId(0)}}), "but it was not there"));
+}
+
 TEST(Auditor, RemovedActorsGetNoWorkAndKeepTheirIds) {
   SchedulerConfig config = colocated();
   config.actors[0].takes_turns = false;

@@ -37,7 +37,8 @@ Chaos random_chaos(Random& random) {
           .refuse_onload = maybe(0.3),
           .lie = 0,
           .scale = maybe(0.1),
-          .lost_tensors = maybe(0.5)};
+          .lost_tensors = maybe(0.5),
+          .lost_in_batch = maybe(0.2)};
 }
 
 /// How often the rarer means were used.
@@ -82,6 +83,7 @@ struct Means {
 
 TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   std::uint64_t events = 0, trained = 0, voided = 0, stopped = 0, filtered = 0, lost = 0;
+  std::uint64_t lost_in_batch = 0;
   Means means;
   const std::uint64_t first = number("TEMPER_FIRST_SCHEDULE", 0);
   for (std::uint64_t seed = first; seed < first + schedules(); ++seed) {
@@ -122,6 +124,7 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
     stopped += played.finish.stopped ? 1 : 0;
     filtered += played.audit.groups_filtered;
     lost += played.responses_lost;
+    lost_in_batch += played.lost_in_batch;
   }
   // The worlds were not all quiet ones.
   EXPECT_GT(trained, schedules());
@@ -129,6 +132,7 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   EXPECT_GT(stopped, 0U);
   EXPECT_GT(filtered, 0U);
   EXPECT_GT(lost, 0U);
+  EXPECT_GT(lost_in_batch, 0U);
   EXPECT_GT(means.prepared, 0U);
   EXPECT_GT(means.parts, 0U);
   EXPECT_GT(means.beside, 0U);

@@ -167,6 +167,44 @@ TEST(Steps, PublishTheNextVersionAndReleaseTheirGroups) {
   EXPECT_EQ(t.run.saved.progress.version, version(1));
 }
 
+// --- Tensors that are gone
+
+TEST(Steps, ABatchThatLostTensorsIsTakenBackAndItsOtherGroupsStayReady) {
+  TrainedRun t;
+  publish(t.run, 1);
+  trainable_group(t.run, 0);
+  trainable_group(t.run, 1);
+  t.train();
+  const LeaseId lease = t.run.trainer.training.value();
+  EXPECT_TRUE(on_tensors_lost(t.run, {lease, {ResponseId(1)}}));
+  EXPECT_EQ(t.run.trainer.training, std::nullopt);
+  EXPECT_TRUE(t.run.trainer.batch.empty());
+  EXPECT_FALSE(t.run.saved.outstanding.updating);
+  EXPECT_TRUE(t.run.saved.outstanding.in_training.empty());
+  EXPECT_EQ(t.run.load_of(kTrainer).leases, 0);
+  const DistQueue& queue = t.run.saved.queue;
+  EXPECT_TRUE(queue.ready(Task::Generate).contains(ResponseId(1)));
+  EXPECT_FALSE(queue.ready(Task::Generate).contains(ResponseId(0)));
+  EXPECT_EQ(queue.group(GroupId(0))->dispatched, version(0)) << "its age counts as before";
+  EXPECT_FALSE(queue.group(GroupId(0))->trainable);
+  EXPECT_TRUE(queue.group(GroupId(1))->trainable);
+  t.train();
+  EXPECT_TRUE(t.run.out.empty()) << "the batch is not complete";
+  EXPECT_FALSE(on_tensors_lost(t.run, {lease, {ResponseId(2)}})) << "nobody holds the lease";
+  EXPECT_TRUE(queue.group(GroupId(1))->trainable);
+}
+
+TEST(Steps, NoResponseThatFailedOrIsLeasedStartsOver) {
+  TrainedRun t;
+  const GroupId group = trainable_group(t.run);
+  trainable_group(t.run);
+  t.run.saved.queue.fail(response(t.run, group, 0));
+  t.train();
+  start_over(t.run, {ResponseId(0), ResponseId(1), ResponseId(99)});
+  EXPECT_TRUE(t.run.saved.queue.ready(Task::Generate).empty());
+  EXPECT_TRUE(t.finish_step());
+}
+
 // --- Gradients computed ahead
 
 SchedulerConfig preparing_config() {
@@ -236,6 +274,23 @@ TEST(Steps, TrainPreparedGroupsAndTheRestAsOneBatch) {
   EXPECT_TRUE(t.run.trainer.prepared.empty());
   EXPECT_EQ(t.run.load_of(kTrainer).leases, 0);
   EXPECT_EQ(t.run.saved.outstanding.prepared, 0);
+}
+
+TEST(Steps, APartThatLostTensorsIsNoLongerPromised) {
+  TrainedRun t(preparing_config());
+  trainable_group(t.run);
+  t.prepare();
+  const LeaseId first = t.run.trainer.preparing.value();
+  on_prepared(t.run, {kTrainer, first});
+  trainable_group(t.run);
+  t.prepare();
+  EXPECT_FALSE(on_tensors_lost(t.run, {t.run.trainer.preparing.value(), {ResponseId(3)}}))
+      << "no step";
+  EXPECT_EQ(t.run.trainer.preparing, std::nullopt);
+  EXPECT_EQ(t.run.trainer.prepared, std::vector{first});
+  EXPECT_EQ(t.run.saved.outstanding.prepared, 1);
+  EXPECT_EQ(t.run.saved.outstanding.in_training, (GroupsByVersion{{version(0), 1}}));
+  EXPECT_TRUE(t.run.saved.queue.ready(Task::Generate).contains(ResponseId(3)));
 }
 
 TEST(Steps, PrepareOnlyWhereThatIsAskedForAndTheTrainerKeepsItsCards) {
