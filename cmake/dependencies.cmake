@@ -9,6 +9,8 @@ find_path(TEMPER_MSGPACK_INCLUDE msgpack.hpp REQUIRED)
 find_package(cppzmq REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET GLOBAL hiredis)
 
 include(GNUInstallDirs)
 

@@ -43,6 +43,43 @@ void describe(V& v, Vocabulary& c) {
                   "`alphabet`; empty: these define them."});
 }
 
+/// Where engines write tensors of responses, and the trainer reads them.
+struct TensorPlace {
+  std::string folder;  ///< In shared memory; empty: none.
+  std::string host;    ///< Of a Redis server; empty: none.
+  std::uint32_t port = 0;
+  std::string password;  ///< Of the server; empty: it asks for none.
+  std::string prefix;    ///< Of all keys of the run.
+  Duration lease{};      ///< Keys expire after it, unless the orchestrator extends it.
+  Duration wait{};       ///< How long to wait for space, and for a server that does not answer.
+};
+
+template <class V>
+void describe(V& v, TensorPlace& c) {
+  v.field(
+      1,
+      "folder",
+      c.folder,
+      {.doc = "Folder in shared memory, for files. Without it and without `host`, responses may "
+              "have no tensors."});
+  v.field(2, "host", c.host, {.doc = "Host of a Redis server; empty: none."});
+  v.field(3, "port", c.port, {.doc = "Port of the server."});
+  v.field(4, "password", c.password, {.doc = "Password of the server; empty: none."});
+  v.field(5, "prefix", c.prefix, {.doc = "Beginning of all keys of the run."});
+  v.field(
+      6,
+      "lease",
+      c.lease,
+      {.doc = "An engine writes a key with this time to live; the orchestrator extends it until "
+              "the response was trained."});
+  v.field(
+      7,
+      "wait",
+      c.wait,
+      {.doc = "How long an engine waits for space, and an engine or a trainer for a server that "
+              "does not answer."});
+}
+
 /// `settings` is the msgpack encoding of the role's own section (RolloutSettings or
 /// TrainerSettings), which this layer does not know.
 struct RoleConfig {
@@ -62,7 +99,7 @@ struct RoleConfig {
   bool takes_turns = false;  ///< reference: starts on the host and moves to its cards on request.
   EngineConfig engine;
   Vocabulary vocabulary;
-  std::string tensors{};  ///< rollout: folder for tensors of responses; empty: it may have none.
+  TensorPlace tensors{};  ///< rollout, trainer: where tensors of responses are.
 };
 
 template <class V>
@@ -97,10 +134,8 @@ void describe(V& v, RoleConfig& c) {
           {.doc = "msgpack of the simulation settings; empty on real hardware."});
   v.field(17, "engine", c.engine, {.doc = "Engine that does the work."});
   v.field(18, "vocabulary", c.vocabulary, {.doc = "Meaning of the token ids."});
-  v.field(19,
-          "tensors",
-          c.tensors,
-          {.doc = "Rollout: folder for tensors of responses; empty: they may have none."});
+  v.field(
+      20, "tensors", c.tensors, {.doc = "Rollout and trainer: where tensors of responses are."});
 }
 
 }  // namespace actors

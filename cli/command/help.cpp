@@ -93,6 +93,7 @@ constexpr Meaning kVariables[] = {
     {"TEMPER_PYTHON",
      "Python interpreter of roles, rewards, chat templates and --compare (default: python3)"},
     {"TEMPER_SERVER_KEY", "API key of the inference servers"},
+    {"TEMPER_REDIS_PASSWORD", "password of the Redis server of tensors (payloads.store: redis)"},
     {"TMPDIR", "folder for temporary files (default: /tmp)"},
     {"NO_COLOR", "if set, the output has no colors"},
 };

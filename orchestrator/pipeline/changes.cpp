@@ -93,6 +93,7 @@ constexpr Rule kRules[] = {
     {"synthetic", ""},
     {"synthetic.tokens", kUnderWay},
     {"transport", ""},
+    {"payloads", ""},
     {"deadlines", ""},
     {"checkpoint", ""},
     {"evaluation", kFigures},

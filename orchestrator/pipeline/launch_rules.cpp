@@ -7,6 +7,12 @@
 namespace temper::orchestrator {
 
 void check_launch(const PipelineConfig& c, Rules& rules) {
+  if (c.payloads.store == TensorStoreKind::Redis) {
+    const auto address = parse_host_and_port(c.payloads.redis);
+    rules.require(address.has_value(),
+                  {"payloads.redis", "payloads.store"},
+                  address ? "" : address.error().context);
+  }
   const TransportSection& t = c.transport;
   for (const auto& [role, launch] : {std::pair("rollout", c.rollout.launch),
                                      std::pair("trainer", c.trainer.launch),

@@ -7,6 +7,7 @@
 #include "actors/simulation/simulation_config.hpp"
 #include "actors/task/task_config.hpp"
 #include "orchestrator/pipeline/evaluation_section.hpp"
+#include "orchestrator/pipeline/payloads_section.hpp"
 #include "orchestrator/pipeline/sections.hpp"
 #include "orchestrator/pipeline/watch_sections.hpp"
 #include "orchestrator/scheduler/state/settings.hpp"
@@ -50,6 +51,7 @@ struct PipelineConfig {
   RewardConfig reward;
   SyntheticConfig synthetic;
   TransportSection transport;
+  PayloadsSection payloads;
   Deadlines deadlines;
   CheckpointConfig checkpoint;
   EvaluationSection evaluation;
@@ -66,6 +68,7 @@ void describe_operation(V& v, PipelineConfig& c) {
           "transport",
           c.transport,
           {.doc = "Connections between processes, heartbeats and restarts."});
+  v.field(25, "payloads", c.payloads, {.doc = "Where tensors of responses are stored."});
   v.field(20,
           "deadlines",
           c.deadlines,

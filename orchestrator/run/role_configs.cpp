@@ -75,8 +75,7 @@ actors::RoleConfig role_config(const PipelineConfig& config,
   role.shared_memory = config.transport.kind == TransportKind::Ipc;
   switch (spec.role) {
     case actors::RoleKind::Rollout:
-      if (role.shared_memory)
-        role.tensors = start.tensors.string();
+      role.tensors = start.tensors;
       role.settings = encode_blob(rollout::RolloutSettings{config.sampling,
                                                            spec.concurrency,
                                                            config.synthetic.tokens,
@@ -86,6 +85,7 @@ actors::RoleConfig role_config(const PipelineConfig& config,
                                                            config.rollout.agent});
       break;
     case actors::RoleKind::Trainer:
+      role.tensors = start.tensors;
       role.resume_from = start.checkpoint.string();
       role.version = start.version;
       [[fallthrough]];

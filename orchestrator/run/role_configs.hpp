@@ -14,7 +14,7 @@ struct StartingPoint {
   std::filesystem::path base;        ///< Model folder; empty for `policy: synthetic`.
   std::filesystem::path checkpoint;  ///< Empty: from the base.
   PolicyVersion version;
-  std::filesystem::path tensors{};  ///< Folder for tensors of responses; empty: none.
+  actors::TensorPlace tensors{};  ///< Where tensors of responses are.
 };
 
 /// The engine that does the work of a role.

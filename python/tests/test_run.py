@@ -55,6 +55,12 @@ class Gate:
         self.file = self.path.open("w")
         fcntl.flock(self.file, fcntl.LOCK_EX)
 
+    def await_trainer(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not pathlib.Path(f"{self.path}.reached").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
     def open(self) -> None:
         self.file.close()
 
@@ -123,6 +129,12 @@ class Run:
         deadline = time.monotonic() + PATIENCE
         while self.updates() < count and self.process.poll() is None:
             assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def await_log(self, text: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while text not in self.log():
+            assert time.monotonic() < deadline, self.log()
             time.sleep(0.02)
 
     def pid_of(self, name: str) -> int:
@@ -271,8 +283,19 @@ def test_responses_whose_tensors_are_gone_are_generated_again(tmp_path: pathlib.
     run.await_updates(5)
     for file in tensor_folder(run).glob(".*"):
         file.unlink()
-    gate.open()  # the trainer misses them, and the run goes back to its checkpoint
+    gate.open()
     run.expect_whole(40)
+    assert "tensors of a batch are gone" in run.log()
+    assert "rolling back to the last checkpoint" not in run.log()
+    assert responses_lost(run) > 0
+
+
+def test_a_trainer_that_misses_tensors_ends_and_the_run_goes_on(tmp_path: pathlib.Path) -> None:
+    run = Run(
+        tmp_path,
+        **{**TENSORS, "trainer": python("well:LosingTrainer", lost=str(tmp_path / "lost"))},
+    )
+    run.expect_whole()
     assert "No such file" in run.log() and "rolling back to the last checkpoint" in run.log()
     assert responses_lost(run) > 0
 

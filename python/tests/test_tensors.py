@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 from typing import Any, ClassVar
 
@@ -14,13 +15,18 @@ from temper import messages as m
 from temper.activity import ActivityLog
 from temper.errors import RoleError
 from temper.rollout import RolloutActor
+from temper.stores import Busy, ShmStore, StoreError, patiently
 from temper.tensors import Tensors, TensorWriter
 
 
+def store_in(folder: pathlib.Path) -> ShmStore:
+    return ShmStore(str(folder), wait=0)
+
+
 def round_trip(folder: pathlib.Path, value: Any) -> Any:
-    described = TensorWriter(str(folder), "rollout-0").write({"x": value})
+    described = TensorWriter(store_in(folder), "rollout-0").write({"x": value})
     described[0].file = str(folder / described[0].file)
-    return Tensors(described, 7)["x"]
+    return Tensors(described, 7, store_in(folder))["x"]
 
 
 @pytest.mark.parametrize(
@@ -49,12 +55,12 @@ def test_a_file_that_is_gone_shorter_or_changed_is_named(tmp_path: pathlib.Path)
     for content, what in ((None, "No such file"), (b"123", "expected 4 bytes as announced, found 3"), (b"1235", "checksum")):
         for old in tmp_path.iterdir():
             old.unlink()
-        [described] = TensorWriter(str(tmp_path), "rollout-0").write({"x": np.frombuffer(b"1234", np.uint8)})
+        [described] = TensorWriter(store_in(tmp_path), "rollout-0").write({"x": np.frombuffer(b"1234", np.uint8)})
         described.file = str(file)
         if content is not None:
             file.write_bytes(content)
-        with pytest.raises(RoleError, match=f'response 7: tensor "x" in {file}: .*{what}'):
-            Tensors([described], 7)["x"]
+        with pytest.raises(RoleError, match=f'response 7: tensor "x": {file}: .*{what}'):
+            Tensors([described], 7, store_in(tmp_path))["x"]
 
 
 @pytest.mark.parametrize(
@@ -71,19 +77,19 @@ def test_a_file_that_is_gone_shorter_or_changed_is_named(tmp_path: pathlib.Path)
 )
 def test_what_cannot_be_written_is_named_and_leaves_no_file(tmp_path: pathlib.Path, tensors: Any, what: str) -> None:
     with pytest.raises(RoleError, match=what):
-        TensorWriter(str(tmp_path), "rollout-0").write(tensors)
+        TensorWriter(store_in(tmp_path), "rollout-0").write(tensors)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_new_engine_removes_what_its_predecessor_did_not_announce(tmp_path: pathlib.Path) -> None:
     for engine in ("rollout-1", "rollout-10"):
-        TensorWriter(str(tmp_path), engine).write({"x": np.zeros(4)})
+        TensorWriter(store_in(tmp_path), engine).write({"x": np.zeros(4)})
     taken = tmp_path / ".1"
     taken.touch()
-    TensorWriter(str(tmp_path), "rollout-1")
+    TensorWriter(store_in(tmp_path), "rollout-1")
     assert [p.name.split(".")[0] for p in tmp_path.iterdir() if p != taken] == ["rollout-10"]
     assert taken.exists()
-    TensorWriter(str(tmp_path / "of-another-host"), "rollout-1")  # may have responses without tensors
+    TensorWriter(store_in(tmp_path / "of-another-host"), "rollout-1")  # may have responses without tensors
 
 
 class Engine(temper.Engine):
@@ -99,7 +105,7 @@ class Engine(temper.Engine):
 
 def generated(activity: ActivityLog, folder: str) -> m.GeneratedItem:
     sent: list[Any] = []
-    actor = RolloutActor(user(Engine, "rollout", tensors=folder), activity, sent.append)
+    actor = RolloutActor(user(Engine, "rollout", tensors=m.TensorPlace(folder=folder)), activity, sent.append)
     actor._version = 0
     actor.on_message(m.Generate(1, np.array([3], np.int32), [m.GenerateItem(5, np.array([], np.int32))]))
     actor.work()
@@ -121,8 +127,46 @@ def test_a_response_whose_tensors_do_not_fit_fails(
 
     monkeypatch.setattr("os.write", full)
     item = generated(activity, str(tmp_path))
-    assert item.finish is m.FinishReason.FAILED and "No space left" in item.failure
+    assert item.finish is m.FinishReason.FAILED
+    assert item.failure == f"its tensors: {tmp_path}: No space left on device, for 0 s (payloads.wait)"
     assert not item.tensors and not list(tmp_path.iterdir())
+
+
+def test_an_engine_waits_for_space(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, refused = os.write, []
+
+    def full_at_first(fd: int, data: Any) -> int:
+        if len(refused) < 3:
+            refused.append(fd)
+            raise OSError(28, "No space left on device")
+        return write(fd, data)
+
+    monkeypatch.setattr("os.write", full_at_first)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    [described] = TensorWriter(ShmStore(str(tmp_path), wait=60), "rollout-0").write({"x": np.arange(3)})
+    assert len(refused) == 3
+    assert np.array_equal(np.fromfile(tmp_path / described.file, np.int64), [0, 1, 2])
+
+
+def test_only_what_is_busy_is_tried_again(tmp_path: pathlib.Path) -> None:
+    def fails() -> None:
+        raise StoreError("no such folder")
+
+    with pytest.raises(StoreError, match="^no such folder$"):
+        patiently(ShmStore(str(tmp_path), wait=60), fails)
+
+
+def test_waiting_for_a_store_has_a_deadline(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+
+    def fails() -> None:
+        raise Busy("full")
+
+    with pytest.raises(Busy, match=r"^full, for 2 s \(payloads.wait\)$"):
+        patiently(ShmStore(str(tmp_path), wait=2), fails)
+    assert 2 <= now[0] < 3
 
 
 @pytest.mark.parametrize("tensors", [np.zeros(2), [], {"x": None}])

@@ -77,7 +77,7 @@ Result<std::unique_ptr<LiveDriver>> LiveDriver::create(LiveOptions options,
 
 Status LiveDriver::open(std::optional<KeyRing> ring) {
   TEMPER_TRY_STATUS(work_.open(options_.base));
-  admission_.take_tensors_from(work_.tensors());
+  admission_.put_tensors_in(work_.tensors());
   TEMPER_TRY_STATUS(bind_socket());
   TEMPER_TRY_STATUS(plan_faults());
   TEMPER_TRY_STATUS(core_.open());
@@ -182,6 +182,7 @@ void LiveDriver::on_tick() {
 /// Notices what no message says: silent workers, removed files, new keys, requests to scale.
 void LiveDriver::watch() {
   const Time now = clock_.now();
+  work_.refresh_tensors(now);
   workers_.lose_silent(options_.pipeline.config.transport.heartbeat_timeout, now);
   if (Status named = core_.check_log(); !named)
     core_.fail(named.error().context);

@@ -3,11 +3,14 @@
 #include "actors/protocol/catalog.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/run/evaluation_source.hpp"
+#include "orchestrator/run/redis_tensors.hpp"
+#include "orchestrator/run/shm_tensors.hpp"
 #include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 #include "orchestrator/scheduler/view/claims.hpp"
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <set>
 #include <type_traits>
 #include <utility>
@@ -21,6 +24,37 @@ actors::ResponseLimits response_limits(const PipelineConfig& config) {
     return {};
   return {static_cast<std::size_t>(config.sampling.max_new_tokens.count()),
           config.model.vocabulary.value_or(actors::Tokenizer::for_task(config.task).vocabulary())};
+}
+
+constexpr std::string_view kNoTensors =
+    "tensors need an engine on the orchestrator's host (transport.kind: ipc, and /dev/shm), or a "
+    "server (payloads.store: redis)";
+
+/// Null: responses can have no tensors.
+Result<std::unique_ptr<TensorStore>> make_tensor_store(const PipelineConfig& config,
+                                                       const Log& log) {
+  const PayloadsSection& payloads = config.payloads;
+  if (payloads.store == TensorStoreKind::Redis) {
+    TEMPER_TRY(HostAndPort address, parse_host_and_port(payloads.redis));
+    const char* const password = std::getenv("TEMPER_REDIS_PASSWORD");
+    auto store = RedisTensors::create(
+        {{std::move(address.host), address.port, password == nullptr ? "" : password},
+         config.name,
+         payloads.wait},
+        log);
+    if (!store)
+      return std::move(store).error().within(
+          "payloads.redis: expected a Redis server that admits this run; start it, correct the "
+          "address, or set TEMPER_REDIS_PASSWORD");
+    return std::unique_ptr<TensorStore>(*std::move(store));
+  }
+  if (config.transport.kind != TransportKind::Ipc)
+    return std::unique_ptr<TensorStore>();
+  auto store = ShmTensors::create(payloads.wait);
+  if (store)
+    return std::unique_ptr<TensorStore>(*std::move(store));
+  log.warning("responses cannot have tensors", {{"why", store.error().context}});
+  return std::unique_ptr<TensorStore>();
 }
 
 /// The approximate size of a message with these items.
@@ -56,13 +90,17 @@ Status WorkExchange::open(const std::filesystem::path& base) {
     TEMPER_TRY(problems_, make_evaluation_source(config_, base));
   }
   TEMPER_TRY(tokenizer_, tokenizer_of(config_, base));
-  if (config_.transport.kind == TransportKind::Ipc) {
-    if (auto store = TensorStore::create())
-      tensors_ = *std::move(store);
-    else
-      log_.warning("responses cannot have tensors", {{"why", store.error().context}});
-  }
+  TEMPER_TRY(tensors_, make_tensor_store(config_, log_));
   return {};
+}
+
+actors::TensorPlace WorkExchange::tensors() const {
+  return tensors_ ? tensors_->place() : actors::TensorPlace();
+}
+
+void WorkExchange::refresh_tensors(Time now) {
+  if (tensors_)
+    tensors_->refresh(now);
 }
 
 std::vector<ResponseId> WorkExchange::restore(std::map<GroupId, GroupPayload> payloads) {
@@ -75,7 +113,7 @@ std::vector<ResponseId> WorkExchange::restore(std::map<GroupId, GroupPayload> pa
       const ResponseId id = queue.ids().at(group, k);
       const auto& tensors = payload.responses[k].tensors;
       const Row* row = queue.row(id);
-      if (tensors_.has(tensors))
+      if (tensors.empty() || (tensors_ && tensors_->has(tensors)))
         kept.insert(kept.end(), tensors.begin(), tensors.end());
       else if (row != nullptr && !row->failed)
         lost.push_back(id);
@@ -83,7 +121,8 @@ std::vector<ResponseId> WorkExchange::restore(std::map<GroupId, GroupPayload> pa
   }
   for (const ResponseId id : lost)
     payloads_.response(id) = {};
-  tensors_.keep_only(kept);
+  if (tensors_)
+    tensors_->keep_only(kept);
   return lost;
 }
 
@@ -127,12 +166,47 @@ void WorkExchange::execute(const command::Judge& c) {
   links_.send(c.actor, payloads.judge(c.lease, c.responses));
 }
 
+/// What was prepared before is with the trainer already.
+bool WorkExchange::lack_tensors(LeaseId lease, const std::vector<ResponseId>& batch) {
+  std::vector<actors::Tensor> tensors;
+  std::vector<ResponseId> owners;
+  for (const ResponseId r : batch) {
+    if (!core_.state().saved.queue.holds(lease, r))
+      continue;
+    const auto& own = payloads_.response(r).tensors;
+    tensors.insert(tensors.end(), own.begin(), own.end());
+    owners.insert(owners.end(), own.size(), r);
+  }
+  if (!tensors_ || tensors.empty())
+    return false;
+  const std::vector<bool> found = tensors_->find(tensors);
+  event::TensorsLost event{lease, {}};
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    if (!found[i] && (event.lost.empty() || event.lost.back() != owners[i]))
+      event.lost.push_back(owners[i]);
+  }
+  if (event.lost.empty())
+    return false;
+  log_.warning("tensors of a batch are gone; their responses are generated again",
+               {{"responses", event.lost.size()}});
+  for (const ResponseId r : event.lost) {
+    tensors_->remove(payloads_.response(r).tensors);
+    payloads_.response(r) = {};
+  }
+  core_.post(std::move(event));
+  return true;
+}
+
 void WorkExchange::execute(const command::Prepare& c) {
+  if (lack_tensors(c.lease, c.responses))
+    return;
   const actors::Prepare groups{c.lease, c.step, payloads_.samples(c.responses)};
   links_.send_message(c.actor, actors::outgoing_large(groups, bytes_of(groups.items)));
 }
 
 void WorkExchange::execute(const command::Train& c) {
+  if (lack_tensors(c.lease, c.responses))
+    return;
   const actors::Train batch{c.lease, c.certificate, payloads_.samples(c.responses)};
   const std::size_t bytes = 32 * c.certificate.groups.size() + bytes_of(batch.items);
   links_.send_message(c.actor, actors::outgoing_large(batch, bytes));
@@ -144,9 +218,11 @@ void WorkExchange::execute(const command::Release& c) {
   const RunObserver& observer = core_.observer();
   if (observer.on_release && payloads_.has(c.group))
     observer.on_release({c, payloads_.group(c.group), tokenizer_});
-  if (payloads_.has(c.group)) {
+  if (tensors_ && payloads_.has(c.group)) {
+    std::vector<actors::Tensor> tensors;
     for (const ResponsePayload& response : payloads_.group(c.group).responses)
-      tensors_.remove(response.tensors);
+      tensors.insert(tensors.end(), response.tensors.begin(), response.tensors.end());
+    tensors_->remove(tensors);
   }
   payloads_.remove(c.group);
 }
@@ -190,20 +266,50 @@ void WorkExchange::screen(const Sender& sender,
     if (violation && actors::costs_the_response(violation->claim))
       fail_response(sender, message, i, violation->what, told);
   }
-  std::set<std::string> files;
+  screen_tensors(sender, message, told);
+}
+
+void WorkExchange::screen_tensors(const Sender& sender,
+                                  actors::Generated& message,
+                                  CheckedAnswer<event::Generated>& told) const {
+  const auto fail = [&](std::size_t i, std::string_view why) {
+    const std::string text = fmt::format("response {}: {}", message.items[i].response, why);
+    fail_response(sender, message, i, text, told);
+  };
+  std::set<std::string> named;
+  std::vector<actors::Tensor> tensors;
+  std::vector<std::size_t> owners;
   for (std::size_t i = 0; i < message.items.size(); ++i) {
     const actors::Generated::Item& item = message.items[i];
     if (item.tensors.empty() || item.finish == actors::FinishReason::Failed)
       continue;
-    if (const Status possible = tensors_.check(item.tensors, files); !possible) {
-      const std::string why =
-          fmt::format("response {}: {}", item.response, possible.error().context);
-      fail_response(sender, message, i, why, told);
+    const Status possible =
+        tensors_ ? tensors_->check(item.tensors, named) : invalid_input(std::string(kNoTensors));
+    if (!possible) {
+      fail(i, possible.error().context);
+      continue;
     }
+    tensors.insert(tensors.end(), item.tensors.begin(), item.tensors.end());
+    owners.insert(owners.end(), item.tensors.size(), i);
+  }
+  if (tensors.empty())
+    return;
+  const std::vector<bool> found = tensors_->find(tensors);
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    if (!found[k] && message.items[owners[k]].finish != actors::FinishReason::Failed)
+      fail(owners[k],
+           fmt::format("tensor \"{}\": nothing of {} bytes under the name it gives",
+                       tensors[k].name,
+                       tensors[k].bytes));
   }
 }
 
 void WorkExchange::keep_tensors(actors::Generated& message) {
+  if (!tensors_) {  // screen() has failed each response that names some
+    for (actors::Generated::Item& item : message.items)
+      item.tensors.clear();
+    return;
+  }
   const DistQueue& queue = core_.state().saved.queue;
   const auto is_done = [&](const actors::Generated::Item& item) {
     return (item.finish == actors::FinishReason::End ||
@@ -213,11 +319,11 @@ void WorkExchange::keep_tensors(actors::Generated& message) {
   // These first: another response may name their files.
   for (actors::Generated::Item& item : message.items) {
     if (is_done(item))
-      tensors_.take(item.tensors);
+      tensors_->take(item.tensors);
   }
   for (actors::Generated::Item& item : message.items) {
     if (!is_done(item)) {
-      tensors_.refuse(item.tensors);
+      tensors_->refuse(item.tensors);
       item.tensors.clear();
     }
   }

@@ -36,8 +36,10 @@ class WorkExchange {
   const std::map<GroupId, GroupPayload>& payloads() const { return payloads_.all(); }
   /// Returns the generated responses whose tensors no longer exist; nothing is left of them.
   std::vector<ResponseId> restore(std::map<GroupId, GroupPayload> payloads);
-  /// Where engines put tensors of responses; empty: nowhere.
-  const std::filesystem::path& tensors() const { return tensors_.folder(); }
+  /// Where engines put tensors of responses, and the trainer finds them.
+  actors::TensorPlace tensors() const;
+  /// Extends the leases of tensors in a store that needs it. Call it often.
+  void refresh_tensors(Time now);
 
  private:
   Status start_problem(const command::Dispatch& c);
@@ -48,6 +50,12 @@ class WorkExchange {
   void screen(const Sender& sender,
               actors::Generated& message,
               CheckedAnswer<event::Generated>& told) const;
+  /// Fails the responses whose tensors are not as their engine says.
+  void screen_tensors(const Sender& sender,
+                      actors::Generated& message,
+                      CheckedAnswer<event::Generated>& told) const;
+  /// Tells the scheduler which responses of a batch have lost their tensors. False: none.
+  bool lack_tensors(LeaseId lease, const std::vector<ResponseId>& batch);
   /// Takes the tensors of responses that are done, and removes those of all others.
   void keep_tensors(actors::Generated& message);
 
@@ -59,7 +67,7 @@ class WorkExchange {
   actors::Tokenizer tokenizer_;
   std::unique_ptr<actors::PromptSource> prompts_;
   std::unique_ptr<actors::PromptSource> problems_;  ///< Of evaluations; null: there are none.
-  TensorStore tensors_;
+  std::unique_ptr<TensorStore> tensors_;            ///< Null: responses can have none.
   PayloadStore payloads_;
   PayloadStore evaluated_;  ///< Of the evaluation under way.
 };

@@ -25,8 +25,8 @@ class WorkerAdmission {
   /// The trainer starts from this checkpoint; an empty folder: from the base model.
   void start_from(std::filesystem::path checkpoint, PolicyVersion version);
 
-  /// Engines may attach tensors to responses, as files in this folder.
-  void take_tensors_from(std::filesystem::path folder) { start_.tensors = std::move(folder); }
+  /// Engines may attach tensors to responses, which the trainer finds here.
+  void put_tensors_in(actors::TensorPlace place) { start_.tensors = std::move(place); }
 
   void on_hello(const actors::PeerId& peer,
                 const std::string& user,

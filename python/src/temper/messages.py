@@ -995,6 +995,51 @@ class Vocabulary:
 
 
 @dataclasses.dataclass(slots=True)
+class TensorPlace:
+    #: Folder in shared memory, for files. Without it and without `host`, responses may have no
+    #: tensors.
+    folder: str = ""
+    #: Host of a Redis server; empty: none.
+    host: str = ""
+    #: Port of the server.
+    port: int = 0
+    #: Password of the server; empty: none.
+    password: str = ""
+    #: Beginning of all keys of the run.
+    prefix: str = ""
+    #: An engine writes a key with this time to live; the orchestrator extends it until the
+    #: response was trained.
+    lease: int = 0
+    #: How long an engine waits for space, and an engine or a trainer for a server that does not
+    #: answer.
+    wait: int = 0
+
+    def pack(self) -> Fields:
+        return {
+            1: self.folder,
+            2: self.host,
+            3: self.port,
+            4: self.password,
+            5: self.prefix,
+            6: self.lease,
+            7: self.wait,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> TensorPlace:
+        get = fields.get
+        return cls(
+            get(1, ""),
+            get(2, ""),
+            get(3, 0),
+            get(4, ""),
+            get(5, ""),
+            get(6, 0),
+            get(7, 0),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class RoleConfig:
     #: Role.
     kind: RoleKind = RoleKind.ROLLOUT
@@ -1029,8 +1074,8 @@ class RoleConfig:
     engine: EngineConfig = dataclasses.field(default_factory=EngineConfig)
     #: Meaning of the token ids.
     vocabulary: Vocabulary = dataclasses.field(default_factory=Vocabulary)
-    #: Rollout: folder for tensors of responses; empty: they may have none.
-    tensors: str = ""
+    #: Rollout and trainer: where tensors of responses are.
+    tensors: TensorPlace = dataclasses.field(default_factory=TensorPlace)
 
     def pack(self) -> Fields:
         return {
@@ -1050,7 +1095,7 @@ class RoleConfig:
             16: self.simulation,
             17: self.engine.pack(),
             18: self.vocabulary.pack(),
-            19: self.tensors,
+            20: self.tensors.pack(),
         }
 
     @classmethod
@@ -1073,7 +1118,7 @@ class RoleConfig:
             get(16, b""),
             EngineConfig.unpack(get(17, {})),
             Vocabulary.unpack(get(18, {})),
-            get(19, ""),
+            TensorPlace.unpack(get(20, {})),
         )
 
 
@@ -1593,11 +1638,12 @@ class Tensor:
     dtype: str = ""
     #: Shape, in C order.
     shape: list[int] = dataclasses.field(default_factory=list)
-    #: Size of the file.
+    #: Size of the array.
     bytes: int = 0
     #: XXH3 (64 bits) of its bytes.
     checksum: int = 0
-    #: From an engine: name of a file in the folder `tensors` of its role. To a trainer: a path.
+    #: From an engine: name of a file in the folder `tensors.folder` of its role, or of a key
+    #: without `tensors.prefix`. To a trainer: a path, or a whole key.
     file: str = ""
 
     def pack(self) -> Fields:

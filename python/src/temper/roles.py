@@ -101,7 +101,7 @@ class Request:
             rewards: Per-token rewards, shape [new tokens].
             why: The reason if `finish` is `failed`.
             tensors: Arrays of numpy (or torch, in host memory) for the trainer, by name, about the
-                whole response with its prefix. They lie in shared memory until the response was
+                whole response with its prefix. They are in the run's store until the response was
                 trained; the trainer finds them in `Row.tensors`. At most 16.
 
         Returns:

@@ -14,6 +14,7 @@ from .activity import ActivityLog
 from .errors import RoleError, one_line
 from .messages import CardState, FinishReason, Segment, SwitchAction
 from .roles import Completion, Engine, Request
+from .stores import StoreError, open_store
 from .switching import perform_switch
 from .tensors import TensorWriter
 from .weights import Assembler, Weights, open_shared
@@ -42,7 +43,7 @@ class RolloutActor:
         self._pieces: Assembler | None = None
         self._deferred: collections.deque[Any] = collections.deque()
         welcome = engine.role.welcome
-        self._tensors = TensorWriter(welcome.role.tensors, welcome.name)
+        self._tensors = TensorWriter(open_store(welcome.role.tensors), welcome.name)
 
     # --- Messages
 
@@ -191,9 +192,9 @@ class RolloutActor:
                 item.tensors = self._tensors.write(done.tensors)
             except RoleError as error:
                 raise RoleError(f"{what}: tensors: {error}") from error
-            except OSError as error:
+            except StoreError as error:
                 item.finish = FinishReason.FAILED
-                item.failure = f"its tensors in {self._tensors.folder}: {error.strerror}"
+                item.failure = f"its tensors: {error}"
         return item
 
     def _segments(self, done: Completion, size: int) -> list[Segment]:

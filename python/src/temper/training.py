@@ -15,6 +15,7 @@ from .activity import ActivityLog
 from .errors import NotFinite, RoleError, one_line
 from .messages import CardState, SwitchAction
 from .role_types import Batch, Row, TrainerMethods
+from .stores import Store, open_store
 from .switching import perform_switch
 from .tensors import Tensors
 from .weights import Publisher, make_image
@@ -58,7 +59,7 @@ def check_certificate(work: m.Train, version: int) -> None:
         raise RoleError(f"group {min(missing)} is in the certificate but not in the batch")
 
 
-def row_of(item: m.TrainItem) -> Row:
+def row_of(item: m.TrainItem, store: Store | None) -> Row:
     size = item.response.size
     return Row(
         item.group,
@@ -71,7 +72,7 @@ def row_of(item: m.TrainItem) -> Row:
         item.rewards if item.rewards.size else np.zeros(size, np.float32),
         item.segments or [m.Segment(item.first_version, size)],
         item.id,
-        Tensors(item.tensors, item.id),
+        Tensors(item.tensors, item.id, store),
     )
 
 
@@ -113,6 +114,7 @@ class TrainerActor:
         role = trainer.role
         self._version = role.version
         self._publisher = Publisher(role.welcome.role.shared_memory)
+        self._store = open_store(role.welcome.role.tensors)
         if role.resume_from is not None:
             trainer.load(role.resume_from)
 
@@ -157,7 +159,7 @@ class TrainerActor:
             check_certificate(work, self._version)
         except RoleError as error:
             raise RoleError(f"certificate refused: {error}") from None
-        rows = [row_of(item) for item in work.items]
+        rows = [row_of(item, self._store) for item in work.items]
         return Batch(self._version, work.certificate.bound, rows, work.certificate)
 
     def now(self) -> int:

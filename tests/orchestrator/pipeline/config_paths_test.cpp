@@ -56,6 +56,7 @@ TEST(ConfigPaths, ClassifyEveryTextKey) {
                                        "reload",
                                        "bind",
                                        "advertise",
+                                       "redis",
                                        "ignore"};
   PipelineConfig config;
   TextKeys keys;

@@ -1,0 +1,65 @@
+// Where tensors of responses are stored.
+#pragma once
+
+#include "core/describe.hpp"
+#include "core/result.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace temper {
+namespace orchestrator {
+
+enum class TensorStoreKind { Shm, Redis };
+
+struct PayloadsSection {
+  TensorStoreKind store = TensorStoreKind::Shm;
+  std::string redis;
+  Duration wait = std::chrono::seconds(30);
+};
+
+template <class V>
+void describe(V& v, PayloadsSection& c) {
+  v.field(
+      1,
+      "store",
+      c.store,
+      {.doc = "`shm`: files in shared memory, for engines and a trainer on the orchestrator's "
+              "host (`transport.kind: ipc`); `redis`: a Redis server that they all can reach."});
+  v.field(
+      2,
+      "redis",
+      c.redis,
+      {.doc = "redis: HOST:PORT of the server. Its password is read from the environment variable "
+              "`TEMPER_REDIS_PASSWORD` of the orchestrator.",
+       .example = "10.0.0.7:6379"});
+  v.field(
+      3,
+      "wait",
+      c.wait,
+      {.doc = "How long an engine waits for space, and an engine or the trainer for a server that "
+              "does not answer, before the response or the trainer fails.",
+       .min = Duration(0)});
+}
+
+struct HostAndPort {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+/// HOST:PORT, where an IPv6 address is in brackets. Error InvalidInput: it is something else.
+Result<HostAndPort> parse_host_and_port(std::string_view text);
+
+}  // namespace orchestrator
+
+template <>
+struct EnumNames<orchestrator::TensorStoreKind> {
+  using K = orchestrator::TensorStoreKind;
+  static constexpr std::array<std::pair<K, std::string_view>, 2> value{
+      {{K::Shm, "shm"}, {K::Redis, "redis"}}};
+};
+
+}  // namespace temper

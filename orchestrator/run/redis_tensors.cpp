@@ -1,0 +1,159 @@
+#include "orchestrator/run/redis_tensors.hpp"
+
+#include "core/secret.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace temper::orchestrator {
+namespace {
+
+/// Of an array without elements there is one chunk, which is empty.
+std::int64_t chunks_of(const actors::Tensor& t) {
+  return static_cast<std::int64_t>(
+      std::max<std::uint64_t>(1, (t.bytes + kTensorChunk - 1) / kTensorChunk));
+}
+
+}  // namespace
+
+RedisTensors::RedisTensors(RedisTensorsOptions options, const Log& log)
+    : options_(std::move(options)), log_(log), server_(options_.address) {}
+
+Result<std::unique_ptr<RedisTensors>> RedisTensors::create(RedisTensorsOptions options,
+                                                           const Log& log) {
+  std::unique_ptr<RedisTensors> store(new RedisTensors(std::move(options), log));
+  store->prefix_ = fmt::format("temper:{}:{}:", store->options_.run, make_secret().substr(0, 16));
+  const RedisCommand any{"EXISTS", store->prefix_};
+  TEMPER_TRY(const auto answered, store->server_.ask({&any, 1}));
+  static_cast<void>(answered);
+  return store;
+}
+
+RedisTensors::~RedisTensors() {
+  remove_keys({taken_.begin(), taken_.end()});
+}
+
+actors::TensorPlace RedisTensors::place() const {
+  actors::TensorPlace place;
+  place.host = options_.address.host;
+  place.port = options_.address.port;
+  place.password = options_.address.password;
+  place.prefix = prefix_;
+  place.lease = options_.lease;
+  place.wait = options_.wait;
+  return place;
+}
+
+bool RedisTensors::accepts(const std::string& name) const {
+  return is_name_of_engine(name) && !taken_.contains(prefix_ + name);
+}
+
+/// As an engine names it, or as it was taken.
+std::string RedisTensors::key_of(const actors::Tensor& t) const {
+  return is_name_of_engine(t.file) ? prefix_ + t.file : t.file;
+}
+
+std::optional<std::vector<std::int64_t>> RedisTensors::ask(std::span<const RedisCommand> commands) {
+  if (commands.empty())
+    return std::vector<std::int64_t>{};
+  auto answers = server_.ask(commands);
+  if (answers.has_value() == away_) {
+    away_ = !away_;
+    if (away_)
+      log_.warning(
+          "the Redis server of tensors does not answer; engines and the trainer wait for it",
+          {{"why", answers.error().context}, {"wait", to_text(options_.wait)}});
+    else
+      log_.info("the Redis server of tensors answers again",
+                {{"address", options_.address.text()}});
+  }
+  if (!answers)
+    return std::nullopt;
+  return *std::move(answers);
+}
+
+std::vector<bool> RedisTensors::find(std::span<const actors::Tensor> tensors) {
+  std::vector<RedisCommand> commands;
+  commands.reserve(tensors.size());
+  for (const actors::Tensor& t : tensors)
+    commands.push_back({"HLEN", key_of(t)});
+  const auto chunks = ask(commands);
+  std::vector<bool> found(tensors.size(), true);
+  for (std::size_t i = 0; chunks && i < tensors.size(); ++i)
+    found[i] = (*chunks)[i] == chunks_of(tensors[i]);
+  return found;
+}
+
+void RedisTensors::take(std::vector<actors::Tensor>& tensors) {
+  for (actors::Tensor& t : tensors) {
+    t.file = key_of(t);
+    taken_.insert(t.file);
+  }
+}
+
+void RedisTensors::refuse(std::span<const actors::Tensor> tensors) {
+  std::vector<std::string> keys;
+  keys.reserve(tensors.size());
+  for (const actors::Tensor& t : tensors) {
+    if (accepts(t.file))
+      keys.push_back(key_of(t));
+  }
+  remove_keys(keys);
+}
+
+void RedisTensors::remove(std::span<const actors::Tensor> tensors) {
+  std::vector<std::string> keys;
+  keys.reserve(tensors.size());
+  for (const actors::Tensor& t : tensors) {
+    if (taken_.erase(t.file) > 0)
+      keys.push_back(t.file);
+  }
+  remove_keys(keys);
+}
+
+void RedisTensors::keep_only(std::span<const actors::Tensor> tensors) {
+  std::unordered_set<std::string> kept;
+  for (const actors::Tensor& t : tensors)
+    kept.insert(t.file);
+  std::vector<std::string> others;
+  for (const std::string& key : taken_) {
+    if (!kept.contains(key))
+      others.push_back(key);
+  }
+  for (const std::string& key : others)
+    taken_.erase(key);
+  remove_keys(others);
+}
+
+bool RedisTensors::has(std::span<const actors::Tensor> tensors) {
+  const auto is_own = [&](const actors::Tensor& t) { return taken_.contains(t.file); };
+  return std::ranges::all_of(tensors, is_own) &&
+         std::ranges::all_of(find(tensors), std::identity());
+}
+
+/// A key that cannot be removed now expires.
+void RedisTensors::remove_keys(const std::vector<std::string>& keys) {
+  std::vector<RedisCommand> commands;
+  commands.reserve(keys.size());
+  for (const std::string& key : keys)
+    commands.push_back({"UNLINK", key});
+  ask(commands);
+}
+
+void RedisTensors::refresh(Time now) {
+  if (now < refresh_at_)
+    return;
+  refresh_at_ = now + options_.lease / 4;
+  const std::string seconds =
+      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.lease).count());
+  std::vector<RedisCommand> commands;
+  commands.reserve(taken_.size());
+  for (const std::string& key : taken_)
+    commands.push_back({"EXPIRE", key, seconds});
+  ask(commands);
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,62 @@
+// Tensors of responses in a Redis server, for engines and trainers on any host. A tensor is a hash:
+// its fields 0, 1, 2, ... are chunks of kTensorChunk bytes, so that no value comes near the limit
+// of 512 MB. Engines write with a time to live, which the store extends until it removes the
+// tensor: what a killed run leaves behind expires.
+#pragma once
+
+#include "core/log.hpp"
+#include "orchestrator/run/redis_connection.hpp"
+#include "orchestrator/run/tensor_store.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace temper::orchestrator {
+
+/// As in python/src/temper/stores.py.
+inline constexpr std::uint64_t kTensorChunk = std::uint64_t{1} << 20;
+
+struct RedisTensorsOptions {
+  RedisAddress address;
+  std::string run;  ///< Name of the run, part of all keys.
+  Duration wait{};  ///< How long engines and the trainer wait for the server.
+  Duration lease = std::chrono::minutes(10);
+};
+
+class RedisTensors final : public TensorStore {
+ public:
+  /// Keys of this store begin like those of no other. Errors: those of RedisConnection::ask().
+  static Result<std::unique_ptr<RedisTensors>> create(RedisTensorsOptions options, const Log& log);
+  ~RedisTensors() override;
+
+  actors::TensorPlace place() const override;
+  std::vector<bool> find(std::span<const actors::Tensor> tensors) override;
+  void take(std::vector<actors::Tensor>& tensors) override;
+  void refuse(std::span<const actors::Tensor> tensors) override;
+  void remove(std::span<const actors::Tensor> tensors) override;
+  void keep_only(std::span<const actors::Tensor> tensors) override;
+  /// A reader removes a tensor that it finds damaged.
+  bool has(std::span<const actors::Tensor> tensors) override;
+  void refresh(Time now) override;
+
+ private:
+  RedisTensors(RedisTensorsOptions options, const Log& log);
+  bool accepts(const std::string& name) const override;
+  std::string key_of(const actors::Tensor& t) const;
+  /// nullopt: the server does not answer.
+  std::optional<std::vector<std::int64_t>> ask(std::span<const RedisCommand> commands);
+  void remove_keys(const std::vector<std::string>& keys);
+
+  const RedisTensorsOptions options_;
+  const Log log_;
+  std::string prefix_;
+  RedisConnection server_;
+  std::unordered_set<std::string> taken_;  ///< Keys.
+  Time refresh_at_{};
+  bool away_ = false;  ///< The server did not answer last.
+};
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,225 @@
+"""Where the bytes of tensors are: files in shared memory, or a Redis server.
+
+To add a store, implement `Store` here, and the interface of orchestrator/run/tensor_store.hpp for the
+orchestrator.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import pathlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .errors import RoleError
+from .messages import TensorPlace
+from .weights import map_file, write_all
+from .xxh3 import hash64
+
+#: Bytes of a value in Redis, as in orchestrator/run/redis_tensors.hpp. Its client is fastest at this
+#: size, and its limit is 512 MB.
+CHUNK = 1 << 20
+
+#: Seconds between two attempts.
+_PAUSE = 0.05
+
+_Result = TypeVar("_Result")
+
+
+class StoreError(Exception):
+    """The store cannot keep an array, or has it no longer."""
+
+
+class Busy(StoreError):
+    """The store has no space, or does not answer. Another attempt may succeed."""
+
+
+class Store(ABC):
+    """A cache of arrays. A reader verifies what it reads, so a store need not be reliable.
+
+    Attributes:
+        where: Its place, for messages.
+        wait: Seconds to repeat an operation that is `Busy`.
+    """
+
+    where: str
+    wait: float
+
+    @abstractmethod
+    def write(self, name: str, data: memoryview) -> None:
+        """Writes an array under a name that no other has. It appears as a whole or not at all.
+
+        Raises:
+            StoreError: It cannot be written; nothing is left of it.
+        """
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Removes an array that this process wrote and nobody knows of."""
+
+    @abstractmethod
+    def read(self, file: str, size: int, checksum: int) -> memoryview:
+        """Returns an array by the name that the orchestrator gave it, read-only.
+
+        Raises:
+            StoreError: It is gone or damaged. Then the orchestrator will not find it either.
+        """
+
+    @abstractmethod
+    def forget(self, engine: str) -> None:
+        """Removes what a predecessor of this engine wrote and did not announce."""
+
+
+def patiently(store: Store, attempt: Callable[[], _Result]) -> _Result:
+    """Repeats an operation that is `Busy` until it succeeds or `store.wait` has passed."""
+    begin = time.monotonic()
+    while True:
+        try:
+            return attempt()
+        except Busy as busy:
+            if time.monotonic() - begin >= store.wait:
+                raise Busy(f"{busy}, for {store.wait:g} s (payloads.wait)") from None
+        time.sleep(_PAUSE)
+
+
+class ShmStore(Store):
+    """Files in a folder in shared memory."""
+
+    def __init__(self, folder: str, wait: float) -> None:
+        self.where = folder
+        self.wait = wait
+
+    def write(self, name: str, data: memoryview) -> None:
+        path = pathlib.Path(self.where, name)
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                write_all(fd, data)
+            except OSError:
+                os.unlink(path)
+                raise
+            finally:
+                os.close(fd)
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM)
+            raise (Busy if full else StoreError)(f"{self.where}: {error.strerror}") from None
+
+    def remove(self, name: str) -> None:
+        os.unlink(pathlib.Path(self.where, name))
+
+    def read(self, file: str, size: int, checksum: int) -> memoryview:
+        try:
+            return map_file(file, size, checksum)
+        except OSError as error:
+            raise StoreError(f"{file}: {error.strerror}") from None
+        except ValueError as error:
+            raise StoreError(f"{file}: {error}") from None
+
+    def forget(self, engine: str) -> None:
+        with contextlib.suppress(OSError):  # write() tells why there is no such folder
+            for file in os.listdir(self.where):
+                if file.startswith(f"{engine}."):
+                    os.unlink(pathlib.Path(self.where, file))
+
+
+class RedisStore(Store):
+    """Hashes in a Redis server: fields 0, 1, ... of a key are chunks of an array.
+
+    Every write sets the time to live, so that a key never outlives a killed run by more.
+    """
+
+    def __init__(self, place: TensorPlace) -> None:
+        try:
+            import redis
+        except ImportError:
+            raise RoleError(
+                "payloads.store: redis needs the package `redis` in this interpreter: "
+                "pip install 'redis>=4.3', or Debian's python3-redis"
+            ) from None
+        self.where = f"{place.host}:{place.port}"
+        self.wait = place.wait / 1e9
+        self._prefix = place.prefix
+        self._lease = place.lease // 10**9
+        self._redis = redis
+        self._server = redis.Redis(
+            host=place.host,
+            port=place.port,
+            password=place.password or None,
+            socket_connect_timeout=5,
+            socket_timeout=10,
+            socket_keepalive=True,
+            retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0),  # patiently() repeats it
+        )
+
+    def write(self, name: str, data: memoryview) -> None:
+        key = self._prefix + name
+        try:
+            for number, begin in enumerate(range(0, max(1, data.nbytes), CHUNK)):
+                # With each chunk: the key may have been evicted after the one before.
+                with self._server.pipeline(transaction=True) as both:
+                    both.hset(key, str(number), data[begin : begin + CHUNK])
+                    both.expire(key, self._lease)
+                    both.execute()
+        except self._redis.RedisError as error:
+            with contextlib.suppress(self._redis.RedisError):
+                self._server.unlink(key)
+            raise self._understood(error) from None
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(self._redis.RedisError):  # it expires
+            self._server.unlink(self._prefix + name)
+
+    def read(self, file: str, size: int, checksum: int) -> memoryview:
+        data = np.empty(size, np.uint8)
+        try:
+            for number, begin in enumerate(range(0, max(1, size), CHUNK)):
+                chunk: Any = self._server.hget(file, str(number))
+                if chunk is None:
+                    raise StoreError(f"{self.where}: the server has no key {file}")
+                part = data[begin : begin + CHUNK]
+                if len(chunk) != part.size:
+                    raise self._damaged(
+                        file, f"expected {part.size} bytes in chunk {number}, found {len(chunk)}"
+                    )
+                part[:] = np.frombuffer(chunk, np.uint8)
+            if hash64(data.data) != checksum:
+                raise self._damaged(file, "the checksum differs from the announced one")
+        except self._redis.RedisError as error:
+            raise self._understood(error) from None
+        data.flags.writeable = False
+        return data.data
+
+    def forget(self, engine: str) -> None:
+        pass  # it expires
+
+    def _damaged(self, key: str, what: str) -> StoreError:
+        self._server.unlink(key)  # the orchestrator looks only whether it is there
+        return StoreError(f"{self.where}: key {key}: {what}")
+
+    def _understood(self, error: Exception) -> Exception:
+        r = self._redis.exceptions
+        # A pipeline puts the command in front of the server's words.
+        text = str(error).rpartition("of pipeline caused error: ")[2].strip().rstrip(".")
+        if isinstance(error, (r.AuthenticationError, r.NoPermissionError)):
+            return RoleError(
+                f"{self.where}: expected a Redis server that admits this run, found: {text}; check "
+                "TEMPER_REDIS_PASSWORD of the orchestrator"
+            )
+        if isinstance(error, (r.ConnectionError, r.TimeoutError)):
+            return Busy(f"{self.where}: expected a Redis server (payloads.redis), found: {text}")
+        if "used memory" in text:
+            return Busy(f"{self.where}: expected memory for a tensor, found: {text}")
+        return StoreError(f"{self.where}: {text}")
+
+
+def open_store(place: TensorPlace) -> Store | None:
+    """Returns the store of the run; None if responses may have no tensors."""
+    if place.host:
+        return RedisStore(place)
+    return ShmStore(place.folder, place.wait / 1e9) if place.folder else None

@@ -1,0 +1,69 @@
+"""A Redis server of a test, which it can kill, start again and fill."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from typing import Any
+
+PATIENCE = 30
+PASSWORD = "correct horse"
+
+
+def missing() -> str:
+    """Why there can be no server here; empty if there can."""
+    if shutil.which("redis-server") is None:
+        return "needs redis-server (Debian's package redis-server)"
+    try:
+        import redis  # noqa: F401
+    except ImportError:
+        return "needs the package redis"
+    return ""
+
+
+def free_port() -> int:
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        return int(any_port.getsockname()[1])
+
+
+class RedisServer:
+    def __init__(self, folder: pathlib.Path, password: str = "") -> None:
+        self.folder, self.password = folder, password
+        self.port = free_port()
+        self.start()
+
+    def start(self) -> None:
+        """With no data, also after kill()."""
+        words = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
+        words += ["--requirepass", self.password] if self.password else []
+        with open(self.folder / "redis.log", "ab") as log:
+            self.process = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log)
+        import redis
+
+        self.client: Any = redis.Redis(port=self.port, password=self.password or None)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self.client.ping()
+                return
+            except redis.ConnectionError:
+                assert time.monotonic() < deadline, (self.folder / "redis.log").read_text()
+                time.sleep(0.02)
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def keys(self) -> list[str]:
+        return sorted(key.decode() for key in self.client.keys())
+
+    def await_keys(self, count: int) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while self.client.dbsize() < count:
+            assert time.monotonic() < deadline, self.keys()
+            time.sleep(0.02)

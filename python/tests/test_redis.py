@@ -1,0 +1,125 @@
+"""Tensors in a Redis server: what an engine writes, and what a trainer reads. Skipped without redis-server."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from redis_server import PASSWORD, RedisServer, missing
+
+from temper.errors import RoleError
+from temper.messages import Tensor, TensorPlace
+from temper.stores import CHUNK, Busy, RedisStore, StoreError
+from temper.tensors import Tensors, TensorWriter
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+@pytest.fixture
+def server(tmp_path: pathlib.Path) -> Iterator[RedisServer]:
+    made = RedisServer(tmp_path, PASSWORD)
+    yield made
+    made.kill()
+
+
+def store_of(server: RedisServer, wait: float = 0, **other: Any) -> RedisStore:
+    told = {"password": PASSWORD, "prefix": "temper:run:1:", "lease": 600 * 10**9, **other}
+    return RedisStore(TensorPlace(host="127.0.0.1", port=server.port, wait=int(wait * 1e9), **told))
+
+
+def written(store: RedisStore, value: Any) -> Tensor:
+    [described] = TensorWriter(store, "rollout-0").write({"x": value})
+    described.file = "temper:run:1:" + described.file  # as the orchestrator passes it on
+    return described
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(6, dtype=np.int32).reshape(2, 3),
+        np.zeros((0, 5), np.float16),
+        np.array(3.5, np.float32),
+        np.arange(CHUNK, dtype=np.uint8),
+        np.arange(CHUNK // 4 + 1, dtype=np.int32),
+        np.random.default_rng(1).integers(0, 255, 3 * CHUNK + 7, np.uint8),
+    ],
+    ids=["matrix", "empty", "scalar", "one chunk", "two chunks", "four chunks"],
+)
+def test_an_array_arrives_as_it_was(server: RedisServer, value: Any) -> None:
+    store = store_of(server)
+    described = written(store, value)
+    assert server.client.hlen(described.file) == max(1, -(-described.bytes // CHUNK))
+    back = Tensors([described], 7, store)["x"]
+    assert back.dtype == value.dtype and np.array_equal(back, value) and not back.flags.writeable
+
+
+def test_every_key_expires(server: RedisServer) -> None:
+    key = written(store_of(server), np.zeros(2 * CHUNK, np.uint8)).file
+    assert 0 < server.client.ttl(key) <= 600
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        (lambda c, key: c.unlink(key), "the server has no key"),
+        (lambda c, key: c.hdel(key, "1"), "the server has no key"),
+        (lambda c, key: c.hset(key, "1", b"short"), f"expected {CHUNK} bytes in chunk 1, found 5"),
+        (lambda c, key: c.hset(key, "1", b"x" * CHUNK), "the checksum differs"),
+    ],
+    ids=["gone", "a chunk gone", "shorter", "changed"],
+)
+def test_what_is_gone_or_damaged_is_named_and_not_there_any_more(
+    server: RedisServer, damage: Any, what: str
+) -> None:
+    store = store_of(server)
+    described = written(store, np.zeros(2 * CHUNK, np.uint8))
+    damage(server.client, described.file)
+    with pytest.raises(RoleError, match=f'response 7: tensor "x": 127.0.0.1:{server.port}: .*{what}'):
+        Tensors([described], 7, store)["x"]
+    assert server.client.hlen(described.file) != 2, "the orchestrator finds it missing"
+
+
+def test_a_wrong_password_is_said_at_once(server: RedisServer) -> None:
+    store = store_of(server, wait=60, password="wrong")
+    with pytest.raises(RoleError, match="admits this run.*TEMPER_REDIS_PASSWORD"):
+        written(store, np.arange(3))
+
+
+def test_a_server_without_memory_is_waited_for_and_named(server: RedisServer) -> None:
+    server.client.config_set("maxmemory", "1mb")
+    store = store_of(server)
+    with pytest.raises(Busy, match=r"expected memory for a tensor, found: .*, for 0 s \(payloads.wait\)"):
+        written(store, np.zeros(4 * CHUNK, np.uint8))
+    assert server.keys() == [], "nothing is left of it"
+    server.client.config_set("maxmemory", "0")
+    written(store, np.zeros(4 * CHUNK, np.uint8))
+
+
+def test_a_server_that_is_away_is_waited_for(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = store_of(server, wait=60)
+    server.kill()
+    pauses: list[float] = []
+
+    def restarted_at_the_third(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            monkeypatch.undo()
+            server.start()
+
+    monkeypatch.setattr("temper.stores.time.sleep", restarted_at_the_third)
+    described = written(store, np.arange(3))
+    assert len(pauses) == 3
+    assert np.array_equal(Tensors([described], 7, store)["x"], [0, 1, 2])
+
+
+def test_a_server_that_stays_away_is_named(server: RedisServer) -> None:
+    store = store_of(server)
+    server.kill()
+    with pytest.raises(StoreError, match=rf"127.0.0.1:{server.port}: expected a Redis server \(payloads.redis\)"):
+        written(store, np.arange(3))
+    server.start()

@@ -1,0 +1,156 @@
+"""Whole runs whose tensors are in a Redis server that is killed, restarted, evicts or refuses. Skipped without
+redis-server."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from redis_server import PASSWORD, RedisServer, missing
+from test_run import TEMPER, WELL, Gate, Run, python, responses_lost
+
+why_not = "" if TEMPER else "TEMPER names no program to run"
+#: Keys while the trainer waits: two tensors of each of 16 responses of 3 batches.
+ALL = 2 * 16 * 3
+
+pytestmark = pytest.mark.skipif(bool(why_not or missing()), reason=why_not or missing())
+
+
+@pytest.fixture
+def server(tmp_path: pathlib.Path) -> Iterator[RedisServer]:
+    made = RedisServer(tmp_path, PASSWORD)
+    yield made
+    made.kill()
+
+
+def run_on(
+    server: RedisServer,
+    folder: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sets: tuple[str, ...] = (),
+    trainer: str = "",
+    **settings: Any,
+) -> Run:
+    monkeypatch.setenv("TEMPER_REDIS_PASSWORD", PASSWORD)
+    roles = {
+        **WELL,
+        "rollout": python("well:TensorEngine"),
+        "trainer": trainer or python("well:TensorTrainer"),
+    }
+    store = ("payloads.store=redis", f"payloads.redis=127.0.0.1:{server.port}")
+    return Run(folder, [*store, *sets], **{**roles, **settings})
+
+
+def assert_that_the_rest_expires(server: RedisServer) -> None:
+    """What an engine wrote that was killed by a rollback before it announced it."""
+    assert all(0 < server.client.ttl(key) <= 600 for key in server.keys())
+
+
+@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+def test_a_run_leaves_nothing_in_the_server(
+    server: RedisServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, transport: str
+) -> None:
+    run = run_on(server, tmp_path, monkeypatch, transport=transport)
+    run.expect_whole()
+    assert responses_lost(run) == 0
+    assert server.keys() == []
+    everything = b"".join(p.read_bytes() for p in run.run_dir.rglob("*") if p.is_file())
+    assert PASSWORD.encode() not in everything
+
+
+def test_a_server_that_is_killed_and_restarted_empty_costs_no_response(
+    server: RedisServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(tmp_path)
+    trainer = python("well:TensorTrainer", gate=str(gate.path))
+    run = run_on(server, tmp_path, monkeypatch, ("staleness.bound=2",), trainer, steps=40)
+    gate.await_trainer()
+    server.await_keys(ALL)
+    server.kill()
+    server.start()
+    gate.open()
+    run.expect_whole(40)
+    assert responses_lost(run) > 0
+    assert_that_the_rest_expires(server)
+
+
+def test_a_run_outlives_a_server_that_is_away_for_a_while(
+    server: RedisServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(tmp_path)
+    trainer = python("well:TensorTrainer", gate=str(gate.path))
+    run = run_on(server, tmp_path, monkeypatch, ("staleness.bound=2",), trainer, steps=40)
+    gate.await_trainer()
+    server.kill()
+    gate.open()  # the trainer has read what it trains now, and waits with the next batch
+    run.await_log("the Redis server of tensors does not answer")
+    server.start()
+    run.expect_whole(40)
+    assert_that_the_rest_expires(server)
+
+
+def test_evicted_responses_are_generated_again_without_a_rollback(
+    server: RedisServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(tmp_path)
+    trainer = python("well:TensorTrainer", gate=str(gate.path))
+    run = run_on(server, tmp_path, monkeypatch, ("staleness.bound=2",), trainer, steps=40)
+    gate.await_trainer()
+    server.await_keys(ALL)
+    for key in server.keys()[::3]:
+        server.client.unlink(key)
+    gate.open()
+    run.expect_whole(40)
+    assert responses_lost(run) > 0
+    assert "tensors of a batch are gone" in run.log()
+    assert "rolling back" not in run.log()
+
+
+def test_what_a_killed_run_leaves_behind_expires(
+    server: RedisServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(tmp_path)
+    trainer = python("well:TensorTrainer", gate=str(gate.path))
+    run = run_on(server, tmp_path, monkeypatch, ("staleness.bound=2",), trainer, steps=40)
+    gate.await_trainer()
+    server.await_keys(ALL)
+    run.process.kill()
+    run.process.wait()
+    left = server.keys()
+    assert left
+    assert_that_the_rest_expires(server)
+    gate.open()
+    run.process = subprocess.Popen(
+        [TEMPER, "run", "--resume", str(run.run_dir), "--plain"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=run.environment,
+    )
+    run.expect_whole(40)
+    assert set(server.keys()) <= set(left), "the next run has keys of its own"
+
+
+@pytest.mark.parametrize(
+    ("password", "port", "what"),
+    [("wrong", 0, "WRONGPASS"), ("", 0, "NOAUTH"), (PASSWORD, 1, "Connection refused")],
+    ids=["wrong", "none", "no server"],
+)
+def test_a_server_that_admits_no_run_is_said_before_it_begins(
+    server: RedisServer,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    password: str,
+    port: int,
+    what: str,
+) -> None:
+    monkeypatch.setenv("TEMPER_REDIS_PASSWORD", password)
+    address = f"payloads.redis=127.0.0.1:{port or server.port}"
+    run = Run(tmp_path, ["payloads.store=redis", address], **WELL)
+    status, output = run.wait()
+    assert status != 0
+    assert "payloads.redis: expected a Redis server that admits this run" in output
+    assert what in output and (not password or password not in output)
