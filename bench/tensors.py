@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What tensors of responses cost: the bytes per second that reach the trainer, beside a plain copy through
-shared memory, and the memory of the orchestrator.
+"""What tensors of responses cost: the bytes per second that reach the trainer through each store, beside a plain copy
+through shared memory, and the memory of the orchestrator.
 
     ./x bench tensors [RUNS]
 
 An engine attaches one array of each size to every response, and the trainer reads all of it. Without tensors, the
 same run is the baseline. A plain copy writes the same array into a file in /dev/shm and reads it through a mapping,
-in one process. Prints a Markdown table with the median of RUNS (3).
+in one process. `redis` is a server on this machine that this program starts; without redis-server, its rows are
+missing. Prints a Markdown table with the medians of RUNS (3) alternating runs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import json
 import mmap
 import os
 import pathlib
+import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -39,6 +42,7 @@ trainer: {{engine: {{kind: python, use: "tensors:Trainer"}}}}
 reference: {{replicas: 0}}
 checkpoint: {{every: 0}}
 staleness: {{bound: 1}}
+payloads: {{store: {store}, redis: "127.0.0.1:{port}"}}
 """
 
 
@@ -73,11 +77,11 @@ class Trainer(temper.Trainer):
         pass
 
 
-def run(size: int, steps: int) -> tuple[float, float]:
+def run(size: int, steps: int, store: str, port: int) -> tuple[float, float]:
     """Responses per second from the fifth update to the last, and the orchestrator's most memory (MB)."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        (folder / "config.yaml").write_text(CONFIG.format(steps=steps, size=size))
+        (folder / "config.yaml").write_text(CONFIG.format(steps=steps, size=size, store=store, port=port))
         path = os.pathsep.join([str(HERE), str(HERE.parent / "python/src")])
         process = subprocess.Popen(
             [os.environ["TEMPER"], "run", str(folder / "config.yaml"), "--plain", "--set", f"run_dir={folder / 'run'}"],
@@ -113,19 +117,51 @@ def plain_copy(size: int) -> float:
         return count * size / (time.monotonic() - begin)
 
 
-def main() -> None:
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-    print("| bytes of a response's tensor | responses/s | MB/s | plain copy, MB/s | share | orchestrator's memory, MB |")
-    print("|---:|---:|---:|---:|---:|---:|")
+def start_redis() -> tuple[subprocess.Popen[bytes] | None, int]:
+    """A server that stores nothing on disk, and its port."""
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        port = any_port.getsockname()[1]
+    if shutil.which("redis-server") is None:
+        return None, port
+    words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+    server = subprocess.Popen(words, cwd=tempfile.gettempdir(), stdout=subprocess.DEVNULL)
+    while server.poll() is None:
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                return server, port
+        time.sleep(0.01)
+    raise SystemExit("redis-server ended")
+
+
+def measure(runs: int, stores: list[str], port: int) -> None:
     for size, steps in ((0, 100), (1 << 16, 100), (8 << 20, 20)):
-        figures = []
+        figures: dict[str, list[tuple[float, float, float]]] = {store: [] for store in stores if size or store == "shm"}
         for _ in range(runs):  # alternating
             copy = plain_copy(size) if size else 0.0
-            figures.append((*run(size, steps), copy))
-        rate, memory, copy = (statistics.median(column) for column in zip(*figures))
-        mb = rate * size / 1e6
-        share = f"{mb * 1e6 / copy:.2f}" if size else ""
-        print(f"| {size:,} | {rate:,.0f} | {mb:,.0f} | {copy / 1e6:,.0f} | {share} | {memory:,.0f} |", flush=True)
+            for store, found in figures.items():
+                found.append((*run(size, steps, store, port), copy))
+        for store, found in figures.items():
+            rate, memory, copy = (statistics.median(column) for column in zip(*found))
+            mb = rate * size / 1e6
+            share = f"{mb * 1e6 / copy:.2f}" if size else ""
+            print(
+                f"| {size:,} | {store if size else 'none'} | {rate:,.0f} | {mb:,.0f} | {copy / 1e6:,.0f} | {share} "
+                f"| {memory:,.0f} |",
+                flush=True,
+            )
+
+
+def main() -> None:
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    server, port = start_redis()
+    print("| bytes of a response's tensor | store | responses/s | MB/s | plain copy, MB/s | share | orchestrator's memory, MB |")
+    print("|---:|---|---:|---:|---:|---:|---:|")
+    try:
+        measure(runs, ["shm", "redis"] if server else ["shm"], port)
+    finally:
+        if server:
+            server.kill()
 
 
 if __name__ == "__main__":
