@@ -22,8 +22,7 @@ from .messages import TensorPlace
 from .weights import map_file, write_all
 from .xxh3 import hash64
 
-#: Bytes of a value in Redis, as in orchestrator/run/redis_tensors.hpp. Its client is fastest at this
-#: size, and its limit is 512 MB.
+#: Bytes of a value in Redis, whose limit is 512 MB, as in orchestrator/run/redis_tensors.hpp.
 CHUNK = 1 << 20
 
 #: Seconds between two attempts.
