@@ -177,7 +177,8 @@ class ConfigurationMaker {
     alike.staleness = {};
     alike.placement = {};
     alike.rollout = {};
-    alike.reference = alike.reward = {};
+    alike.reference = {};
+    alike.reward = {};
     alike.simulation.rollout = {};
     const actors::TrainerEngineConfig& trainer = config.simulation.trainer;
     alike.simulation.trainer = {};
