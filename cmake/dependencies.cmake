@@ -9,8 +9,8 @@ find_path(TEMPER_MSGPACK_INCLUDE msgpack.hpp REQUIRED)
 find_package(cppzmq REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET GLOBAL hiredis)
+# Not through pkg-config, whose flags define _FILE_OFFSET_BITS for all that include us.
+find_library(TEMPER_HIREDIS hiredis REQUIRED)
 
 include(GNUInstallDirs)
 
