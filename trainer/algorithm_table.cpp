@@ -120,7 +120,8 @@ constexpr std::array<AlgorithmRow, 14> kTable{{
      .columns = with_mask(kDecoupled, 0, 2, WeightLevel::Sequence),
      .source = "richardli.xyz/rl-collapse",
      .note = "Masked importance sampling: one weight per response, the product of its token "
-             "ratios, and no loss for a response above the cap. A product grows with the length."},
+             "ratios, and no loss for a response above the cap. The longer it is, the further a "
+             "product is from 1."},
     {.name = AlgorithmName::GeoRs,
      .columns = with_mask(kDecoupled, 0.999, 1.001, WeightLevel::Geometric),
      .source = "richardli.xyz/rl-collapse",

@@ -74,6 +74,8 @@ void add_weighted_logprob(double weight, double logprob, double advantage, Token
 void add_kl(double logprob, double reference, double weight, TokenLoss& out) {
   const double gap = reference - logprob;
   out.kl = std::exp(gap) - 1 - gap;
+  if (weight == 0)  // A teacher alone: infinity times 0 is NaN.
+    return;
   out.loss += weight * out.kl;
   out.d_logprob += weight * (1 - std::exp(gap));
 }

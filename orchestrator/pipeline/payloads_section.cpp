@@ -9,9 +9,12 @@
 namespace temper::orchestrator {
 
 Result<HostAndPort> parse_host_and_port(std::string_view text) {
-  const Error wrong =
-      invalid_input(fmt::format("expected HOST:PORT, such as 10.0.0.7:6379 or [::1]:6379, found {}",
-                                text.empty() ? "nothing" : fmt::format("\"{}\"", text)));
+  if (text.find('@') != std::string_view::npos)
+    return invalid_input(
+        "expected HOST:PORT without a user or password, which belongs into TEMPER_REDIS_PASSWORD");
+  const std::string found = text.empty() ? "nothing" : fmt::format("\"{}\"", text);
+  const Error wrong = invalid_input(
+      fmt::format("expected HOST:PORT, such as 10.0.0.7:6379 or [::1]:6379, found {}", found));
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos)
     return wrong;

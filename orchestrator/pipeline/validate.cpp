@@ -300,6 +300,9 @@ void check_engines(const PipelineConfig& c, Rules& rules) {
       "`python` requires `hardware: local`");
 }
 
+/// Of a teacher or a reward: more is a mistake, and its gradients are not finite.
+constexpr double kMostWeight = 1e6;
+
 void check_reference(const PipelineConfig& c, const trainer::Algorithm& a, Rules& rules) {
   const actors::EngineConfig& engine = c.reference.engine;
   rules.require(c.reference.replicas > 0 || !needs_reference(a),
@@ -308,13 +311,21 @@ void check_reference(const PipelineConfig& c, const trainer::Algorithm& a, Rules
                             "0; found 0 with algorithm.kl {} and algorithm.distillation {}",
                             a.kl,
                             a.distillation));
-  rules.require(a.distillation >= 0,
+  rules.require(a.distillation >= 0 && a.distillation <= kMostWeight,
                 {"algorithm.distillation"},
-                fmt::format("must be at least 0, found {}", a.distillation));
-  rules.require(a.reward_weight >= 0 && (a.reward_weight > 0 || a.distillation > 0),
-                {"algorithm.reward_weight", "algorithm.distillation"},
-                fmt::format("must be above 0, or 0 with algorithm.distillation above 0; found {}",
-                            a.reward_weight));
+                fmt::format("must be from 0 to {:.0f}, found {}", kMostWeight, a.distillation));
+  rules.require(
+      a.reward_weight >= 0 && a.reward_weight <= kMostWeight &&
+          (a.reward_weight > 0 || a.distillation > 0),
+      {"algorithm.reward_weight", "algorithm.distillation"},
+      fmt::format("must be above 0, or 0 with algorithm.distillation above 0, and at most "
+                  "{:.0f}; found {}",
+                  kMostWeight,
+                  a.reward_weight));
+  rules.require(!a.filter_equal_rewards || a.reward_weight > 0,
+                {"algorithm.filter_equal_rewards", "algorithm.reward_weight"},
+                "must be false with algorithm.reward_weight 0: a group with equal rewards has a "
+                "gradient from the teacher");
   rules.require(a.distillation <= 0 || !c.reference.model.empty() ||
                     engine.kind != actors::EngineKind::Native ||
                     c.policy == actors::PolicyKind::Synthetic,
@@ -324,7 +335,8 @@ void check_reference(const PipelineConfig& c, const trainer::Algorithm& a, Rules
       c.reference.model.empty() ||
           (c.hardware == HardwareKind::Local && !actors::is_server(engine.kind)),
       {"reference.model", "hardware", "reference.engine.kind"},
-      "requires `hardware: local` and no server, whose `start` or `data` names its model");
+      "requires `hardware: local` and an engine that is not a server, which is told its model by "
+      "its own `start` or `data`");
 }
 
 void check_algorithm(const PipelineConfig& c, Rules& rules) {

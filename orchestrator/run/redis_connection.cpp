@@ -91,12 +91,18 @@ Result<std::vector<std::int64_t>> RedisConnection::exchange(
     append(context_.get(), command);
   std::vector<std::int64_t> answers;
   answers.reserve(commands.size());
+  std::string refused;
   for (std::size_t i = 0; i < commands.size(); ++i) {
     const Reply reply = next_reply(context_.get());
     if (!reply)
       return lost();
+    if (reply->type == REDIS_REPLY_ERROR && refused.empty())
+      refused =
+          fmt::format("{}: {}", commands[i].front(), std::string_view(reply->str, reply->len));
     answers.push_back(reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0);
   }
+  if (!refused.empty())
+    return invalid_input(fmt::format("{}: {}", address_.text(), refused));
   return answers;
 }
 

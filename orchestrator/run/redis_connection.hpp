@@ -34,11 +34,11 @@ class RedisConnection {
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;
 
-  /// Sends the commands together and returns their integer answers; 0 for a command that the server
-  /// refuses. May send them twice. Takes 3 s at most if the server does not answer, and no time
+  /// Sends the commands together and returns their integer answers; 0 for one of another type. May
+  /// send them twice. Takes 3 s at most if the server does not answer, and no time
   /// within 2 s after that.
-  /// Errors: Unavailable, the server does not answer; InvalidInput, it does not admit us (the
-  /// context has its words).
+  /// Errors: Unavailable, the server does not answer; InvalidInput, it does not admit us or refuses
+  /// a command (the context has its words).
   Result<std::vector<std::int64_t>> ask(std::span<const RedisCommand> commands);
 
   const RedisAddress& address() const { return address_; }

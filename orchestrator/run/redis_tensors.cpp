@@ -26,8 +26,10 @@ Result<std::unique_ptr<RedisTensors>> RedisTensors::create(RedisTensorsOptions o
                                                            const Log& log) {
   std::unique_ptr<RedisTensors> store(new RedisTensors(std::move(options), log));
   store->prefix_ = fmt::format("temper:{}:{}:", store->options_.run, make_secret().substr(0, 16));
-  const RedisCommand any{"EXISTS", store->prefix_};
-  TEMPER_TRY(const auto answered, store->server_.ask({&any, 1}));
+  const std::string key = store->prefix_ + ".";  // Commands of engines and of the orchestrator.
+  const std::vector<RedisCommand> used{
+      {"HSET", key, "0", ""}, {"EXPIRE", key, "1"}, {"HLEN", key}, {"UNLINK", key}};
+  TEMPER_TRY(const auto answered, store->server_.ask(used));
   static_cast<void>(answered);
   return store;
 }

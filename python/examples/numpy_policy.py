@@ -296,6 +296,11 @@ class NumpyTrainer(temper.Trainer):
     def __init__(self, rows: int = 128) -> None:
         self.rows = rows  # rows per forward and backward pass
         self.config = self.role.settings.algorithm
+        if self.config.distillation > 0:
+            raise temper.RoleError(
+                "algorithm.distillation: expected 0, because this example learns from rewards, "
+                f"found {self.config.distillation:g}"
+            )
         self.temperature = np.float32(self.role.settings.temperature)
         self.network = Network(self.role.model)
         self.weights = base_of(self.role)

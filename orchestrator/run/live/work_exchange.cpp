@@ -166,8 +166,8 @@ void WorkExchange::execute(const command::Judge& c) {
   links_.send(c.actor, payloads.judge(c.lease, c.responses));
 }
 
-/// What was prepared before is with the trainer already.
-bool WorkExchange::lack_tensors(LeaseId lease, const std::vector<ResponseId>& batch) {
+/// Of a step, only the groups that were not prepared before: the others are with the trainer.
+bool WorkExchange::take_back_without_tensors(LeaseId lease, const std::vector<ResponseId>& batch) {
   std::vector<actors::Tensor> tensors;
   std::vector<ResponseId> owners;
   for (const ResponseId r : batch) {
@@ -189,6 +189,13 @@ bool WorkExchange::lack_tensors(LeaseId lease, const std::vector<ResponseId>& ba
     return false;
   log_.warning("tensors of a batch are gone; their responses are generated again",
                {{"responses", event.lost.size()}});
+  if (++taken_back_ == kMostTakenBack) {
+    core_.fail(
+        fmt::format("payloads: tensors of {} batches in a row were gone before they were "
+                    "sent; give the store more memory, or a Redis server the "
+                    "maxmemory-policy noeviction",
+                    kMostTakenBack));
+  }
   for (const ResponseId r : event.lost) {
     tensors_->remove(payloads_.response(r).tensors);
     payloads_.response(r) = {};
@@ -198,15 +205,16 @@ bool WorkExchange::lack_tensors(LeaseId lease, const std::vector<ResponseId>& ba
 }
 
 void WorkExchange::execute(const command::Prepare& c) {
-  if (lack_tensors(c.lease, c.responses))
+  if (take_back_without_tensors(c.lease, c.responses))
     return;
   const actors::Prepare groups{c.lease, c.step, payloads_.samples(c.responses)};
   links_.send_message(c.actor, actors::outgoing_large(groups, bytes_of(groups.items)));
 }
 
 void WorkExchange::execute(const command::Train& c) {
-  if (lack_tensors(c.lease, c.responses))
+  if (take_back_without_tensors(c.lease, c.responses))
     return;
+  taken_back_ = 0;
   const actors::Train batch{c.lease, c.certificate, payloads_.samples(c.responses)};
   const std::size_t bytes = 32 * c.certificate.groups.size() + bytes_of(batch.items);
   links_.send_message(c.actor, actors::outgoing_large(batch, bytes));
@@ -298,7 +306,7 @@ void WorkExchange::screen_tensors(const Sender& sender,
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     if (!found[k] && message.items[owners[k]].finish != actors::FinishReason::Failed)
       fail(owners[k],
-           fmt::format("tensor \"{}\": nothing of {} bytes under the name it gives",
+           fmt::format("tensor \"{}\": the store has no {} bytes under the name it gives",
                        tensors[k].name,
                        tensors[k].bytes));
   }

@@ -55,7 +55,7 @@ class WorkExchange {
                       actors::Generated& message,
                       CheckedAnswer<event::Generated>& told) const;
   /// Tells the scheduler which responses of a batch have lost their tensors. False: none.
-  bool lack_tensors(LeaseId lease, const std::vector<ResponseId>& batch);
+  bool take_back_without_tensors(LeaseId lease, const std::vector<ResponseId>& batch);
   /// Takes the tensors of responses that are done, and removes those of all others.
   void keep_tensors(actors::Generated& message);
 
@@ -68,6 +68,8 @@ class WorkExchange {
   std::unique_ptr<actors::PromptSource> prompts_;
   std::unique_ptr<actors::PromptSource> problems_;  ///< Of evaluations; null: there are none.
   std::unique_ptr<TensorStore> tensors_;            ///< Null: responses can have none.
+  static constexpr int kMostTakenBack = 100;
+  int taken_back_ = 0;  ///< Batches whose tensors were gone, since one was sent.
   PayloadStore payloads_;
   PayloadStore evaluated_;  ///< Of the evaluation under way.
 };

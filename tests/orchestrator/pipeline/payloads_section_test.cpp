@@ -35,5 +35,12 @@ TEST(HostAndPort, AreRefusedIfTheyAreSomethingElse) {
   }
 }
 
+TEST(HostAndPort, APasswordIsNotRepeated) {
+  const auto said = parse_host_and_port("user:secret@host:6379");
+  ASSERT_FALSE(said);
+  EXPECT_EQ(said.error().context.find("secret"), std::string::npos);
+  EXPECT_NE(said.error().context.find("TEMPER_REDIS_PASSWORD"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace temper::orchestrator

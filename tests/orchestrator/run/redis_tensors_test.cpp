@@ -244,6 +244,15 @@ TEST_F(RedisTensorsTest, AServerThatDoesNotAdmitTheRunIsNamedWithoutThePassword)
   }
 }
 
+TEST_F(RedisTensorsTest, ACommandThatTheServerRefusesIsNamed) {
+  ask({"ACL", "SETUSER", "default", "-hlen"});
+  const auto refused = RedisTensors::create({server_.address(), "run"}, log_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::InvalidInput);
+  EXPECT_NE(refused.error().context.find("HLEN: NOPERM"), std::string::npos)
+      << refused.error().context;
+}
+
 TEST(RedisConnection, NamesAServerThatDoesNotAnswer) {
   RedisConnection nobody({"127.0.0.1", free_port(), ""});
   const RedisCommand command{"EXISTS", "a"};

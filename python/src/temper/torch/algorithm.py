@@ -216,7 +216,8 @@ def token_losses(tokens: Tokens, a: AlgorithmConfig) -> Losses:
     if tokens.reference is not None and needs_reference(a):
         gap = tokens.reference - current
         estimate = gap.exp() - 1 - gap
-        loss = loss + a.kl * estimate
+        if a.kl > 0:  # else infinity times 0 would be NaN
+            loss = loss + a.kl * estimate
         kl = estimate.detach()
     return Losses(loss, kl, clipped, weight, capped)
 
