@@ -64,13 +64,14 @@ std::optional<std::vector<std::int64_t>> RedisTensors::ask(std::span<const Redis
   auto answers = server_.ask(commands);
   if (answers.has_value() == away_) {
     away_ = !away_;
-    if (away_)
+    if (away_) {
       log_.warning(
           "the Redis server of tensors does not answer; engines and the trainer wait for it",
           {{"why", answers.error().context}, {"wait", to_text(options_.wait)}});
-    else
+    } else {
       log_.info("the Redis server of tensors answers again",
                 {{"address", options_.address.text()}});
+    }
   }
   if (!answers)
     return std::nullopt;

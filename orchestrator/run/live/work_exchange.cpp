@@ -42,10 +42,11 @@ Result<std::unique_ptr<TensorStore>> make_tensor_store(const PipelineConfig& con
          config.name,
          payloads.wait},
         log);
-    if (!store)
+    if (!store) {
       return std::move(store).error().within(
           "payloads.redis: expected a Redis server that admits this run; start it, correct the "
           "address, or set TEMPER_REDIS_PASSWORD");
+    }
     return std::unique_ptr<TensorStore>(*std::move(store));
   }
   if (config.transport.kind != TransportKind::Ipc)
@@ -304,11 +305,12 @@ void WorkExchange::screen_tensors(const Sender& sender,
     return;
   const std::vector<bool> found = tensors_->find(tensors);
   for (std::size_t k = 0; k < tensors.size(); ++k) {
-    if (!found[k] && message.items[owners[k]].finish != actors::FinishReason::Failed)
+    if (!found[k] && message.items[owners[k]].finish != actors::FinishReason::Failed) {
       fail(owners[k],
            fmt::format("tensor \"{}\": the store has no {} bytes under the name it gives",
                        tensors[k].name,
                        tensors[k].bytes));
+    }
   }
 }
 
