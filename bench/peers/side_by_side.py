@@ -40,7 +40,7 @@ steps: {steps}
 task: {{kind: jsonl, path: {task}}}
 verifier: {{kind: numeric}}
 model: {{path: {model}, context: {context}, compute_dtype: {dtype}}}
-algorithm: {{groups_per_update: {groups}, responses_per_group: {responses}, minibatches: 1, learning_rate: {rate}, micro_batch_tokens: {rows}}}
+algorithm: {{groups_per_update: {groups}, responses_per_group: {responses}, minibatches: 1, learning_rate: {rate}}}
 sampling: {{temperature: {temperature}, max_new_tokens: {tokens}}}
 reference: {{replicas: 0}}
 placement: {{mode: colocated, cards: {threads}}}
@@ -100,15 +100,10 @@ def processor_seconds() -> float:
     return times.children_user + times.children_system
 
 
-def rows_of(responses: int, asked: argparse.Namespace) -> int:
-    """Most tokens of so many responses and of the prompts of their groups, each once."""
-    return responses * asked.tokens + -(-responses // asked.responses) * asked.prompt
-
-
 def with_temper(asked: argparse.Namespace, model: Path, folder: Path, bound: int) -> Measured:
     config, run = folder / "config.yaml", folder / "run"
-    config.write_text(CONFIG.format(**{**vars(asked), "model": model}, bound=bound, slots=asked.groups * asked.responses,
-                                    rows=rows_of(asked.micro_batch, asked)))
+    config.write_text(CONFIG.format(**{**vars(asked), "model": model}, bound=bound,
+                                    slots=asked.groups * asked.responses))
     before = processor_seconds()
     watched = Watched([TEMPER, "run", str(config), "--plain", "--set", f"run_dir={run}"], folder / "log", dict(os.environ))
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -157,7 +152,7 @@ def main() -> int:
     words.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     words.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="type of computation of both")
     words.add_argument("--micro-batch", type=int, default=16, dest="micro_batch",
-                       help="responses that are trained at a time, which bounds the memory")
+                       help="responses that TRL trains at a time, which bounds its memory")
     words.add_argument("--bounds", type=int, nargs="*", default=[0, 1], help="staleness bounds of Temper")
     asked = words.parse_args()
     peers = integration_environment()
