@@ -84,7 +84,7 @@ def test_what_is_gone_or_damaged_is_named_and_not_there_any_more(
 
 def test_a_wrong_password_is_said_at_once(server: RedisServer) -> None:
     store = store_of(server, wait=60, password="wrong")
-    with pytest.raises(RoleError, match="admits this run.*TEMPER_REDIS_PASSWORD"):
+    with pytest.raises(RoleError, match=r"admits this run.*TEMPER_REDIS_PASSWORD"):
         written(store, np.arange(3))
 
 

@@ -152,7 +152,7 @@ def test_only_what_is_busy_is_tried_again(tmp_path: pathlib.Path) -> None:
     def fails() -> None:
         raise StoreError("no such folder")
 
-    with pytest.raises(StoreError, match="^no such folder$"):
+    with pytest.raises(StoreError, match=r"^no such folder$"):
         patiently(ShmStore(str(tmp_path), wait=60), fails)
 
 
