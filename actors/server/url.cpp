@@ -26,17 +26,26 @@ struct Place {
   std::uint16_t port = 80;
 };
 
+/// How an address of its kind is written.
+struct Form {
+  std::string_view expected;
+  std::string_view password;  ///< Where a password belongs.
+  bool port = false;          ///< Must be given.
+};
+constexpr Form kServer{"http://HOST:PORT", "TEMPER_SERVER_KEY for a server's key"};
+
 /// An error that shows the address without its password.
-Error refusal(std::string_view address, std::string_view why) {
+Error refusal(std::string_view address, std::string_view why, const Form& form = kServer) {
   const std::size_t at = address.rfind('@');
   const std::size_t scheme = address.find("://");
   const std::size_t shown = scheme == std::string_view::npos ? 0 : scheme + 3;
   const bool secret = at != std::string_view::npos && shown <= at;
-  return invalid_input(fmt::format("\"{}{}{}\": {}; expected http://HOST:PORT",
+  return invalid_input(fmt::format("\"{}{}{}\": {}; expected {}",
                                    address.substr(0, secret ? shown : 0),
                                    secret ? "***" : "",
                                    address.substr(secret ? at : 0),
-                                   why));
+                                   why,
+                                   form.expected));
 }
 
 bool is_name(std::string_view host) {
@@ -51,10 +60,12 @@ bool is_ipv6(const std::string& host) {
 }
 
 /// Parses HOST or HOST:PORT; an IPv6 address is in brackets.
-Result<Place> parse_place(std::string_view text, std::string_view whole) {
+Result<Place> parse_place(std::string_view text,
+                          std::string_view whole,
+                          const Form& form = kServer) {
+  const auto wrong = [&](std::string_view why) { return refusal(whole, why, form); };
   if (text.find('@') != std::string_view::npos)
-    return refusal(whole,
-                   "user and password are not supported; set TEMPER_SERVER_KEY for a server's key");
+    return wrong(fmt::format("user and password are not supported; set {}", form.password));
   Place place;
   std::string_view rest;
   if (text.starts_with('[')) {
@@ -62,26 +73,26 @@ Result<Place> parse_place(std::string_view text, std::string_view whole) {
     place.host = text.substr(1, end == std::string_view::npos ? 0 : end - 1);
     rest = text.substr(std::min(end, text.size() - 1) + 1);
     if (!is_ipv6(place.host))
-      return refusal(whole, "expected an IPv6 address in the brackets");
+      return wrong("expected an IPv6 address in the brackets");
   } else {
     const std::size_t colon = std::min(text.find(':'), text.size());
     place.host = text.substr(0, colon);
     rest = text.substr(colon);
     if (is_ipv6(std::string(text)) || std::ranges::count(rest, ':') > 1)
-      return refusal(whole, "an IPv6 address needs brackets, such as http://[::1]:8000");
+      return wrong("an IPv6 address needs brackets, such as [::1]:8000");
     if (place.host.empty())
-      return refusal(whole, "the host is missing");
+      return wrong("the host is missing");
     if (!is_name(place.host))
-      return refusal(whole, "the host name has an invalid character");
+      return wrong("the host name has an invalid character");
   }
-  if (rest.empty())
+  if (rest.empty() && !form.port)
     return place;
-  const std::string_view digits = rest.substr(1);
+  const std::string_view digits = rest.substr(std::min<std::size_t>(1, rest.size()));
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), place.port);
   if (!rest.starts_with(':') || error != std::errc() || end != digits.data() + digits.size() ||
       place.port == 0)
-    return refusal(whole, "expected a port from 1 to 65535 after the host");
+    return wrong("expected a port from 1 to 65535 after the host");
   return place;
 }
 
@@ -177,6 +188,14 @@ Result<Url> parse_url(std::string_view given) {
   if ((prefix + '/').find("/v1/") != std::string::npos)
     return refusal(text, "this is the address of a request, not of a server");
   return Url{std::move(place.host), place.port, std::move(prefix)};
+}
+
+Result<Url> parse_authority(std::string_view text, std::string_view password_variable) {
+  const Form form{"HOST:PORT", password_variable, true};
+  if (text.find("://") != std::string_view::npos)
+    return refusal(text, "the address must not have a scheme", form);
+  TEMPER_TRY(Place place, parse_place(text, text, form));
+  return Url{std::move(place.host), place.port, {}};
 }
 
 Result<Url> find_server(const std::vector<std::string>& entries, std::size_t index) {

@@ -26,6 +26,10 @@ std::string text_of(const Url& url);
 /// message never contains a password.
 Result<Url> parse_url(std::string_view text);
 
+/// "host:port", with brackets around an IPv6 address. Error InvalidInput: no host, no valid port,
+/// or a user; the message names the variable that a password belongs to, and never a password.
+Result<Url> parse_authority(std::string_view text, std::string_view password_variable);
+
 /// The address of replica `index`: the entry with that index, or with a single entry, that line of
 /// `file:PATH` or that address, in ascending order, of `dns://NAME:PORT`. Looked up at each call.
 /// Errors: Unavailable if it may still appear (no such file, line or address); otherwise

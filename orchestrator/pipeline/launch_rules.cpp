@@ -1,5 +1,7 @@
 #include "orchestrator/pipeline/launch_rules.hpp"
 
+#include "actors/server/url.hpp"
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -8,7 +10,7 @@ namespace temper::orchestrator {
 
 void check_launch(const PipelineConfig& c, Rules& rules) {
   if (c.payloads.store == TensorStoreKind::Redis) {
-    const auto address = parse_host_and_port(c.payloads.redis);
+    const auto address = actors::parse_authority(c.payloads.redis, kRedisPassword);
     rules.require(address.has_value(),
                   {"payloads.redis", "payloads.store"},
                   address ? "" : address.error().context);

@@ -2,10 +2,8 @@
 #pragma once
 
 #include "core/describe.hpp"
-#include "core/result.hpp"
 
 #include <array>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,13 +43,8 @@ void describe(V& v, PayloadsSection& c) {
        .min = Duration(0)});
 }
 
-struct HostAndPort {
-  std::string host;
-  std::uint16_t port = 0;
-};
-
-/// HOST:PORT, where an IPv6 address is in brackets. Error InvalidInput: it is something else.
-Result<HostAndPort> parse_host_and_port(std::string_view text);
+/// The environment variable that has the password of the server.
+inline constexpr const char* kRedisPassword = "TEMPER_REDIS_PASSWORD";
 
 }  // namespace orchestrator
 

@@ -1,5 +1,7 @@
 #include "orchestrator/run/redis_connection.hpp"
 
+#include "actors/server/url.hpp"
+
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
 
@@ -39,8 +41,7 @@ Reply next_reply(redisContext* context) {
 }  // namespace
 
 std::string RedisAddress::text() const {
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
-                                             : fmt::format("[{}]:{}", host, port);
+  return actors::authority_of({host, port, {}});
 }
 
 void RedisConnection::Close::operator()(redisContext* context) const {
@@ -53,7 +54,8 @@ RedisConnection::~RedisConnection() = default;
 
 Result<std::vector<std::int64_t>> RedisConnection::ask(std::span<const RedisCommand> commands) {
   if (context_) {
-    if (auto answers = exchange(commands))
+    auto answers = exchange(commands);
+    if (answers || answers.error().code != ErrorCode::Unavailable)
       return answers;
     not_before_ = {};  // a server that was restarted answers at once
   }

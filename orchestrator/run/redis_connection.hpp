@@ -35,8 +35,8 @@ class RedisConnection {
   RedisConnection& operator=(const RedisConnection&) = delete;
 
   /// Sends the commands together and returns their integer answers; 0 for one of another type. May
-  /// send them twice. Takes 3 s at most if the server does not answer, and no time
-  /// within 2 s after that.
+  /// send them twice. Takes 3 s at most if the server does not answer, and no time within 2 s after
+  /// that.
   /// Errors: Unavailable, the server does not answer; InvalidInput, it does not admit us or refuses
   /// a command (the context has its words).
   Result<std::vector<std::int64_t>> ask(std::span<const RedisCommand> commands);

@@ -66,7 +66,10 @@ std::optional<std::vector<std::int64_t>> RedisTensors::ask(std::span<const Redis
     away_ = !away_;
     if (away_) {
       log_.warning(
-          "the Redis server of tensors does not answer; engines and the trainer wait for it",
+          answers.error().code == ErrorCode::Unavailable
+              ? "the Redis server of tensors does not answer; engines and the trainer wait "
+                "for it"
+              : "the Redis server of tensors refuses a command",
           {{"why", answers.error().context}, {"wait", to_text(options_.wait)}});
     } else {
       log_.info("the Redis server of tensors answers again",

@@ -28,7 +28,7 @@ struct RedisTensorsOptions {
 
 class RedisTensors final : public TensorStore {
  public:
-  /// Keys of this store begin like those of no other. Errors: those of RedisConnection::ask().
+  /// Its keys have a prefix of their own. Errors: those of RedisConnection::ask().
   static Result<std::unique_ptr<RedisTensors>> create(RedisTensorsOptions options, const Log& log);
   ~RedisTensors() override;
 
@@ -46,7 +46,7 @@ class RedisTensors final : public TensorStore {
   RedisTensors(RedisTensorsOptions options, const Log& log);
   bool accepts(const std::string& name) const override;
   std::string key_of(const actors::Tensor& t) const;
-  /// nullopt: the server does not answer.
+  /// nullopt: the server does not answer, or refuses.
   std::optional<std::vector<std::int64_t>> ask(std::span<const RedisCommand> commands);
   void remove_keys(const std::vector<std::string>& keys);
 
@@ -56,7 +56,7 @@ class RedisTensors final : public TensorStore {
   RedisConnection server_;
   std::unordered_set<std::string> taken_;  ///< Keys.
   Time refresh_at_{};
-  bool away_ = false;  ///< The server did not answer last.
+  bool away_ = false;  ///< The server did not do what it was asked last.
 };
 
 }  // namespace temper::orchestrator

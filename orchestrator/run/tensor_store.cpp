@@ -91,9 +91,11 @@ Status TensorStore::check(std::span<const actors::Tensor> tensors,
         return invalid_input(fmt::format("two tensors \"{}\"", before.name));
     }
     if (!accepts(t.file)) {
-      return invalid_input(fmt::format("tensor \"{}\": no name for a file: {}",
-                                       t.name,
-                                       to_json(t.file.substr(0, kLongestFile))));
+      return invalid_input(
+          fmt::format("tensor \"{}\": expected a file name of letters, digits, dots, underscores "
+                      "and hyphens that no tensor has, found {}",
+                      t.name,
+                      to_json(t.file.substr(0, kLongestFile))));
     }
     if (!named.insert(t.file).second)
       return invalid_input(

@@ -31,17 +31,23 @@ def run_on(
     folder: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
     sets: tuple[str, ...] = (),
-    trainer: str = "",
     **settings: Any,
 ) -> Run:
     monkeypatch.setenv("TEMPER_REDIS_PASSWORD", PASSWORD)
-    roles = {
-        **WELL,
-        "rollout": python("well:TensorEngine"),
-        "trainer": trainer or python("well:TensorTrainer"),
-    }
+    roles = {**WELL, "rollout": python("well:TensorEngine"), "trainer": python("well:TensorTrainer")}
     store = ("payloads.store=redis", f"payloads.redis=127.0.0.1:{server.port}")
     return Run(folder, [*store, *sets], **{**roles, **settings})
+
+
+def gated_run_on(
+    server: RedisServer, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Run, Gate]:
+    """A run of 40 steps whose trainer waits at the gate."""
+    gate = Gate(folder)
+    trainer = python("well:TensorTrainer", gate=str(gate.path))
+    run = run_on(server, folder, monkeypatch, ("staleness.bound=2",), trainer=trainer, steps=40)
+    gate.await_trainer()
+    return run, gate
 
 
 def assert_that_the_rest_expires(server: RedisServer) -> None:
@@ -64,10 +70,7 @@ def test_a_run_leaves_nothing_in_the_server(
 def test_a_server_that_is_killed_and_restarted_empty_costs_no_response(
     server: RedisServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate = Gate(tmp_path)
-    trainer = python("well:TensorTrainer", gate=str(gate.path))
-    run = run_on(server, tmp_path, monkeypatch, ("staleness.bound=2",), trainer, steps=40)
-    gate.await_trainer()
+    run, gate = gated_run_on(server, tmp_path, monkeypatch)
     server.await_keys(ALL)
     server.kill()
     server.start()
@@ -80,10 +83,7 @@ def test_a_server_that_is_killed_and_restarted_empty_costs_no_response(
 def test_a_run_outlives_a_server_that_is_away_for_a_while(
     server: RedisServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate = Gate(tmp_path)
-    trainer = python("well:TensorTrainer", gate=str(gate.path))
-    run = run_on(server, tmp_path, monkeypatch, ("staleness.bound=2",), trainer, steps=40)
-    gate.await_trainer()
+    run, gate = gated_run_on(server, tmp_path, monkeypatch)
     server.kill()
     gate.open()  # the trainer has read what it trains now, and waits with the next batch
     run.await_log("the Redis server of tensors does not answer")
@@ -95,10 +95,7 @@ def test_a_run_outlives_a_server_that_is_away_for_a_while(
 def test_evicted_responses_are_generated_again_without_a_rollback(
     server: RedisServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate = Gate(tmp_path)
-    trainer = python("well:TensorTrainer", gate=str(gate.path))
-    run = run_on(server, tmp_path, monkeypatch, ("staleness.bound=2",), trainer, steps=40)
-    gate.await_trainer()
+    run, gate = gated_run_on(server, tmp_path, monkeypatch)
     server.await_keys(ALL)
     for key in server.keys()[::3]:
         server.client.unlink(key)
@@ -112,10 +109,7 @@ def test_evicted_responses_are_generated_again_without_a_rollback(
 def test_what_a_killed_run_leaves_behind_expires(
     server: RedisServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate = Gate(tmp_path)
-    trainer = python("well:TensorTrainer", gate=str(gate.path))
-    run = run_on(server, tmp_path, monkeypatch, ("staleness.bound=2",), trainer, steps=40)
-    gate.await_trainer()
+    run, gate = gated_run_on(server, tmp_path, monkeypatch)
     server.await_keys(ALL)
     run.process.kill()
     run.process.wait()

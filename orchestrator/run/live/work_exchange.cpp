@@ -1,6 +1,7 @@
 #include "orchestrator/run/live/work_exchange.hpp"
 
 #include "actors/protocol/catalog.hpp"
+#include "actors/server/url.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/run/redis_tensors.hpp"
@@ -35,8 +36,8 @@ Result<std::unique_ptr<TensorStore>> make_tensor_store(const PipelineConfig& con
                                                        const Log& log) {
   const PayloadsSection& payloads = config.payloads;
   if (payloads.store == TensorStoreKind::Redis) {
-    TEMPER_TRY(HostAndPort address, parse_host_and_port(payloads.redis));
-    const char* const password = std::getenv("TEMPER_REDIS_PASSWORD");
+    TEMPER_TRY(actors::Url address, actors::parse_authority(payloads.redis, kRedisPassword));
+    const char* const password = std::getenv(kRedisPassword);
     auto store = RedisTensors::create(
         {{std::move(address.host), address.port, password == nullptr ? "" : password},
          config.name,
@@ -193,8 +194,8 @@ bool WorkExchange::take_back_without_tensors(LeaseId lease, const std::vector<Re
   if (++taken_back_ == kMostTakenBack) {
     core_.fail(
         fmt::format("payloads: tensors of {} batches in a row were gone before they were "
-                    "sent; give the store more memory, or a Redis server the "
-                    "maxmemory-policy noeviction",
+                    "sent; give the store more memory, or set the maxmemory-policy of the Redis "
+                    "server to noeviction",
                     kMostTakenBack));
   }
   for (const ResponseId r : event.lost) {

@@ -73,6 +73,41 @@ TEST(Url, RejectsInvalidAddresses) {
   }
 }
 
+TEST(Authority, IsAHostAndAPort) {
+  EXPECT_EQ(parse_authority("redis-0.cluster:6379", "").value(),
+            (Url{"redis-0.cluster", 6379, ""}));
+  EXPECT_EQ(parse_authority("[fd00::7]:1", "").value(), (Url{"fd00::7", 1, ""}));
+}
+
+TEST(Authority, IsRefusedIfItIsSomethingElse) {
+  for (const char* const text : {"",
+                                 "host",
+                                 "host:",
+                                 ":6379",
+                                 "host:0",
+                                 "host:65536",
+                                 "host:-1",
+                                 "host:63 79",
+                                 "host:6379/0",
+                                 "redis://host:6379",
+                                 "user@host:6379",
+                                 "fd00::7:6379",
+                                 "[fd00::7]",
+                                 "[]:6379"}) {
+    const auto said = parse_authority(text, "REDIS_PASSWORD");
+    ASSERT_FALSE(said) << text;
+    EXPECT_EQ(said.error().code, ErrorCode::InvalidInput) << text;
+    EXPECT_TRUE(said.error().context.ends_with("; expected HOST:PORT")) << said.error().context;
+  }
+}
+
+TEST(Authority, NamesWhereAPasswordBelongsAndDoesNotRepeatIt) {
+  const auto said = parse_authority("user:secret@host:6379", "REDIS_PASSWORD");
+  ASSERT_FALSE(said);
+  EXPECT_EQ(said.error().context.find("secret"), std::string::npos);
+  EXPECT_NE(said.error().context.find("set REDIS_PASSWORD"), std::string::npos);
+}
+
 TEST(Url, NeverRepeatsAPassword) {
   for (const char* const text : {"http://u:secret@a:80",
                                  "http://secret@a",
