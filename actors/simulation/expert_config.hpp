@@ -19,11 +19,10 @@ struct ExpertConfig {
   std::uint64_t seed = 1;  ///< drifting
   std::string trace;       ///< trace: CSV file, a row per policy version, used cyclically.
   ExpertPlacing placement = ExpertPlacing::Original;
-  double memory = 0.7;  ///< predicted: weight of the past in the prediction.
-  double horizon = 10;  ///< predicted: steps that a placement is expected to last.
-  double sequence_spread =
-      0;                     ///< Log spread of an expert's load between sequences, without a loss.
-  double loss_strength = 0;  ///< Of the trainer's load-balance loss; 0: none.
+  double memory = 0.7;         ///< predicted: weight of the past in the prediction.
+  double horizon = 10;         ///< predicted: steps that a placement is expected to last.
+  double sequence_spread = 0;  ///< Log spread of a load between sequences, without a loss.
+  double loss_strength = 0;    ///< Of the trainer's load-balance loss; 0: none.
 };
 template <class V>
 void describe(V& v, ExpertConfig& c) {

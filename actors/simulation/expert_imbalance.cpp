@@ -126,13 +126,10 @@ sim_hw::ExchangeShape trainer_exchange(const SimulatedRun& s, const sim_hw::Layo
   const double tokens = as_double(s.config.trainer.micro_batch_tokens);
   const double own = std::max(1.0, tokens / (mean.prompt + mean.response));
   const auto coupled = std::clamp<std::int64_t>(layout.ep / (layout.tp * layout.cp), 1, layout.dp);
-  double scope = own;
-  if (s.config.trainer.mechanisms.balance_loss == sim_hw::BalanceLoss::ExpertGroup)
-    scope *= as_double(coupled);
-  if (s.config.trainer.mechanisms.balance_loss == sim_hw::BalanceLoss::Everywhere)
-    scope *= as_double(layout.dp);
-  return {sim_hw::spread_under_loss(c.sequence_spread, c.loss_strength, scope),
-          std::max<std::int64_t>(1, std::llround(own * as_double(coupled)))};
+  return sim_hw::exchange_under_loss({own, coupled, layout.dp},
+                                     s.config.trainer.mechanisms.balance_loss,
+                                     c.sequence_spread,
+                                     c.loss_strength);
 }
 
 ExpertImbalance trainer_experts(const SimulatedRun& s, const sim_hw::Layout& layout) {

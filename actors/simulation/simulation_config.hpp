@@ -211,11 +211,14 @@ void describe(V& v, SimulationConfig& c) {
   v.field(10, "faults", c.faults, {.doc = "Fault injection."});
   v.field(11, "checkpoint", c.checkpoint, {.doc = "Cost of a checkpoint."});
   v.field(14, "experts", c.experts, {.doc = "Loads of the routed experts."});
-  v.field(15,
-          "shared_host_links",
-          c.shared_host_links,
-          {.doc = "The devices of a node share the links to their hosts (`host.node_bandwidth` of "
-                  "the hardware): role switches, publications and swaps of all of them coincide."});
+  v.field(
+      15,
+      "shared_host_links",
+      c.shared_host_links,
+      {.doc =
+           "The devices of a node share the links to their hosts (`host.node_bandwidth` of "
+           "the hardware; no effect without it): role switches, publications and swaps of all of "
+           "them coincide."});
 }
 
 /// The cluster of a role's cards.

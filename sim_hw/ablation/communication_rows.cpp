@@ -109,29 +109,29 @@ AblationRow weights_row(const AblationSystems& systems) {
   return row;
 }
 
+// Assumed log spreads: of the mean loads of experts, and of an expert's load between sequences.
+constexpr double kMeanSpread = 0.2;
+constexpr double kSequenceSpread = 0.5;
+
 /// The system with exchanges as busy as a load-balance loss over this scope leaves them.
 MoeSystem under_loss(const MoeSystem& base, BalanceLoss over, double strength) {
-  constexpr double kMeanSpread = 0.2;
-  constexpr double kSequenceSpread = 0.5;
   return with(base, [&](MoeSystem& m) {
     m.shape.mechanisms.balance_loss = over;
-    const std::int64_t coupled = m.layout.ep / m.layout.tp;
-    double scope = as_double(m.shape.micro_batch);
-    if (over != BalanceLoss::MicroBatch)
-      scope *= as_double(over == BalanceLoss::ExpertGroup ? coupled : m.layout.dp);
-    const ExchangeShape exchange{spread_under_loss(kSequenceSpread, strength, scope),
-                                 m.shape.micro_batch * coupled};
+    const ExchangeShape exchange = exchange_under_loss(
+        {as_double(m.shape.micro_batch), m.layout.ep / m.layout.tp, m.layout.dp},
+        over,
+        kSequenceSpread,
+        strength);
     const std::int64_t experts = m.model->moe->experts;
     const ExpertGroup group{m.layout.ep, 1};
     // Without memory of the step before, each step is another layer.
     constexpr int kLayers = 16;
     LoadWalk layers({experts, kLayers, kMeanSpread, 1}, Random(1, "expert loads"));
     Random draws(1, "expert exchanges");
+    const ExpertPlacement placement = original_placement(experts, group);
     double sum = 0;
-    for (int layer = 0; layer < kLayers; ++layer) {
-      const ExpertPlacement placement = original_placement(experts, group);
+    for (int layer = 0; layer < kLayers; ++layer)
       sum += exchange_imbalance(layers.next(), placement, group, exchange, draws);
-    }
     m.shape.expert_imbalance = sum / kLayers;
   });
 }
@@ -152,13 +152,15 @@ AblationRow balanced_exchange_row(const AblationSystems& systems) {
   row.why = fmt::format(
       "The busiest device of an exchange has {:.2f} times the mean load instead of {:.2f}: a loss "
       "over the {} sequences of the group balances them, one over {} only their mean. Assumed: "
-      "log spread 0.5 between sequences, 0.2 of the means, strength 4; with strength 1 the gain is "
+      "log spread {} between sequences, {} of the means, strength 4; with strength 1 the gain is "
       "{}, with 16 {}. Over one device it would be {:.2f} times, at the price of experts that do "
       "not specialize.",
       group.shape.expert_imbalance,
       everywhere.shape.expert_imbalance,
       group.shape.micro_batch * group.layout.ep / group.layout.tp,
       group.shape.micro_batch * group.layout.dp,
+      kSequenceSpread,
+      kMeanSpread,
       gain(1),
       gain(16),
       loss(BalanceLoss::MicroBatch, 4).shape.expert_imbalance);

@@ -3,12 +3,26 @@
 #include "core/portable_math.hpp"
 #include "sim_hw/model/numbers.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace temper::sim_hw {
 
 double spread_under_loss(double spread, double strength, double sequences) {
   return spread / (1 + strength / sequences);
+}
+
+ExchangeShape exchange_under_loss(const ExchangeGroup& group,
+                                  BalanceLoss over,
+                                  double spread,
+                                  double strength) {
+  double scope = group.sequences;
+  if (over == BalanceLoss::ExpertGroup)
+    scope *= as_double(group.replicas);
+  if (over == BalanceLoss::Everywhere)
+    scope *= as_double(group.all);
+  return {spread_under_loss(spread, strength, scope),
+          std::max<std::int64_t>(1, std::llround(group.sequences * as_double(group.replicas)))};
 }
 
 double exchange_imbalance(const ExpertLoads& means,

@@ -17,6 +17,7 @@
 // Constants: none; S and `strength` are inputs. Pure functions.
 #pragma once
 
+#include "sim_hw/layout/mechanisms.hpp"
 #include "sim_hw/parallel/expert_balance.hpp"
 
 namespace temper::sim_hw {
@@ -27,8 +28,20 @@ struct ExchangeShape {
   std::int64_t sequences = 1;  ///< Of one exchange.
 };
 
+/// Who shares the experts of one exchange.
+struct ExchangeGroup {
+  double sequences = 1;       ///< Of a micro-batch of one replica.
+  std::int64_t replicas = 1;  ///< Whose micro-batches are in one exchange.
+  std::int64_t all = 1;       ///< Replicas of the trainer.
+};
+
 /// The spread between sequences that a loss over `sequences` of them leaves.
 double spread_under_loss(double spread, double strength, double sequences);
+/// Exchanges of the group under a loss of this scope. `spread`: without a loss.
+ExchangeShape exchange_under_loss(const ExchangeGroup& group,
+                                  BalanceLoss over,
+                                  double spread,
+                                  double strength);
 
 /// Imbalance of an exchange under mean loads: mean over kDrawnExchanges of them.
 inline constexpr int kDrawnExchanges = 4;

@@ -131,29 +131,15 @@ TEST(Documents, FillASample) {
   EXPECT_EQ(pack_documents({100, 0}, 1, 64, random), std::vector<double>{64 * 64});
 }
 
-TEST(BalanceLoss, SeesDeviationsOfSequencesDividedByTheirNumber) {
-  // N sum f p of loads m_e (1 + x_e): 1 + variance of the means + s^2 / n, with independent x.
-  constexpr int kExperts = 64;
-  constexpr double kSpread = 0.2;
-  Random random(5, "loss");
-  for (const int sequences : {1, 4, 16}) {
-    double loss = 0;
-    constexpr int kScopes = 4000;
-    for (int scope = 0; scope < kScopes; ++scope) {
-      double sum = 0;
-      double squares = 0;
-      for (int e = 0; e < kExperts; ++e) {
-        double load = 0;
-        for (int i = 0; i < sequences; ++i)
-          load += 1 + kSpread * random.normal();
-        sum += load;
-        squares += load * load;
-      }
-      loss += kExperts * squares / (sum * sum) / kScopes;  // Shares sum to 1.
-    }
-    const double expected = kSpread * kSpread * (1 - 1.0 / kExperts);
-    EXPECT_NEAR((loss - 1) * sequences, expected, 0.03 * expected) << sequences;
-  }
+TEST(BalanceLoss, SeesTheSequencesOfItsScopeAndAnExchangeThoseOfItsGroup) {
+  const ExchangeGroup group{2, 4, 48};
+  const auto left = [&](BalanceLoss over) { return exchange_under_loss(group, over, 0.5, 4); };
+  EXPECT_DOUBLE_EQ(left(BalanceLoss::MicroBatch).spread, 0.5 / (1 + 4.0 / 2));
+  EXPECT_DOUBLE_EQ(left(BalanceLoss::ExpertGroup).spread, 0.5 / (1 + 4.0 / 8));
+  EXPECT_DOUBLE_EQ(left(BalanceLoss::Everywhere).spread, 0.5 / (1 + 4.0 / 96));
+  EXPECT_EQ(left(BalanceLoss::MicroBatch).sequences, 8);
+  EXPECT_EQ(left(BalanceLoss::Everywhere).sequences, 8);
+  EXPECT_EQ(exchange_under_loss({0.1, 1, 1}, BalanceLoss::MicroBatch, 0.5, 4).sequences, 1);
 }
 
 TEST(BalanceLoss, LeavesTheSpreadAtWhichGainAndLossBalance) {
