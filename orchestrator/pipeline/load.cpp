@@ -87,7 +87,7 @@ LoadedConfig::LoadedConfig(std::string_view name,
     set_local_defaults(yaml_.value, is_given);
   const CompletedModel completed = complete_model(yaml_.value.model, is_given);
   note(completed.issues, issues);
-  note(find_reference_model(yaml_.value), issues);
+  find_reference_model(yaml_.value);
   std::vector<YamlIssue> warnings;
   note(completed.warnings, warnings);
   warnings_ = locate(yaml_.document, std::move(warnings));

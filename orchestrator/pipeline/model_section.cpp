@@ -103,34 +103,39 @@ CompletedModel complete_model(ModelConfig& model,
   return completed;
 }
 
-std::vector<ModelIssue> find_reference_model(PipelineConfig& config) {
-  const char* const key = "reference.model";
+void find_reference_model(PipelineConfig& config) {
   std::string& path = config.reference.model;
   if (path.empty())
+    return;
+  if (const auto found = find_model_folder(path))
+    path = std::filesystem::absolute(*found).string();
+}
+
+Status check_reference_model(const PipelineConfig& config) {
+  const std::string& path = config.reference.model;
+  if (path.empty())
     return {};
-  const auto found = find_model_folder(path);
-  if (!found)
-    return {{key, found.error().context}};
-  path = std::filesystem::absolute(*found).string();
-  const auto folder = actors::ModelFolder::open(path, config.model.ignore);
-  if (!folder)
-    return {{key, folder.error().context}};
+  TEMPER_TRY(const auto found, find_model_folder(path));
+  if (config.reference.engine.kind != actors::EngineKind::Native)
+    return {};  // It may be of a family that only its engine knows.
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(found, config.model.ignore));
   const std::int32_t vocabulary =
       config.model.vocabulary.value_or(actors::Tokenizer::for_task(config.task).vocabulary());
-  const ModelConfig& model = folder->model();
+  const ModelConfig& model = folder.model();
   if (model.vocabulary != vocabulary) {
-    return {{key,
-             fmt::format("expected a model with the policy's vocabulary of {} tokens, found {}",
-                         vocabulary,
-                         model.vocabulary.value_or(0))}};
+    return invalid_input(
+        fmt::format("expected a model with the policy's vocabulary of {} tokens, found {}",
+                    vocabulary,
+                    model.vocabulary.value_or(0)));
   }
   if (model.context < config.model.context) {
-    return {{key,
-             fmt::format("expected a context of at least model.context ({} tokens), found {}",
-                         config.model.context.count(),
-                         model.context.count())}};
+    return invalid_input(
+        fmt::format("expected a context of at least model.context ({} tokens), found {}",
+                    config.model.context.count(),
+                    model.context.count()));
   }
-  return {};
+  TEMPER_TRY(const auto layout, actors::Layout::make(model, vocabulary));
+  return folder.check(layout);
 }
 
 Result<actors::Tokenizer> tokenizer_of(const PipelineConfig& config,

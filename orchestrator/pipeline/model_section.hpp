@@ -31,9 +31,12 @@ struct CompletedModel {
 CompletedModel complete_model(actors::ModelConfig& model,
                               const std::function<bool(const std::string&)>& is_given);
 
-/// Replaces reference.model, unless it is empty, by the absolute path of its folder. Issues: the
-/// folder cannot be read; its vocabulary differs from that of the policy; its context is smaller.
-std::vector<ModelIssue> find_reference_model(PipelineConfig& config);
+/// Replaces reference.model by the absolute path of its folder, if it is there.
+void find_reference_model(PipelineConfig& config);
+/// Whether a run with this reference.model can start; it is not needed to read what a run left.
+/// Errors: the folder is not there or not whole; its vocabulary differs from that of the policy;
+/// its context is smaller. Of a reference that is not native, only the folder is looked for.
+Status check_reference_model(const PipelineConfig& config);
 
 /// The tokenizer of a run that starts from the model in `base`; empty for `policy: synthetic`,
 /// whose Python roles read model.path. Errors: those of Tokenizer::of_model().

@@ -90,6 +90,8 @@ std::vector<BrokenRule> rules_of_this_machine(const PipelineConfig& config) {
     return missing_programs(config);
   if (Status whole = check_model(config); !whole)
     return {{{"model.path"}, whole.error().context}};
+  if (Status whole = check_reference_model(config); !whole)
+    return {{{"reference.model"}, whole.error().context}};
   std::vector<BrokenRule> broken;
   if (const auto longest = longest_prompt(config, broken)) {
     broken = validate(config, *longest);

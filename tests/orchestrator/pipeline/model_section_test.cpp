@@ -134,17 +134,31 @@ TEST_F(ModelSection, HasTheTokenizerOfTheFolderAlsoForARunWithoutABase) {
 
 TEST_F(ModelSection, ATeacherNeedsThePolicysVocabularyAndContext) {
   const std::string teacher = fmt::format("reference:\n  model: {}\n", folder_.path().string());
-  EXPECT_EQ(issue(teacher), "");
+  const auto said = [&](const std::string& yaml) {
+    const Status fits = check_reference_model(LoadedConfig("c.yaml", yaml + teacher, {}).config());
+    return fits ? std::string() : fits.error().context;
+  };
   EXPECT_EQ(load(teacher).config().reference.model, folder_.path().string());
-  const LoadedConfig other("c.yaml", teacher, {});
-  ASSERT_FALSE(other.issues().empty());
-  EXPECT_EQ(other.issues().front().message,
-            "expected a model with the policy's vocabulary of 14 tokens, found 300");
-  const LoadedConfig longer("c.yaml", "model: {vocabulary: 300, context: 128}\n" + teacher, {});
-  ASSERT_FALSE(longer.issues().empty());
-  EXPECT_EQ(longer.issues().front().message,
+  EXPECT_EQ(said(""), "expected a model with the policy's vocabulary of 14 tokens, found 300");
+  EXPECT_EQ(said("model: {vocabulary: 300, context: 128}\n"),
             "expected a context of at least model.context (128 tokens), found 64");
-  EXPECT_EQ(issue("reference: {model: /no/such/folder}\n").substr(0, 17), "reference.model: ");
+  EXPECT_EQ(said("model: {vocabulary: 300, context: 64}\n"), "");
+}
+
+TEST_F(ModelSection, ATeacherOfAnotherEngineMayBeOfAFamilyThatTemperDoesNotKnow) {
+  ASSERT_TRUE(write_file_atomically(folder_ / "config.json", R"({"model_type": "gpt2"})"));
+  const std::string teacher = fmt::format("reference:\n  model: {}\n", folder_.path().string());
+  EXPECT_FALSE(check_reference_model(LoadedConfig("c.yaml", teacher, {}).config()));
+  const std::string engine = "  engine: {kind: python, use: \"mine:Reference\"}\n";
+  EXPECT_TRUE(check_reference_model(LoadedConfig("c.yaml", teacher + engine, {}).config()));
+}
+
+TEST_F(ModelSection, ARunIsReadWithoutItsTeacher) {
+  const LoadedConfig loaded("c.yaml", "reference: {model: /no/such/folder}\n", {});
+  EXPECT_TRUE(loaded.issues().empty());
+  const Status fits = check_reference_model(loaded.config());
+  ASSERT_FALSE(fits) << "but does not start";
+  EXPECT_NE(fits.error().context.find("/no/such/folder"), std::string::npos);
 }
 
 }  // namespace
