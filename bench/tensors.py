@@ -126,12 +126,14 @@ def start_redis() -> tuple[subprocess.Popen[bytes] | None, int]:
         return None, port
     words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     server = subprocess.Popen(words, cwd=tempfile.gettempdir(), stdout=subprocess.DEVNULL)
-    while server.poll() is None:
+    deadline = time.monotonic() + 30
+    while server.poll() is None and time.monotonic() < deadline:
         with socket.socket() as client:
             if client.connect_ex(("127.0.0.1", port)) == 0:
                 return server, port
         time.sleep(0.01)
-    raise SystemExit("redis-server ended")
+    server.kill()
+    raise SystemExit(f"redis-server: expected it to listen on port {port} within 30 s")
 
 
 def measure(runs: int, stores: list[str], port: int) -> None:

@@ -234,9 +234,9 @@ AlgorithmConfig written_out(AlgorithmConfig c, Tokens longest_response) {
 
 std::string write_algorithm_table() {
   std::string out =
-      "| name | mean | deviation | teacher | ratio | objective | average | clip | behaviour weight "
-      "| "
-      "equal rewards | overlong | source |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "| name | mean | deviation | teacher | ratio | objective | average | clip "
+      "| behaviour weight | equal rewards | overlong | source "
+      "|\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const AlgorithmRow& row : kTable) {
     const Algorithm& a = row.columns;
     out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",

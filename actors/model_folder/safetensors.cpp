@@ -21,6 +21,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors data is l
 
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kStoredAtOnce = std::size_t{1} << 18;  ///< Values.
+constexpr std::size_t kHeaderOfTensor = 256;                 ///< Bytes, about.
 // Same limit as the reference implementation.
 constexpr std::uint64_t kLongestHeader = 100'000'000;
 
@@ -210,7 +211,11 @@ void store_values(std::span<const float> values, StoredType type, std::span<char
 std::string write_safetensors(std::span<const TensorToWrite> tensors,
                               const SafetensorsMetadata& metadata,
                               StoredType type) {
+  std::uint64_t bytes = 0;
+  for (const TensorToWrite& tensor : tensors)
+    bytes += tensor.values.size() * size_of(type) + kHeaderOfTensor;
   std::string file;
+  file.reserve(bytes);
   const Status kept = write_safetensors(tensors, metadata, type, [&](std::string_view part) {
     file += part;
     return Status();
