@@ -296,7 +296,7 @@ class NumpyTrainer(temper.Trainer):
     def __init__(self, rows: int = 128) -> None:
         self.rows = rows  # rows per forward and backward pass
         self.config = self.role.settings.algorithm
-        if self.config.distillation > 0:
+        if self.config.distillation:
             raise temper.RoleError(
                 "algorithm.distillation: expected 0, because this example learns from rewards, "
                 f"found {self.config.distillation:g}"

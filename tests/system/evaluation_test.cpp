@@ -74,6 +74,9 @@ TEST_F(Evaluated, ARunHoldsItsFirstLastAndEverySecondVersionAgainstWhatItNeverTr
   const Ended own = as_built({"eval", run.string(), "--task", file.string(), "--json"});
   ASSERT_EQ(own.status, 0) << own.output;
   EXPECT_EQ(printed_json(own)["problems"], 2) << "all of the file";
+  const Ended three = as_built({"eval", run.string(), "--task", file.string(), "--problems", "3"});
+  EXPECT_EQ(three.status, 2) << three.output;
+  EXPECT_NE(three.output.find("--problems: expected at most 2"), std::string::npos) << three.output;
 
   const auto& best = summary["evaluation"]["best"];
   if (best["step"] != 0) {  // the base has no checkpoint
