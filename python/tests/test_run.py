@@ -247,6 +247,11 @@ TENSORS = {
 }
 
 
+AHEAD = 2 * 2 * 16
+"""Tensors of all other responses that a bound of 2 allows: two batches, and two tensors each. The
+engine has nothing more to do, and all but the last 16 responses are known to the orchestrator."""
+
+
 def tensor_folder(run: Run) -> pathlib.Path:
     """Beside the file that the orchestrator has locked."""
     opened = pathlib.Path(f"/proc/{run.process.pid}/fd")
@@ -278,9 +283,9 @@ def test_a_response_that_names_the_file_of_another_fails(tmp_path: pathlib.Path)
 
 def test_responses_whose_tensors_are_gone_are_generated_again(tmp_path: pathlib.Path) -> None:
     gate = Gate(tmp_path)
-    trainer = python("well:TensorTrainer", gate=str(gate.path), ahead=16)
+    trainer = python("well:TensorTrainer", gate=str(gate.path), ahead=AHEAD)
     run = Run(tmp_path, ["staleness.bound=2"], steps=40, **{**TENSORS, "trainer": trainer})
-    run.await_updates(5)
+    gate.await_trainer()
     for file in tensor_folder(run).glob(".*"):
         file.unlink()
     gate.open()
@@ -291,10 +296,8 @@ def test_responses_whose_tensors_are_gone_are_generated_again(tmp_path: pathlib.
 
 
 def test_a_trainer_that_misses_tensors_ends_and_the_run_goes_on(tmp_path: pathlib.Path) -> None:
-    run = Run(
-        tmp_path,
-        **{**TENSORS, "trainer": python("well:LosingTrainer", lost=str(tmp_path / "lost"))},
-    )
+    trainer = python("well:LosingTrainer", lost=str(tmp_path / "lost"), ahead=AHEAD)
+    run = Run(tmp_path, ["staleness.bound=2"], **{**TENSORS, "trainer": trainer})
     run.expect_whole()
     assert "No such file" in run.log() and "rolling back to the last checkpoint" in run.log()
     assert responses_lost(run) > 0
@@ -302,7 +305,7 @@ def test_a_trainer_that_misses_tensors_ends_and_the_run_goes_on(tmp_path: pathli
 
 def test_a_resume_generates_what_the_killed_orchestrator_held(tmp_path: pathlib.Path) -> None:
     gate = Gate(tmp_path)
-    trainer = python("well:TensorTrainer", gate=str(gate.path), ahead=16)
+    trainer = python("well:TensorTrainer", gate=str(gate.path), ahead=AHEAD)
     run = Run(tmp_path, ["staleness.bound=2"], steps=40, **{**TENSORS, "trainer": trainer})
     run.await_updates(5)
     folder = tensor_folder(run)

@@ -91,27 +91,11 @@ class SharingEngine(TensorEngine):
         TensorWriter.write = describe
 
 
-class LosingTrainer(Trainer):
-    """Removes a tensor of its sixth batch before it reads it, once."""
-
-    def __init__(self, lost):
-        super().__init__()
-        self.lost = pathlib.Path(lost)
-
-    def update(self, batch):
-        if batch.version == 5 and not self.lost.exists():
-            self.lost.touch()
-            for tensor in batch.rows[3].tensors.described():
-                pathlib.Path(tensor.file).unlink()
-        for row in batch:
-            assert np.array_equal(row.tensors["tokens"], row.response)
-        return super().update(batch)
-
-
 class TensorTrainer(Trainer):
     """Fails unless each response has the tensors of its own tokens.
 
-    With `ahead`, its first updates wait until so many tensors of other responses are there.
+    With `ahead`, its updates wait until so many tensors of other responses are there, up to the one
+    that waits at the gate.
     """
 
     def __init__(self, gate=None, ahead=0):
@@ -121,10 +105,25 @@ class TensorTrainer(Trainer):
     def update(self, batch):
         mine = {t.file for row in batch for t in row.tensors.described()}
         folder = pathlib.Path(min(mine)).parent
-        while self.updates < GATED and len(set(map(str, folder.glob(".*"))) - mine) < self.ahead:
+        while self.updates <= GATED and len(set(map(str, folder.glob(".*"))) - mine) < self.ahead:
             time.sleep(0.001)
         for row in batch:
             assert list(row.tensors) == ["tokens", "squares"]
             assert np.array_equal(row.tensors["tokens"], row.response)
             assert np.array_equal(row.tensors["squares"], np.outer(row.response, row.response))
+        return super().update(batch)
+
+
+class LosingTrainer(TensorTrainer):
+    """Removes a tensor of its sixth batch, once."""
+
+    def __init__(self, lost, ahead):
+        super().__init__(ahead=ahead)
+        self.lost = pathlib.Path(lost)
+
+    def update(self, batch):
+        if batch.version == 5 and not self.lost.exists():
+            self.lost.touch()
+            for tensor in batch.rows[3].tensors.described():
+                pathlib.Path(tensor.file).unlink()
         return super().update(batch)
