@@ -30,6 +30,7 @@ BEFORE = {
         ("temper run --resume runs/first ", quickstart("runs/first", "steps=60 checkpoint.every=20 checkpoint.keep=100")),
         ("temper run --resume configs/quickstart.yaml",
          "temper run configs/quickstart.yaml --plain --set steps=60 > newest.log 2>&1"),
+        ("temper run configs/quickstart.yaml --plain --set steps=60", "rm -rf runs/first"),
         ("temper scale runs/first", "rm -rf runs/first; " + quickstart("runs/first", "steps=1000000 checkpoint.every=20 "
                                                                        "checkpoint.keep=1000000", "first") + " &\n"
          "until [ -e runs/first/checkpoints/step-000040 ]; do sleep 1; done"),

@@ -227,7 +227,8 @@ def long_tmpdir(t):
 
 
 @trial("A5", "`eval` of a task that holds out few problems ends with a key of the configuration",
-       "EvaluationSource.OfTooFewProblemsNamesTheKeyAndWhatToDo")
+       "EvaluationSource.OfTooFewProblemsNamesTheKeyAndWhatToDo",
+       "EvaluationProblems.AreProvidedOrRefusedWithTheirNumber")
 def few_problems(t):
     t.write("rows.jsonl", PROBLEMS)
     t.run(TASK, "steps=1", "verifier.kind=exact", "task.held_out=0.1")

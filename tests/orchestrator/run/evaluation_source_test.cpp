@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <limits>
 #include <string>
 
 namespace temper::orchestrator {
@@ -56,10 +55,9 @@ TEST(EvaluationSource, OfTooFewProblemsNamesTheKeyAndWhatToDo) {
 
 struct Problems {
   const char* name;
-  int lines;            // of the file
-  double held_out;      // task.held_out; 0: the whole file is evaluation.path
-  std::int32_t wanted;  // evaluation.problems
-  std::int32_t there;   // problems that can be held out
+  int lines;        // of the file
+  double held_out;  // task.held_out; 0: the whole file is evaluation.path
+  int more;         // problems asked for, beyond those there are
 };
 
 class EvaluationProblems : public testing::TestWithParam<Problems> {};
@@ -73,44 +71,44 @@ TEST_P(EvaluationProblems, AreProvidedOrRefusedWithTheirNumber) {
   file.close();
   PipelineConfig config;
   config.verifier.kind = actors::VerifierKind::Exact;
-  config.evaluation.problems = p.wanted;
+  (p.held_out > 0 ? config.task.path : config.evaluation.path) = folder / "rows.jsonl";
   if (p.held_out > 0) {
     config.task.kind = actors::TaskKind::Jsonl;
-    config.task.path = folder / "rows.jsonl";
     config.task.held_out = p.held_out;
-  } else {
-    config.evaluation.path = folder / "rows.jsonl";
   }
+  config.evaluation.problems = 1;
+  const std::uint64_t there = make_evaluation_source(config, {}).value()->held_out_size();
+  config.evaluation.problems = static_cast<std::int32_t>(there) + p.more;
   const auto source = make_evaluation_source(config, {});
-  if (p.wanted <= p.there) {
+  if (p.more <= 0) {
     ASSERT_TRUE(source) << source.error().context;
-    EXPECT_EQ((*source)->held_out_size(), static_cast<std::uint64_t>(p.there));
+    EXPECT_EQ((*source)->held_out_size(), there);
     return;
   }
   ASSERT_FALSE(source);
   EXPECT_EQ(source.error().code, ErrorCode::InvalidInput);
   const std::string& text = source.error().context;
-  for (const std::string& part : {fmt::format("evaluation.problems is {}", p.wanted),
-                                  fmt::format("at most {}", p.there),
-                                  std::string(p.held_out > 0 ? "task.held_out" : "rows.jsonl")})
+  for (const std::string& part :
+       {fmt::format("evaluation.problems is {}", config.evaluation.problems),
+        fmt::format("at most {}", there),
+        std::string(p.held_out > 0 ? "task.held_out" : "rows.jsonl")})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in: " << text;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Of,
-    EvaluationProblems,
-    testing::Values(Problems{"all_of_a_file", 3, 0, 3, 3},
-                    Problems{"one_more_than_a_file", 3, 0, 4, 3},
-                    Problems{"default_of_a_short_file", 1, 0, 100, 1},
-                    Problems{"default_of_a_long_file", 120, 0, 100, 120},
-                    Problems{"largest_number", 2, 0, std::numeric_limits<std::int32_t>::max(), 2},
-                    Problems{"all_held_out", 200, 0.5, 100, 100},
-                    Problems{"one_more_than_held_out", 200, 0.5, 101, 100},
-                    Problems{"default_of_a_tenth", 200, 0.1, 100, 20},
-                    Problems{"all_of_a_tenth", 200, 0.1, 20, 20},
-                    Problems{"one_of_few", 20, 0.05, 1, 1},
-                    Problems{"two_of_one", 20, 0.05, 2, 1}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Of,
+                         EvaluationProblems,
+                         testing::Values(Problems{"all_of_a_file", 3, 0, 0},
+                                         Problems{"the_only_one", 1, 0, 0},
+                                         Problems{"one_more_than_a_file", 3, 0, 1},
+                                         Problems{"two_of_one", 1, 0, 1},
+                                         Problems{"many_of_a_file", 3, 0, 1'000'000'000},
+                                         Problems{"all_held_out", 200, 0.5, 0},
+                                         Problems{"fewer_than_held_out", 200, 0.5, -7},
+                                         Problems{"one_more_than_held_out", 200, 0.5, 1},
+                                         Problems{"all_of_a_tenth", 200, 0.1, 0},
+                                         Problems{"one_more_than_a_tenth", 200, 0.1, 1},
+                                         Problems{"many_of_a_tenth", 200, 0.1, 1'000'000'000}),
+                         [](const auto& given) { return given.param.name; });
 
 }  // namespace
 }  // namespace temper::orchestrator
