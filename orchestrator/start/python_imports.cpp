@@ -33,6 +33,11 @@ struct Import {
 
 using Imports = std::map<std::string, std::vector<Import>>;  ///< By interpreter.
 
+/// Whether roles of this kind write or read tensors of responses.
+bool has_tensors(RoleKind role) {
+  return role == RoleKind::Rollout || role == RoleKind::Trainer;
+}
+
 void add_role(const PipelineConfig& config,
               RoleKind role,
               LaunchKind launch,
@@ -47,6 +52,8 @@ void add_role(const PipelineConfig& config,
   if (role != RoleKind::Reward || config.reward.engine.kind == actors::EngineKind::Python) {
     asked.push_back(
         {std::string(name_of(role)), fmt::format("{}.engine.use", name_of(role)), engine.use});
+    if (has_tensors(role) && config.payloads.store == TensorStoreKind::Redis)
+      asked.push_back({"store", "payloads.store", "redis"});
     return;
   }
   if (!v.function.empty())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pathlib
+import sys
+import types
 
 import pytest
 
@@ -53,3 +55,11 @@ def test_a_role_has_to_be_a_class_of_its_kind(tmp_path: pathlib.Path) -> None:
     assert ready == "ready"
     assert json.loads(good) == {"key": "rollout.engine.use", "message": ""}
     assert "expected a subclass of temper.Trainer" in json.loads(bad)["message"]
+
+
+def test_a_store_needs_the_package_of_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis", None)
+    said = check.problem("store", "payloads.store", "redis")
+    assert "needs the package `redis`" in said and "pip install" in said
+    monkeypatch.setitem(sys.modules, "redis", types.ModuleType("redis"))
+    assert check.problem("store", "payloads.store", "redis") == ""

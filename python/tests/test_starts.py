@@ -134,6 +134,20 @@ def test_a_role_that_cannot_be_used_starts_no_run(tmp_path: pathlib.Path, name: 
 
 
 @needs_temper
+@pytest.mark.parametrize("role", ["rollout", "trainer"])
+def test_roles_that_need_another_package_for_their_store_start_no_run(
+    tmp_path: pathlib.Path, role: str
+) -> None:
+    (tmp_path / "redis.py").write_text("raise ImportError\n")
+    sets = ["payloads.store=redis", "payloads.redis=127.0.0.1:1"]
+    run = Run(tmp_path, sets, **{role: WELL[role]})
+    status, output = run.wait()
+    assert status == 2, output
+    assert "payloads.store" in output and "pip install" in output
+    assert not run.run_dir.exists()
+
+
+@needs_temper
 @pytest.mark.parametrize("name", FAILING)
 def test_a_start_that_cannot_succeed_is_not_repeated(tmp_path: pathlib.Path, name: str) -> None:
     (tmp_path / "role_x.py").write_text(

@@ -1,6 +1,6 @@
 """`python -m temper.check REPORT [KIND KEY NAME]...`: checks the Python names in a run's YAML.
 
-KIND is `function` or a role; KEY is the YAML key with NAME. `temper check` and `temper run` start this
+KIND is `function`, `store` or a role; KEY is the YAML key with NAME. `temper check` and `temper run` start this
 program with the run's interpreter. It writes a line `ready` to REPORT, then one JSON line per name:
 `{"key": ..., "message": ...}` with an empty message if the name is valid.
 """
@@ -14,11 +14,15 @@ from collections.abc import Iterator
 
 from .errors import RoleError, one_line
 from .names import import_name
+from .stores import import_redis
 from .worker import KINDS
 
 
 def problem(kind: str, key: str, name: str) -> str:
     try:
+        if kind == "store":
+            import_redis()
+            return ""
         found = import_name(key, name)
         if kind == "function" and not callable(found):
             raise RoleError(f'{key} "{name}": expected a function, found {type(found).__name__}')
@@ -43,7 +47,7 @@ def main(arguments: list[str]) -> int:
 def _lines(asked: list[str]) -> Iterator[str]:
     yield "ready"
     for kind, key, name in zip(asked[::3], asked[1::3], asked[2::3]):
-        message = problem(kind, key, name).removeprefix(key).lstrip()
+        message = problem(kind, key, name).removeprefix(key).lstrip(": ")
         yield json.dumps({"key": key, "message": message})
 
 

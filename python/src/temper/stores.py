@@ -11,6 +11,7 @@ import errno
 import os
 import pathlib
 import time
+import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -127,6 +128,18 @@ class ShmStore(Store):
                     os.unlink(pathlib.Path(self.where, file))
 
 
+def import_redis() -> types.ModuleType:
+    """The package `redis`, which only the store of that name needs."""
+    try:
+        import redis
+    except ImportError:
+        raise RoleError(
+            "payloads.store: redis needs the package `redis` in this interpreter: "
+            "pip install 'redis>=4.3', or Debian's python3-redis"
+        ) from None
+    return redis
+
+
 class RedisStore(Store):
     """Hashes in a Redis server: fields 0, 1, ... of a key are chunks of an array.
 
@@ -134,13 +147,7 @@ class RedisStore(Store):
     """
 
     def __init__(self, place: TensorPlace) -> None:
-        try:
-            import redis
-        except ImportError:
-            raise RoleError(
-                "payloads.store: redis needs the package `redis` in this interpreter: "
-                "pip install 'redis>=4.3', or Debian's python3-redis"
-            ) from None
+        redis = import_redis()
         self.where = f"{place.host}:{place.port}"
         self.wait = place.wait / 1e9
         self._prefix = place.prefix
