@@ -47,7 +47,9 @@ class Ended:
 
 
 def shorten(text, length=150):
-    text = re.sub(r"/\S*/(trial|home)-\w*/", "", " ".join(text.split())).replace("|", "\\|")
+    """For a table: one line, no longer than this, without the folders of the trial and of the tree."""
+    text = re.sub(r"/[^\s'\"]*/(trials-\w+/[^/\s]+|(trial|home)-\w*)/", "", " ".join(text.split()))
+    text = re.sub(r"/[^\s'\"]*/(?=(python/src|configs)/)", "", text).replace("|", "\\|")
     return text if len(text) <= length else text[:length].rstrip() + " ..."
 
 

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 
-from faults_trial import SMALL, SYNTHETIC, UNITS, children, get, lines_of, listener_below, peak_mb, trial, wait_for
+from faults_trial import SMALL, SYNTHETIC, children, get, lines_of, listener_below, peak_mb, trial, wait_for
 
 EMPTY = '''
 import numpy as np, temper
@@ -206,10 +206,16 @@ def gateway_without_session(t):
     t.write("agent.py", AGENT)
     config = SMALL + "rollout: {agent: {command: [python3, agent.py], deadline: 60s}}\n"
     process = t.start("run", t.write("run.yaml", config), "--plain", "--set", "steps=1000", "--set", "run_dir=run")
-    port = wait_for(lambda: listener_below(process.pid), 60)
+
+    def connect():
+        """To the endpoint of a worker, which may be replaced meanwhile."""
+        try:
+            return socket.create_connection(("127.0.0.1", listener_below(process.pid) or 0), timeout=5)
+        except OSError:
+            return None
     held = []
     for _ in range(8):
-        client = socket.create_connection(("127.0.0.1", port), timeout=5)
+        client = wait_for(connect, 60)
         held.append(client)
         try:
             client.sendall(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 67108000\r\n\r\n")
@@ -308,4 +314,20 @@ def hardening(t):
     return not all(has.values()), ", ".join(("" if yes else "no ") + name for name, yes in has.items())
 
 
-UNITS["R13"] = ("Texts of a worker are not cut", ["Texts.AreBoundedAndCutBetweenCharacters"])
+LOUD = '''
+import temper
+class Engine(temper.Engine):
+    def generate(self, requests):
+        for request in requests:
+            print("x" * (1 << 20), flush=True)
+        raise RuntimeError("y" * (8 << 20))
+'''
+
+
+@trial("R13", "Texts of a worker are not cut", "Texts.AreBoundedAndCutBetweenCharacters")
+def long_texts(t):
+    t.write("loud.py", LOUD)
+    ended = t.run(SYNTHETIC, "rollout.engine.kind=python", "rollout.engine.use=loud:Engine", "steps=2")
+    live = (t.folder / "run/live.json").stat().st_size / 1e6
+    log = max(path.stat().st_size for path in (t.folder / "run/logs").iterdir()) / 1e6
+    return live > 1 or log > 100, f"{ended.how}; live.json {live:.2f} MB, largest log {log:.0f} MB"
