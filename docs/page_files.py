@@ -32,8 +32,8 @@ BEFORE = {
          "temper run configs/quickstart.yaml --plain --set steps=60 > newest.log 2>&1"),
         ("temper run configs/quickstart.yaml --plain --set steps=60", "rm -rf runs/first"),
         ("temper scale runs/first", "rm -rf runs/first; " + quickstart("runs/first", "steps=1000000 checkpoint.every=20 "
-                                                                       "checkpoint.keep=1000000", "first") + " &\n"
-         "until [ -e runs/first/checkpoints/step-000040 ]; do sleep 1; done"),
+                                                                       "checkpoint.keep=10000", "first") + " &\n"
+         "until [ -e runs/first/checkpoints/step-000040 ]; do kill -0 $!; sleep 1; done"),
         ("temper run experiments/kl.yaml",
          "mkdir experiments\n"
          "printf 'extends: quickstart\\nrun_dir: runs/kl\\n' > base.yaml\n"
