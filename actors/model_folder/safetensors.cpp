@@ -165,6 +165,8 @@ nlohmann::json parse_header(std::string_view header, std::string& doubled) {
       names.push_back(value.get<std::string>());
     return depth <= 3;
   };
+  if (header.find('\0') != std::string_view::npos)  // for the parser, the end of the text
+    return nlohmann::json::value_t::discarded;
   auto json = nlohmann::json::parse(header, watch, /*allow_exceptions=*/false);
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())

@@ -1,11 +1,15 @@
 #include "core/json.hpp"
 
+#include "core/json_document.hpp"
 #include "tests/core/sample_types.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <limits>
+#include <string>
+#include <string_view>
 
 namespace temper {
 namespace {
@@ -56,6 +60,29 @@ TEST(Json, RandomValuesAreValidJson) {
     EXPECT_EQ(parsed["text"].get<std::string>(), value.text);
     EXPECT_EQ(parsed["tokens"].get<std::vector<std::int32_t>>(), value.tokens);
     EXPECT_EQ(parsed["rows"].size(), value.rows.size());
+  }
+}
+
+TEST(JsonDocument, IsNotEndedByANulByte) {
+  for (const std::string_view text : {R"({"a":1}0)",
+                                      R"({"a":1}00:0.00})",
+                                      R"({"a":1}0
+)",
+                                      R"({"a":1} 0)",
+                                      R"({"a":10})",
+                                      R"({"a"0:1})",
+                                      R"({"0a":1})",
+                                      R"({"a":"0"})",
+                                      R"({0"a":1})",
+                                      R"(0{"a":1})",
+                                      "[]0",
+                                      "null0",
+                                      "10",
+                                      "0"}) {
+    std::string bytes(text);
+    std::ranges::replace(bytes, '0', '\0');
+    EXPECT_TRUE(parse_json(bytes).is_discarded()) << text;
+    EXPECT_THROW(parse_json_or_throw(bytes), nlohmann::json::parse_error) << text;
   }
 }
 

@@ -123,6 +123,8 @@ TEST(Safetensors, RejectsForgedSizesWithoutAllocating) {
   EXPECT_NE(error_of(file_of("{" + overflow + "}", 8)).find("do not match"), std::string::npos);
   EXPECT_NE(error_of(file_of(std::string(100000, '['), 0)).find("header is not a JSON object"),
             std::string::npos);
+  const std::string behind = "{" + entry("a", "[1]", 0, 4) + "}" + std::string(1, '\0') + "{";
+  EXPECT_NE(error_of(file_of(behind, 4)).find("header is not a JSON object"), std::string::npos);
   EXPECT_NE(error_of(file_of("{\"a\":", 0)).find("header is not a JSON object"), std::string::npos);
 }
 
