@@ -43,9 +43,6 @@ BEFORE = {
     "how-to/tune": [
         ("temper tune configs/quickstart.yaml --lengths", quickstart("runs/first", "steps=100")),
     ],
-    "how-to/watch": [
-        ("temper watch", quickstart("runs/first", "steps=60")),
-    ],
     "how-to/your-model": [
         ("temper model models/Qwen3-0.6B",
          "mkdir -p models && temper model smollm2 > smollm2.txt\n"
