@@ -2,6 +2,7 @@
 // network.
 #pragma once
 
+#include "actors/model/lora_config.hpp"
 #include "core/describe.hpp"
 
 #include <optional>
@@ -79,6 +80,7 @@ struct ModelConfig {
   std::optional<RopeScaling> rope_scaling{};
   std::vector<std::string> ignore{};
   ComputeType compute_dtype = ComputeType::Float32;
+  std::optional<LoraConfig> lora{};
   bool operator==(const ModelConfig&) const = default;
 
   /// Requires: `head_dim` is set, or `heads` divides `hidden`.
@@ -126,9 +128,8 @@ void describe(V& v, ModelConfig& c) {
           {.doc = "Folder of a Hugging Face model, a GGUF file (or a folder with one), or "
                   "`smollm2`: SmolLM2-135M-Instruct, which is downloaded once. The run starts from "
                   "its weights without pretraining, and all other keys of this section except "
-                  "`context`, `ignore` and `compute_dtype` are read from its config.json. Empty: "
-                  "the base model is "
-                  "pretrained.",
+                  "`context`, `ignore`, `compute_dtype` and `lora` are read from its config.json. "
+                  "Empty: the base model is pretrained.",
            .example = "models/Qwen3-0.6B"});
   v.field(14,
           "end_tokens",
@@ -155,6 +156,12 @@ void describe(V& v, ModelConfig& c) {
       {.doc = "Operands of matrix products in Temper's own engines, and matrices of the weights "
               "that are published. The trainer keeps weights, gradients and optimizer in "
               "float32. `bfloat16` is faster on CPUs with AVX512-BF16 or AMX."});
+  v.field(18,
+          "lora",
+          c.lora,
+          {.doc = "Train and publish low-rank adapters only; the weights of the base stay as they "
+                  "are. null: train all weights (docs/how-to/lora.md).",
+           .example = "{rank: 16, alpha: 32, targets: [q_proj, v_proj]}"});
 }
 
 }  // namespace actors

@@ -19,7 +19,7 @@ void adamw_step(const AdamWConfig& config,
                 const FloatBuffer& gradients,
                 double norm,
                 AdamWState& state,
-                Weights& weights) {
+                const TrainedFloats& trained) {
   ++state.steps;
   const auto t = static_cast<double>(state.steps);
   AdamWStep step{};
@@ -31,12 +31,12 @@ void adamw_step(const AdamWConfig& config,
   step.correction2 = static_cast<float>(1 - std::pow(config.beta2, t));
   step.gradient_scale =
       norm > config.gradient_clip ? static_cast<float>(config.gradient_clip / norm) : 1.0f;
-  for (const TensorSpec& tensor : weights.layout().tensors()) {
+  for (const TensorSpec& tensor : trained.tensors) {
     step.weight_decay = tensor.shape.size() > 1 ? static_cast<float>(config.weight_decay) : 0.0f;
     for_each_part(tensor.elements(), [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t at = tensor.offset + begin;
       adamw(step,
-            weights.values().data() + at,
+            trained.values->data() + at,
             gradients.data() + at,
             state.first_moment.data() + at,
             state.second_moment.data() + at,

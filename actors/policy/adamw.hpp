@@ -1,5 +1,5 @@
-// AdamW over a flat array of weights (Loshchilov and Hutter, 2019), with clipping of the global
-// gradient norm. Norm weights (one-dimensional tensors) have no weight decay.
+// AdamW over a flat array of weights or of an adapter (Loshchilov and Hutter, 2019), with clipping
+// of the global gradient norm. Norm weights (one-dimensional tensors) have no weight decay.
 #pragma once
 
 #include "actors/policy/weights.hpp"
@@ -17,8 +17,9 @@ struct AdamWConfig {
 
 /// The optimizer state that a checkpoint must contain: the moments and the number of steps.
 struct AdamWState {
-  explicit AdamWState(const Layout& layout)
-      : first_moment(layout.size()), second_moment(layout.size()) {}
+  /// Zero moments of `floats` trained floats.
+  explicit AdamWState(std::int64_t floats) : first_moment(floats), second_moment(floats) {}
+  explicit AdamWState(const Layout& layout) : AdamWState(layout.size()) {}
   AdamWState(FloatBuffer m, FloatBuffer v, std::int64_t n)
       : first_moment(std::move(m)), second_moment(std::move(v)), steps(n) {}
 
@@ -29,11 +30,25 @@ struct AdamWState {
 
 double gradient_norm(const FloatBuffer& gradients);
 
-/// Applies one step. Requires: `norm` is gradient_norm(gradients) and is finite.
+/// The trained floats: tensors in one flat array.
+struct TrainedFloats {
+  TrainedFloats(std::span<const TensorSpec> specs, FloatBuffer& floats)
+      : tensors(specs), values(&floats) {}
+  TrainedFloats(Weights& weights)  // NOLINT(google-explicit-constructor)
+      : TrainedFloats(weights.layout().tensors(), weights.values()) {}
+  TrainedFloats(Adapter& adapter)  // NOLINT(google-explicit-constructor)
+      : TrainedFloats(adapter.layout().tensors(), adapter.values()) {}
+
+  std::span<const TensorSpec> tensors;
+  FloatBuffer* values;
+};
+
+/// Applies one step. Requires: `norm` is gradient_norm(gradients) and is finite; gradients and
+/// moments have the places of the trained floats.
 void adamw_step(const AdamWConfig& config,
                 const FloatBuffer& gradients,
                 double norm,
                 AdamWState& state,
-                Weights& weights);
+                const TrainedFloats& trained);
 
 }  // namespace temper::actors

@@ -1,6 +1,7 @@
 #include "actors/policy/decoder.hpp"
 
 #include "actors/policy/internal/kernels.hpp"
+#include "actors/policy/internal/low_rank.hpp"
 #include "actors/policy/internal/matmul.hpp"
 #include "core/clock.hpp"
 
@@ -33,12 +34,18 @@ struct Decoder::State {
   struct ProductShape {
     std::int64_t rows = 0, in = 0, out = 0;
   };
-  /// y[rows, out] (+)= x[rows, in] * w^T. Rounds x if w is.
-  void multiply(const std::vector<float>& x,
-                const TensorValues& w,
+  /// y[rows, out] (+)= x[rows, in] * w^T, and the adapter of this tensor. Rounds x if w is.
+  void multiply(const WeightsView& weights,
+                std::size_t tensor,
+                const std::vector<float>& x,
                 std::vector<float>& y,
                 const ProductShape& shape,
                 Accumulate accumulate = Accumulate::No);
+  void multiply_base(const TensorValues& w,
+                     const std::vector<float>& x,
+                     std::vector<float>& y,
+                     const ProductShape& shape,
+                     Accumulate accumulate);
 
   const Layout layout;
   const std::int32_t slots;
@@ -48,6 +55,7 @@ struct Decoder::State {
   FloatBuffer cache;
   std::vector<float> x, normed, qkv, mixed, gate_up, inner, logits, scratch;
   std::vector<Bfloat16> rounded;  ///< The operand of the current product.
+  LowRankScratch low_rank;
   std::vector<std::int32_t> positions;
   std::vector<AttentionQuery> queries;
   bool profiling = false;
@@ -64,11 +72,25 @@ void Decoder::State::lap(Duration DecoderProfile::*part) {
   lap_start = now;
 }
 
-void Decoder::State::multiply(const std::vector<float>& from,
-                              const TensorValues& w,
+void Decoder::State::multiply(const WeightsView& weights,
+                              std::size_t tensor,
+                              const std::vector<float>& from,
                               std::vector<float>& to,
                               const ProductShape& p,
                               Accumulate accumulate) {
+  multiply_base(weights.tensor(tensor), from, to, p, accumulate);
+  const Adapter* adapter = weights.adapter();
+  if (adapter == nullptr)
+    return;
+  for (const AdapterTarget& target : adapter->layout().targets_in(tensor))
+    add_low_rank(*adapter, target, {from.data(), to.data(), p.rows, p.out}, low_rank);
+}
+
+void Decoder::State::multiply_base(const TensorValues& w,
+                                   const std::vector<float>& from,
+                                   std::vector<float>& to,
+                                   const ProductShape& p,
+                                   Accumulate accumulate) {
   if (w.rounded == nullptr)
     return matmul_nt(from.data(), w.floats, to.data(), p.rows, p.in, p.out, accumulate);
   rounded.resize(std::max(rounded.size(), static_cast<std::size_t>(p.rows * p.in)));
@@ -167,20 +189,21 @@ void Decoder::State::run_layer(const WeightsView& weights,
 
   rms_norm(x.data(), tensor(Layout::AttentionNorm).floats, normed.data(), nullptr, {n, d, epsilon});
   lap(&DecoderProfile::norm);
-  multiply(normed, tensor(Layout::Qkv), qkv, {n, d, layout.qkv_width()});
+  multiply(weights, base + Layout::Qkv, normed, qkv, {n, d, layout.qkv_width()});
   lap(&DecoderProfile::matmul);
   queries_and_keys(weights, layer, n);
   attention(layer, rows);
   lap(&DecoderProfile::attention);
-  multiply(mixed, tensor(Layout::Out), x, {n, layout.attention_width(), d}, Accumulate::Yes);
+  multiply(
+      weights, base + Layout::Out, mixed, x, {n, layout.attention_width(), d}, Accumulate::Yes);
   lap(&DecoderProfile::matmul);
   rms_norm(x.data(), tensor(Layout::FfnNorm).floats, normed.data(), nullptr, {n, d, epsilon});
   lap(&DecoderProfile::norm);
-  multiply(normed, tensor(Layout::GateUp), gate_up, {n, d, 2 * f});
+  multiply(weights, base + Layout::GateUp, normed, gate_up, {n, d, 2 * f});
   lap(&DecoderProfile::matmul);
   swiglu(gate_up.data(), inner.data(), n, f);
   lap(&DecoderProfile::activation);
-  multiply(inner, tensor(Layout::Down), x, {n, f, d}, Accumulate::Yes);
+  multiply(weights, base + Layout::Down, inner, x, {n, f, d}, Accumulate::Yes);
   lap(&DecoderProfile::matmul);
 }
 
@@ -226,7 +249,7 @@ std::span<const float> Decoder::forward(const WeightsView& weights,
   const float* last = weights.tensor(s.layout.norm()).floats;
   rms_norm(s.x.data(), last, s.normed.data(), nullptr, {n, d, s.epsilon});
   s.lap(&DecoderProfile::norm);
-  s.multiply(s.normed, weights.tensor(s.layout.head()), s.logits, {n, d, vocabulary});
+  s.multiply(weights, s.layout.head(), s.normed, s.logits, {n, d, vocabulary});
   s.lap(&DecoderProfile::matmul);
   return {s.logits.data(), static_cast<std::size_t>(n * vocabulary)};
 }

@@ -257,7 +257,8 @@ Result<PretrainResult> pretrain(const PretrainOptions& options,
 
 std::string pretrain_key(const PretrainOptions& options) {
   PretrainOptions o = options;
-  o.model.compute_dtype = {};  // Pretraining does not use it.
+  o.model.compute_dtype = {};  // Pretraining uses neither.
+  o.model.lora.reset();
   TextVisitor visitor;
   describe(visitor, o.model);
   visitor.text += "|";

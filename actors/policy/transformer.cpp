@@ -1,5 +1,6 @@
 #include "actors/policy/transformer.hpp"
 
+#include "actors/policy/internal/frozen_linear.hpp"
 #include "actors/policy/internal/functions.hpp"
 #include "core/check.hpp"
 
@@ -26,7 +27,8 @@ void set_compute_threads(std::int32_t threads) {
 }
 
 struct Transformer::State {
-  explicit State(Weights& w) : weights(&w), rotary(w.layout().model()) {
+  State(Weights& w, Adapter* adapter) : weights(&w), rotary(w.layout().model()) {
+    low_rank.adapter = adapter;
     const ModelConfig& model = w.layout().model();
     products.type = model.compute_dtype;
     attention.rotary = &rotary;
@@ -35,7 +37,15 @@ struct Transformer::State {
     attention.epsilon = static_cast<float>(model.norm_epsilon);
   }
 
+  std::int64_t trained_size() const {
+    return low_rank.adapter != nullptr ? low_rank.adapter->layout().size()
+                                       : weights->layout().size();
+  }
   void bind();
+  void bind_gradients();
+  void bind_adapter();
+  at::Tensor linear(const at::Tensor& x, std::size_t tensor);
+  at::Tensor linear_onto(const at::Tensor& residual, const at::Tensor& x, std::size_t tensor);
   at::Tensor compute_logprobs(double temperature);
   at::Tensor queries_keys_values(const at::Tensor& x, std::size_t layer);
 
@@ -44,13 +54,13 @@ struct Transformer::State {
   AttentionContext attention;
   Products products;
   Pack pack;
-  std::vector<at::Tensor> parameters;  ///< Views of the weights, the leaves of the graph.
+  std::vector<at::Tensor> parameters;  ///< Views of the weights; leaves of the graph if trained.
+  AdapterPass low_rank;                ///< Without an adapter, the weights are trained.
   FloatBuffer gradients;
   at::Tensor logprobs;
 };
 
-/// Creates the parameters if there are none or their memory has moved, and points their gradients
-/// into the flat array.
+/// Creates the parameters if there are none or their memory has moved.
 void Transformer::State::bind() {
   const auto& tensors = weights->layout().tensors();
   const bool bound = !parameters.empty() && parameters[0].data_ptr<float>() ==
@@ -58,9 +68,25 @@ void Transformer::State::bind() {
   if (!bound) {
     parameters.clear();
     for (const TensorSpec& t : tensors)
-      parameters.push_back(
-          at::from_blob(weights->values().data() + t.offset, t.shape).requires_grad_(true));
+      parameters.push_back(at::from_blob(weights->values().data() + t.offset, t.shape)
+                               .requires_grad_(low_rank.adapter == nullptr));
   }
+  if (low_rank.adapter != nullptr)
+    bind_adapter();
+  else
+    bind_gradients();
+}
+
+void Transformer::State::bind_adapter() {
+  FloatBuffer& values = low_rank.adapter->values();
+  if (!low_rank.leaf.defined() || low_rank.leaf.data_ptr<float>() != values.data())
+    low_rank.leaf = at::from_blob(values.data(), {values.size()}).requires_grad_(true);
+  low_rank.gradients = gradients.data();
+}
+
+/// Points the gradients of the parameters into the flat array.
+void Transformer::State::bind_gradients() {
+  const auto& tensors = weights->layout().tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     at::Tensor& gradient = parameters[i].mutable_grad();
     if (gradients.empty())
@@ -71,8 +97,22 @@ void Transformer::State::bind() {
   }
 }
 
+at::Tensor Transformer::State::linear(const at::Tensor& x, std::size_t tensor) {
+  if (low_rank.adapter != nullptr)
+    return frozen_linear(x, parameters[tensor], tensor, low_rank, products);
+  return temper::actors::linear(x, parameters[tensor], products);
+}
+
+at::Tensor Transformer::State::linear_onto(const at::Tensor& residual,
+                                           const at::Tensor& x,
+                                           std::size_t tensor) {
+  if (low_rank.adapter != nullptr)
+    return at::add(residual, linear(x, tensor));
+  return temper::actors::linear_onto(residual, x, parameters[tensor], products);
+}
+
 at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::size_t layer) {
-  const at::Tensor qkv = temper::actors::linear(x, parameters[layer + Layout::Qkv], products);
+  const at::Tensor qkv = linear(x, layer + Layout::Qkv);
   switch (weights->layout().model().architecture) {
     case Architecture::Llama:
       break;
@@ -93,21 +133,23 @@ at::Tensor Transformer::State::compute_logprobs(double temperature) {
   for (std::int32_t i = 0; i < layout.model().layers; ++i) {
     const auto p = [&](Layout::LayerTensor which) { return parameters[layout.layer(i) + which]; };
     const at::Tensor normed = normalize(x, p(Layout::AttentionNorm), attention.epsilon);
-    const at::Tensor qkv = queries_keys_values(normed, layout.layer(i));
-    x = linear_onto(x, temper::actors::attention(qkv, attention), p(Layout::Out), products);
-    const at::Tensor gate_up = temper::actors::linear(
-        normalize(x, p(Layout::FfnNorm), attention.epsilon), p(Layout::GateUp), products);
-    x = linear_onto(x, gated(gate_up), p(Layout::Down), products);
+    const std::size_t layer = layout.layer(i);
+    const at::Tensor qkv = queries_keys_values(normed, layer);
+    x = linear_onto(x, temper::actors::attention(qkv, attention), layer + Layout::Out);
+    const at::Tensor gate_up =
+        linear(normalize(x, p(Layout::FfnNorm), attention.epsilon), layer + Layout::GateUp);
+    x = linear_onto(x, gated(gate_up), layer + Layout::Down);
   }
   const auto rows = at::from_blob(const_cast<std::int64_t*>(pack.output_rows().data()),
                                   {static_cast<std::int64_t>(pack.output_rows().size())},
                                   at::TensorOptions().dtype(at::kLong));
   x = normalize(at::index_select(x, 0, rows), parameters[layout.norm()], attention.epsilon);
-  const at::Tensor logits = temper::actors::linear(x, parameters[layout.head()], products);
+  const at::Tensor logits = linear(x, layout.head());
   return target_logprobs(logits, pack, temperature);
 }
 
-Transformer::Transformer(Weights& weights) : state_(std::make_unique<State>(weights)) {}
+Transformer::Transformer(Weights& weights, Adapter* adapter)
+    : state_(std::make_unique<State>(weights, adapter)) {}
 Transformer::~Transformer() = default;
 Transformer::Transformer(Transformer&&) noexcept = default;
 Transformer& Transformer::operator=(Transformer&&) noexcept = default;
@@ -141,7 +183,7 @@ void Transformer::backward(std::span<const float> d_logprobs) {
 
 FloatBuffer& Transformer::gradients() {
   if (state_->gradients.empty())
-    state_->gradients = FloatBuffer(state_->weights->layout().size());
+    state_->gradients = FloatBuffer(state_->trained_size());
   return state_->gradients;
 }
 

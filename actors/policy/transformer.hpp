@@ -3,6 +3,7 @@
 // thread-safe.
 #pragma once
 
+#include "actors/policy/adapter.hpp"
 #include "actors/policy/pack.hpp"
 #include "actors/policy/weights.hpp"
 
@@ -18,8 +19,9 @@ enum class Graph { Discard, Keep };
 
 class Transformer {
  public:
-  /// Borrows the weights and reads their current values at every forward().
-  explicit Transformer(Weights& weights);
+  /// Borrows the weights and reads their current values at every forward(). With an adapter, which
+  /// is borrowed as well, the weights are frozen and gradients are those of the adapter.
+  explicit Transformer(Weights& weights, Adapter* adapter = nullptr);
   ~Transformer();
   Transformer(Transformer&&) noexcept;
   Transformer& operator=(Transformer&&) noexcept;
@@ -31,8 +33,8 @@ class Transformer {
   /// per forward().
   void backward(std::span<const float> d_logprobs);
 
-  /// Gradients in the layout of the weights; allocated and zeroed by the first backward() or by
-  /// this call.
+  /// Gradients in the layout of the weights, or of the adapter; allocated and zeroed by the first
+  /// backward() or by this call.
   FloatBuffer& gradients();
   void zero_gradients();
   void free_gradients();

@@ -136,4 +136,11 @@ Result<InferenceWeights> InferenceWeights::from_image(const Layout& layout,
   return weights;
 }
 
+Result<InferenceWeights> InferenceWeights::from_folder(const Layout& layout,
+                                                       const ModelFolder& folder) {
+  InferenceWeights weights(layout);
+  TEMPER_TRY_STATUS(folder.read(weights.destinations(layout)));
+  return weights;
+}
+
 }  // namespace temper::actors

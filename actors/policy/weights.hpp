@@ -5,6 +5,7 @@
 #include "actors/model_folder/layout.hpp"
 #include "actors/model_folder/model_folder.hpp"
 #include "actors/model_folder/safetensors.hpp"
+#include "actors/policy/adapter.hpp"
 #include "actors/policy/float_buffer.hpp"
 
 #include <functional>
@@ -61,6 +62,8 @@ class InferenceWeights {
   /// Rounds what the image has in float32, if necessary. Error: Corrupt, naming the tensor.
   static Result<InferenceWeights> from_image(const Layout& layout,
                                              std::span<const std::byte> image);
+  /// The same from a folder. Errors name the file and the tensor.
+  static Result<InferenceWeights> from_folder(const Layout& layout, const ModelFolder& folder);
 
   /// Owned by this object. Requires: index < layout.tensors().size().
   TensorValues tensor(std::size_t index) const;
@@ -80,18 +83,23 @@ class InferenceWeights {
   FloatBuffer rounded_;  ///< Memory of bfloat16, two in a float.
 };
 
-/// The tensors of either kind of weights, which must outlive it.
+/// The tensors of either kind of weights, and an adapter beside them or none. All must outlive it.
 class WeightsView {
  public:
   WeightsView(const Weights& w) : floats_(&w) {}              // NOLINT(google-explicit-constructor)
   WeightsView(const InferenceWeights& w) : inference_(&w) {}  // NOLINT(google-explicit-constructor)
+  /// `adapter` may be null.
+  WeightsView(const InferenceWeights& w, const Adapter* adapter)
+      : inference_(&w), adapter_(adapter) {}
   TensorValues tensor(std::size_t index) const {
     return floats_ != nullptr ? TensorValues{floats_->tensor(index)} : inference_->tensor(index);
   }
+  const Adapter* adapter() const { return adapter_; }
 
  private:
   const Weights* floats_ = nullptr;
   const InferenceWeights* inference_ = nullptr;
+  const Adapter* adapter_ = nullptr;
 };
 
 }  // namespace temper::actors

@@ -85,6 +85,7 @@ CompletedModel complete_model(ModelConfig& model,
   ModelConfig of_folder = folder->model();
   of_folder.path = model.path;
   of_folder.compute_dtype = model.compute_dtype;
+  of_folder.lora = model.lora;
   of_folder.end_tokens = is_given("model.end_tokens") ? model.end_tokens : folder->end_tokens();
   if (is_given("model.context")) {
     if (model.context > of_folder.context) {

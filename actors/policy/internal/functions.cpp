@@ -1,7 +1,7 @@
 #include "actors/policy/internal/functions.hpp"
 
 #include "actors/policy/internal/matmul.hpp"
-#include "actors/policy/internal/parallel.hpp"
+#include "actors/policy/internal/operands.hpp"
 #include "core/check.hpp"
 
 #include <ATen/ops/empty.h>
@@ -21,63 +21,10 @@ using torch::autograd::Function;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-// libtorch saves only tensors and plain values for the backward pass, so borrowed objects are saved
-// as addresses.
-template <class T>
-void save_pointer(AutogradContext* ctx, const char* name, const T* pointer) {
-  ctx->saved_data[name] = reinterpret_cast<std::int64_t>(pointer);
-}
-template <class T>
-T& saved(AutogradContext* ctx, const char* name) {
-  return *reinterpret_cast<T*>(ctx->saved_data[name].toInt());
-}
-
-const float* in(const Tensor& t) {
-  TEMPER_DCHECK(t.is_contiguous(), "kernels take contiguous rows");
-  return t.data_ptr<float>();
-}
-float* out(const Tensor& t) {
-  return t.data_ptr<float>();
-}
-Bfloat16* halves(const Tensor& t) {
-  return reinterpret_cast<Bfloat16*>(t.data_ptr<at::BFloat16>());
-}
-
 /// Where the gradient of a weight is accumulated.
 float* gradient_of(const Tensor& w) {
   TEMPER_CHECK(w.grad().defined(), "gradients must be allocated before backward");
   return out(w.grad());
-}
-
-/// As an operand of a product: itself, or rounded.
-Tensor operand(const Tensor& x, const Products& products) {
-  if (products.type == ComputeType::Float32)
-    return x;
-  Tensor rounded = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
-  round_array(in(x), halves(rounded), x.numel());
-  return rounded;
-}
-
-/// The same for a matrix; valid until the next call.
-const Bfloat16* rounded_weight(const Tensor& w, Products& products) {
-  auto& scratch = products.rounded_weight;
-  scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(w.numel())));
-  round_array(in(w), scratch.data(), w.numel());
-  return scratch.data();
-}
-
-/// y (+)= x w^T of an operand x.
-void multiply(const Tensor& x,
-              const Tensor& w,
-              Tensor& y,
-              Products& products,
-              Accumulate accumulate = Accumulate::No) {
-  const std::int64_t rows = x.size(0);
-  if (products.type == ComputeType::Float32)
-    matmul_nt(in(x), in(w), out(y), rows, w.size(1), w.size(0), accumulate);
-  else
-    matmul_nt(
-        halves(x), rounded_weight(w, products), out(y), rows, w.size(1), w.size(0), accumulate);
 }
 
 /// Returns the gradient with respect to x, an operand; adds that of w to its own.

@@ -5,11 +5,10 @@
 #pragma once
 
 #include "actors/policy/internal/kernels.hpp"
+#include "actors/policy/internal/operands.hpp"
 #include "actors/policy/pack.hpp"
 
 #include <ATen/core/Tensor.h>
-
-#include <vector>
 
 namespace temper::actors {
 
@@ -19,13 +18,6 @@ struct AttentionContext {
   const RotaryTable* rotary = nullptr;
   AttentionShape shape;
   float epsilon = 1e-6f;  ///< Epsilon of the head norms.
-};
-
-/// How matrix products are computed. Must outlive the graph. A graph keeps rounded inputs; weights
-/// are rounded for each product, because a copy of all would need 2 bytes a parameter.
-struct Products {
-  ComputeType type = ComputeType::Float32;
-  std::vector<Bfloat16> rounded_weight{};  ///< Scratch.
 };
 
 /// The rows of w[vocabulary, width] for the pack's tokens.

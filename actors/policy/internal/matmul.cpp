@@ -53,7 +53,7 @@ std::vector<float> widened(const Bfloat16* from, std::int64_t n) {
 
 void multiply(const Product& p, const float* a, const float* b, float* c) {
   const int status =
-      dnnl_sgemm(p.transa, p.transb, p.m, p.n, p.k, 1.0f, a, p.lda, b, p.ldb, beta(p), c, p.n);
+      dnnl_sgemm(p.transa, p.transb, p.m, p.n, p.k, p.alpha, a, p.lda, b, p.ldb, beta(p), c, p.ldc);
   TEMPER_CHECK(status == 0, "oneDNN refused a matrix product");
 }
 
@@ -61,11 +61,19 @@ void multiply(const Product& p, const float* a, const float* b, float* c) {
 void multiply(const Product& p, const Bfloat16* a, const Bfloat16* b, float* c) {
   const auto* a_bits = reinterpret_cast<const std::uint16_t*>(a);
   const auto* b_bits = reinterpret_cast<const std::uint16_t*>(b);
-  const bool done =
-      dnnl_gemm_bf16bf16f32 != nullptr &&
-      dnnl_gemm_bf16bf16f32(
-          p.transa, p.transb, p.m, p.n, p.k, 1.0f, a_bits, p.lda, b_bits, p.ldb, beta(p), c, p.n) ==
-          0;
+  const bool done = dnnl_gemm_bf16bf16f32 != nullptr && dnnl_gemm_bf16bf16f32(p.transa,
+                                                                              p.transb,
+                                                                              p.m,
+                                                                              p.n,
+                                                                              p.k,
+                                                                              p.alpha,
+                                                                              a_bits,
+                                                                              p.lda,
+                                                                              b_bits,
+                                                                              p.ldb,
+                                                                              beta(p),
+                                                                              c,
+                                                                              p.ldc) == 0;
   if (!done)
     multiply(p, widened(a, p.m * p.k).data(), widened(b, p.k * p.n).data(), c);
 }

@@ -16,13 +16,15 @@ namespace temper::actors {
 
 enum class Accumulate { No, Yes };
 
-/// c[m, n] (+)= op(a)[m, k] * op(b)[k, n]; `transa` and `transb` are 'N' or 'T', `lda` and `ldb`
-/// the lengths of stored rows.
+/// c[m, n] (+)= alpha * op(a)[m, k] * op(b)[k, n]; `transa` and `transb` are 'N' or 'T', `lda`,
+/// `ldb` and `ldc` the lengths of stored rows.
 struct Product {
   char transa = 'N', transb = 'N';
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t lda = 0, ldb = 0;
   Accumulate accumulate = Accumulate::No;
+  std::int64_t ldc = n;
+  float alpha = 1;
 };
 void multiply(const Product& product, const float* a, const float* b, float* c);
 void multiply(const Product& product, const Bfloat16* a, const Bfloat16* b, float* c);

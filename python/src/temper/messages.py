@@ -667,6 +667,33 @@ class RopeScaling:
 
 
 @dataclasses.dataclass(slots=True)
+class LoraConfig:
+    #: Rows of A and columns of B; at most the smaller side of every target.
+    rank: int = 16
+    #: The adapter's output is scaled by alpha / rank.
+    alpha: float = 32.0
+    #: Linear layers with an adapter, in every block: `q_proj`, `k_proj`, `v_proj`, `o_proj`,
+    #: `gate_proj`, `up_proj` and `down_proj`.
+    targets: list[str] = dataclasses.field(default_factory=list)
+
+    def pack(self) -> Fields:
+        return {
+            1: self.rank,
+            2: self.alpha,
+            3: self.targets,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> LoraConfig:
+        get = fields.get
+        return cls(
+            get(1, 16),
+            get(2, 32.0),
+            get(3, []),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class ModelConfig:
     #: Width of the residual stream.
     hidden: int = 64
@@ -695,8 +722,9 @@ class ModelConfig:
     vocabulary: int | None = None
     #: Folder of a Hugging Face model, a GGUF file (or a folder with one), or `smollm2`:
     #: SmolLM2-135M-Instruct, which is downloaded once. The run starts from its weights without
-    #: pretraining, and all other keys of this section except `context`, `ignore` and
-    #: `compute_dtype` are read from its config.json. Empty: the base model is pretrained.
+    #: pretraining, and all other keys of this section except `context`, `ignore`,
+    #: `compute_dtype` and `lora` are read from its config.json. Empty: the base model is
+    #: pretrained.
     path: str = ""
     #: End-of-response tokens. Empty: with `path`, the eos_token_id of its
     #: generation_config.json or config.json; otherwise that of the task's tokenizer.
@@ -710,6 +738,9 @@ class ModelConfig:
     #: published. The trainer keeps weights, gradients and optimizer in float32. `bfloat16` is
     #: faster on CPUs with AVX512-BF16 or AMX.
     compute_dtype: ComputeType = ComputeType.FLOAT32
+    #: Train and publish low-rank adapters only; the weights of the base stay as they are. null:
+    #: train all weights (docs/how-to/lora.md).
+    lora: LoraConfig | None = None
 
     def pack(self) -> Fields:
         return {
@@ -730,6 +761,7 @@ class ModelConfig:
             15: None if self.rope_scaling is None else self.rope_scaling.pack(),
             16: self.ignore,
             17: int(self.compute_dtype),
+            18: None if self.lora is None else self.lora.pack(),
         }
 
     @classmethod
@@ -753,6 +785,7 @@ class ModelConfig:
             None if (x := get(15, None)) is None else RopeScaling.unpack(x),
             get(16, []),
             ComputeType(get(17, 0)),
+            None if (x := get(18, None)) is None else LoraConfig.unpack(x),
         )
 
 

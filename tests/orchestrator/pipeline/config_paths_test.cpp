@@ -57,7 +57,8 @@ TEST(ConfigPaths, ClassifyEveryTextKey) {
                                        "bind",
                                        "advertise",
                                        "redis",
-                                       "ignore"};
+                                       "ignore",
+                                       "targets"};
   PipelineConfig config;
   TextKeys keys;
   describe(keys, config);

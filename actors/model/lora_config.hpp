@@ -1,0 +1,43 @@
+// Low-rank adapters (LoRA, Hu et al., 2021): a linear layer with the frozen weight W computes
+// y = x W^T + (alpha / rank) (x A^T) B^T, and only A [rank, in] and B [out, rank] are trained.
+#pragma once
+
+#include "core/describe.hpp"
+
+#include <string>
+#include <vector>
+
+namespace temper::actors {
+
+/// Named as in adapter_config.json of peft.
+struct LoraConfig {
+  std::int32_t rank = 16;
+  double alpha = 32;
+  std::vector<std::string> targets{
+      "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
+  bool operator==(const LoraConfig&) const = default;
+
+  double scale() const { return alpha / rank; }
+};
+
+template <class V>
+void describe(V& v, LoraConfig& c) {
+  v.field(1,
+          "rank",
+          c.rank,
+          {.doc = "Rows of A and columns of B; at most the smaller side of every target.",
+           .min = 1,
+           .max = 4096});
+  v.field(2,
+          "alpha",
+          c.alpha,
+          {.doc = "The adapter's output is scaled by alpha / rank.", .min = 1e-3, .max = 1e6});
+  v.field(3,
+          "targets",
+          c.targets,
+          {.doc = "Linear layers with an adapter, in every block: `q_proj`, `k_proj`, `v_proj`, "
+                  "`o_proj`, `gate_proj`, `up_proj` and `down_proj`.",
+           .example = "[q_proj, v_proj]"});
+}
+
+}  // namespace temper::actors

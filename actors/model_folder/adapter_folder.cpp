@@ -1,0 +1,105 @@
+#include "actors/model_folder/adapter_folder.hpp"
+
+#include "core/files.hpp"
+#include "core/json_document.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::actors {
+namespace {
+
+/// Settings with which an adapter is a plain one.
+nlohmann::json plain_settings() {
+  const auto none = nlohmann::json::object();
+  return {{"peft_type", "LORA"},
+          {"bias", "none"},
+          {"fan_in_fan_out", false},
+          {"use_rslora", false},
+          {"use_dora", false},
+          {"modules_to_save", nullptr},
+          {"layers_to_transform", nullptr},
+          {"rank_pattern", none},
+          {"alpha_pattern", none}};
+}
+
+Result<AdapterConfigJson> parse_adapter_config(std::string_view text) {
+  const nlohmann::json json = parse_json(text);
+  if (!json.is_object())
+    return corrupt("expected a JSON object");
+  const nlohmann::json settings = plain_settings();
+  for (const auto& [key, plain] : settings.items()) {
+    if (json.contains(key) && json[key] != plain) {
+      return invalid_input(
+          fmt::format("{}: expected {}, found {}", key, plain.dump(), json[key].dump()));
+    }
+  }
+  AdapterConfigJson config;
+  const auto wrong = [&](const char* key, const char* expected) {
+    return corrupt(fmt::format("{}: expected {}, found {}",
+                               key,
+                               expected,
+                               json.contains(key) ? json[key].dump() : "nothing"));
+  };
+  if (!json.contains("r") || !json["r"].is_number_integer())
+    return wrong("r", "an integer");
+  if (!json.contains("lora_alpha") || !json["lora_alpha"].is_number())
+    return wrong("lora_alpha", "a number");
+  if (!json.contains("target_modules") || !json["target_modules"].is_array())
+    return wrong("target_modules", "a list of names");
+  config.lora.rank = json["r"].get<std::int32_t>();
+  config.lora.alpha = json["lora_alpha"].get<double>();
+  config.lora.targets.clear();
+  for (const auto& name : json["target_modules"]) {
+    if (!name.is_string())
+      return wrong("target_modules", "a list of names");
+    config.lora.targets.push_back(name.get<std::string>());
+  }
+  if (json.contains("base_model_name_or_path") && json["base_model_name_or_path"].is_string())
+    config.base = json["base_model_name_or_path"].get<std::string>();
+  return config;
+}
+
+}  // namespace
+
+std::string adapter_config_json(const LoraConfig& lora, const std::string& base) {
+  const nlohmann::ordered_json config = {{"peft_type", "LORA"},
+                                         {"task_type", "CAUSAL_LM"},
+                                         {"base_model_name_or_path", base},
+                                         {"r", lora.rank},
+                                         {"lora_alpha", lora.alpha},
+                                         {"lora_dropout", 0.0},
+                                         {"target_modules", lora.targets},
+                                         {"bias", "none"},
+                                         {"fan_in_fan_out", false},
+                                         {"use_rslora", false},
+                                         {"use_dora", false},
+                                         {"modules_to_save", nullptr},
+                                         {"init_lora_weights", true},
+                                         {"inference_mode", true}};
+  return config.dump(2) + "\n";
+}
+
+Result<AdapterConfigJson> read_adapter_config(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / kAdapterConfigFile;
+  TEMPER_TRY(const std::string text, read_file(file));
+  auto config = parse_adapter_config(text);
+  if (!config)
+    return std::move(config).error().within(file.string());
+  return config;
+}
+
+Result<std::vector<float>> read_adapter(const std::filesystem::path& folder,
+                                        const AdapterLayout& layout) {
+  const std::filesystem::path file = folder / kAdapterFile;
+  TEMPER_TRY(const std::string bytes, read_file(file));
+  std::vector<float> flat(static_cast<std::size_t>(layout.size()));
+  const auto read = [&]() -> Status {
+    TEMPER_TRY(const auto image, parse_safetensors(std::as_bytes(std::span(bytes))));
+    return copy_tensors(image, tensors_to_read(layout, flat));
+  };
+  if (Status status = read(); !status)
+    return std::move(status).error().within(file.string());
+  return flat;
+}
+
+}  // namespace temper::actors
