@@ -28,6 +28,7 @@ Result<std::unique_ptr<rollout::Engine>> make_torch_rollout(
     const actors::RoleConfig& role, const rollout::RolloutSettings& settings) {
   rollout::TorchEngineOptions options;
   options.model = role.model;
+  options.base = role.base_weights;
   options.vocabulary = role.vocabulary.size;
   options.end_tokens = role.vocabulary.ends;
   options.sampling = settings.sampling;

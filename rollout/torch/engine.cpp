@@ -2,12 +2,12 @@
 
 #include "actors/policy/decoder.hpp"
 #include "actors/policy/sampler.hpp"
+#include "rollout/torch/policy_versions.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <unordered_set>
 
@@ -16,7 +16,6 @@ namespace {
 
 using actors::DecoderRow;
 using actors::FinishReason;
-using actors::InferenceWeights;
 
 /// A response in a slot. Its cache has every token but the last, which the next step feeds.
 struct Sequence {
@@ -41,9 +40,11 @@ struct Sequence {
 
 class TorchEngine final : public Engine {
  public:
-  TorchEngine(const TorchEngineOptions& options, const actors::Layout& layout)
+  TorchEngine(const TorchEngineOptions& options,
+              const actors::Layout& layout,
+              PolicyVersions versions)
       : options_(options),
-        layout_(layout),
+        versions_(std::move(versions)),
         decoder_(layout, options.concurrency),
         sampler_(options.sampling.temperature, options.sampling.top_p) {
     for (std::int32_t slot = options.concurrency; slot-- > 0;)
@@ -59,7 +60,7 @@ class TorchEngine final : public Engine {
 
   Status stage(PolicyVersion version, std::span<const std::byte> weights) override;
   Status commit(PolicyVersion version) override;
-  PolicyVersion version() const override { return version_; }
+  PolicyVersion version() const override { return versions_.version(); }
   bool reset_for_resume() override;
 
   Status free_kv() override;
@@ -68,11 +69,6 @@ class TorchEngine final : public Engine {
   EngineMemory memory() const override;
 
  private:
-  struct StagedWeights {
-    PolicyVersion version;
-    InferenceWeights weights;
-  };
-
   std::size_t limit_of(const GenerationRequest& request) const;
   bool acceptable(const GenerationRequest& request) const;
   bool time_to_admit() const;
@@ -85,14 +81,10 @@ class TorchEngine final : public Engine {
   bool is_done(Sequence& running) const;
 
   const TorchEngineOptions options_;
-  const actors::Layout layout_;
 
+  PolicyVersions versions_;
   actors::Decoder decoder_;
   actors::Sampler sampler_;
-  std::optional<InferenceWeights> weights_;
-  PolicyVersion version_;
-  mutable std::mutex staging_;
-  std::optional<StagedWeights> staged_;  ///< Under staging_.
 
   std::deque<GenerationRequest> queue_;
   std::vector<Sequence> running_;
@@ -142,7 +134,7 @@ Result<StepResult> TorchEngine::step() {
   result.finished = std::exchange(settled_, {});
   if (queue_.empty() && running_.empty())
     return result;
-  if (!weights_ || decoder_.cache_bytes().count() == 0)
+  if (!versions_.present() || decoder_.cache_bytes().count() == 0)
     return Error{ErrorCode::Unavailable, "rollout engine: step() requires weights and a KV cache"};
   result.tokens = recompute();
   if (result.tokens.count() > 0) {
@@ -191,7 +183,7 @@ Tokens TorchEngine::prefill() {
     add_rows(running_[own], 0, running_[own].cached);
   }
   if (!rows_.empty())
-    decoder_.forward(*weights_, rows_, actors::Decoder::Output::Nothing);
+    decoder_.forward(versions_.view(), rows_, actors::Decoder::Output::Nothing);
   for (const auto& [from, to] : copies)
     decoder_.copy_slot(running_[from].slot, running_[to].slot, running_[from].cached);
   return Tokens(static_cast<std::int64_t>(rows_.size()));
@@ -224,7 +216,7 @@ Tokens TorchEngine::recompute() {
     chosen.push_back(&r);
   }
   if (!rows_.empty())
-    decoder_.forward(*weights_, rows_, actors::Decoder::Output::Nothing);
+    decoder_.forward(versions_.view(), rows_, actors::Decoder::Output::Nothing);
   for (const auto& [from, to] : copies)
     decoder_.copy_slot(
         from->slot, to->slot, static_cast<std::int32_t>(to->request.prompt.size()) - 1);
@@ -234,7 +226,7 @@ Tokens TorchEngine::recompute() {
     r->outdated = false;
   }
   if (!rows_.empty())
-    decoder_.forward(*weights_, rows_, actors::Decoder::Output::Nothing);
+    decoder_.forward(versions_.view(), rows_, actors::Decoder::Output::Nothing);
   return Tokens(rows);
 }
 
@@ -254,7 +246,7 @@ Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
   rows_.clear();
   for (const Sequence& r : running_)
     rows_.push_back({r.last_token, r.slot, r.cached});
-  const auto logits = decoder_.forward(*weights_, rows_, actors::Decoder::Output::Logits);
+  const auto logits = decoder_.forward(versions_.view(), rows_, actors::Decoder::Output::Logits);
   const auto width = static_cast<std::size_t>(options_.vocabulary);
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Sequence& r = running_[i];
@@ -265,7 +257,7 @@ Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
         r.request.greedy ? sampler_.likeliest(row) : sampler_.draw(row, u);
     if (sampled.token < 0)
       return Error{ErrorCode::NotFinite,
-                   fmt::format("rollout engine: logits of version {} are not finite", version_)};
+                   fmt::format("rollout engine: logits of version {} are not finite", version())};
     append(r, sampled);
   }
   const Tokens sampled(static_cast<std::int64_t>(running_.size()));
@@ -286,8 +278,8 @@ void TorchEngine::append(Sequence& running, const actors::SampledToken& sampled)
   Generation& out = running.out;
   out.tokens.push_back(sampled.token);
   out.logprobs.push_back(sampled.logprob);
-  if (out.segments.empty() || out.segments.back().version != version_)
-    out.segments.push_back({version_, Tokens(0)});
+  if (out.segments.empty() || out.segments.back().version != version())
+    out.segments.push_back({version(), Tokens(0)});
   out.segments.back().tokens += Tokens(1);
   running.last_token = sampled.token;
   ++running.cached;
@@ -361,27 +353,11 @@ void TorchEngine::cancel(std::span<const ResponseId> ids) {
 }
 
 Status TorchEngine::stage(PolicyVersion version, std::span<const std::byte> weights) {
-  auto loaded = InferenceWeights::from_image(layout_, weights);
-  if (!loaded)
-    return std::move(loaded).error().within(fmt::format("weights of version {}", version));
-  const std::lock_guard lock(staging_);
-  staged_.emplace(StagedWeights{version, *std::move(loaded)});
-  return {};
+  return versions_.stage(version, weights);
 }
 
 Status TorchEngine::commit(PolicyVersion version) {
-  const std::lock_guard lock(staging_);
-  if (!staged_ || staged_->version != version) {
-    const std::string staged =
-        staged_ ? fmt::format("version {}", staged_->version) : std::string("nothing");
-    return invalid_input(fmt::format("commit of version {}: {} is staged", version, staged));
-  }
-  if (version < version_)
-    return invalid_input(
-        fmt::format("commit of version {}: the engine already has version {}", version, version_));
-  weights_ = std::move(staged_->weights);
-  version_ = version;
-  staged_.reset();
+  TEMPER_TRY_STATUS(versions_.commit(version));
   for (Sequence& r : running_)
     r.outdated = options_.on_new_weights == OnNewWeights::Recompute;
   return {};
@@ -389,9 +365,7 @@ Status TorchEngine::commit(PolicyVersion version) {
 
 bool TorchEngine::reset_for_resume() {
   static_cast<void>(interrupt());
-  const std::lock_guard lock(staging_);
-  staged_.reset();
-  version_ = PolicyVersion(0);
+  versions_.reset();
   return true;
 }
 
@@ -409,18 +383,14 @@ Status TorchEngine::allocate_kv() {
 
 Status TorchEngine::free_weights() {
   TEMPER_TRY_STATUS(require_idle(load(), "free_weights"));
-  weights_.reset();
+  versions_.free();
   return {};
 }
 
 EngineMemory TorchEngine::memory() const {
   EngineMemory memory;
-  if (weights_)
-    memory.weights = weights_->bytes();
+  memory.weights = versions_.bytes();
   memory.kv = decoder_.cache_bytes();
-  const std::lock_guard lock(staging_);
-  if (staged_)
-    memory.weights += staged_->weights.bytes();
   return memory;
 }
 
@@ -437,7 +407,8 @@ Result<std::unique_ptr<Engine>> make_torch_engine(const TorchEngineOptions& opti
                     options.sampling.max_new_tokens.count(),
                     options.model.context.count()));
   }
-  return std::unique_ptr<Engine>(new TorchEngine(options, layout));
+  TEMPER_TRY(PolicyVersions versions, PolicyVersions::make(layout, options.base));
+  return std::unique_ptr<Engine>(new TorchEngine(options, layout, std::move(versions)));
 }
 
 }  // namespace temper::rollout

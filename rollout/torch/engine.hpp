@@ -14,12 +14,14 @@
 #include "rollout/engine.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 
 namespace temper::rollout {
 
 struct TorchEngineOptions {
   actors::ModelConfig model;
+  std::filesystem::path base;  ///< Folder of the base model, read only with `model.lora`.
   std::int32_t vocabulary = 0;
   std::vector<std::int32_t> end_tokens{1};
   SamplingConfig sampling;
@@ -32,8 +34,8 @@ struct TorchEngineOptions {
   bool deadline_first = false;
 };
 
-/// The engine has no weights until the first stage() and commit(). Errors: an invalid model;
-/// max_new_tokens that leaves no space for a prompt.
+/// The engine has no weights until the first stage() and commit(). Errors: an invalid model or
+/// adapter; max_new_tokens that leaves no space for a prompt.
 Result<std::unique_ptr<Engine>> make_torch_engine(const TorchEngineOptions& options);
 
 }  // namespace temper::rollout
