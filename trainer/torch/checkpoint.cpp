@@ -1,6 +1,6 @@
 #include "trainer/torch/checkpoint.hpp"
 
-#include "actors/model_folder/stored_tensors.hpp"
+#include "actors/model_folder/adapter_folder.hpp"
 #include "core/files.hpp"
 #include "core/json_document.hpp"
 #include "trainer/settings.hpp"
@@ -13,7 +13,6 @@ namespace {
 
 using actors::SafetensorsImage;
 
-constexpr auto kModelFile = "model.safetensors";
 constexpr auto kOptimizerFile = "optimizer.safetensors";
 constexpr auto kCountersFile = "trainer.json";
 
@@ -57,6 +56,10 @@ Status read_tensors(const std::filesystem::path& path,
   return status ? std::move(status) : Status(std::move(status).error().within(path.string()));
 }
 
+std::string_view file_of(const TrainedPolicy& policy) {
+  return policy.adapter() != nullptr ? actors::kAdapterFile : actors::kWeightsFile;
+}
+
 template <class Tensor>
 std::vector<Tensor> joined(std::vector<Tensor> a, std::vector<Tensor> b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -66,19 +69,23 @@ std::vector<Tensor> joined(std::vector<Tensor> a, std::vector<Tensor> b) {
 }  // namespace
 
 Status save_checkpoint(const std::filesystem::path& folder,
-                       const actors::Weights& weights,
+                       const TrainedPolicy& policy,
                        const actors::AdamWState& optimizer,
                        std::uint64_t updates) {
-  const actors::Layout& layout = weights.layout();
   const actors::SafetensorsMetadata metadata{{"updates", std::to_string(updates)}};
-  const auto write = [&](const char* name, std::span<const actors::TensorToWrite> tensors) {
+  const auto write = [&](std::string_view name, std::span<const actors::TensorToWrite> tensors) {
     return write_file_atomically(folder / name, [&](const ByteSink& sink) {
       return write_safetensors(tensors, metadata, actors::StoredType::Float32, sink);
     });
   };
-  TEMPER_TRY_STATUS(write(kModelFile, tensors_to_write(layout, weights.values().span())));
-  const auto moments = joined(tensors_to_write(layout, optimizer.first_moment.span(), "m."),
-                              tensors_to_write(layout, optimizer.second_moment.span(), "v."));
+  TEMPER_TRY_STATUS(write(file_of(policy), policy.tensors_to_write(policy.values().span())));
+  if (policy.adapter() != nullptr) {
+    TEMPER_TRY_STATUS(write_file_atomically(
+        folder / actors::kAdapterConfigFile,
+        adapter_config_json(policy.adapter()->layout().lora(), policy.layout().model().path)));
+  }
+  const auto moments = joined(policy.tensors_to_write(optimizer.first_moment.span(), "m."),
+                              policy.tensors_to_write(optimizer.second_moment.span(), "v."));
   TEMPER_TRY_STATUS(write(kOptimizerFile, moments));
   const nlohmann::ordered_json counters = {
       {"format", kCheckpointFormat}, {"updates", updates}, {"optimizer_steps", optimizer.steps}};
@@ -86,20 +93,22 @@ Status save_checkpoint(const std::filesystem::path& folder,
 }
 
 Result<TrainerState> load_checkpoint(const std::filesystem::path& folder,
-                                     const actors::Layout& layout) {
+                                     const TrainedPolicy& policy) {
   TEMPER_TRY(const std::string text, read_file(folder / kCountersFile));
   auto counters = parse_counters(text);
   if (!counters)
     return std::move(counters).error().within((folder / kCountersFile).string());
-  TrainerState state{actors::Weights(layout), actors::AdamWState(layout), counters->updates};
+  const std::int64_t floats = policy.values().size();
+  TrainerState state{actors::FloatBuffer(floats), actors::AdamWState(floats), counters->updates};
   TEMPER_TRY_STATUS(read_tensors(
-      folder / kModelFile, state.updates, tensors_to_read(layout, state.weights.values().span())));
+      folder / file_of(policy), state.updates, policy.tensors_to_read(state.values.span())));
+  actors::AdamWState& optimizer = state.optimizer;
   TEMPER_TRY_STATUS(
       read_tensors(folder / kOptimizerFile,
                    state.updates,
-                   joined(tensors_to_read(layout, state.optimizer.first_moment.span(), "m."),
-                          tensors_to_read(layout, state.optimizer.second_moment.span(), "v."))));
-  state.optimizer.steps = counters->optimizer_steps;
+                   joined(policy.tensors_to_read(optimizer.first_moment.span(), "m."),
+                          policy.tensors_to_read(optimizer.second_moment.span(), "v."))));
+  optimizer.steps = counters->optimizer_steps;
   return state;
 }
 

@@ -27,7 +27,6 @@ namespace temper::trainer {
 namespace {
 
 using actors::AdamWState;
-using actors::Weights;
 
 /// One minibatch: one step of the optimizer.
 struct Minibatch {
@@ -67,12 +66,12 @@ std::vector<double> trained(const TrainSample& sample, std::span<const float> pe
 
 class TorchEngine final : public Engine {
  public:
-  TorchEngine(const TorchEngineOptions& options, Weights weights)
+  TorchEngine(const TorchEngineOptions& options, TrainedPolicy policy)
       : options_(options),
         algorithm_(resolve(options.algorithm, options.longest_response)),
-        weights_(std::move(weights)),
-        optimizer_(weights_.layout()),
-        network_(weights_) {}
+        policy_(std::move(policy)),
+        optimizer_(policy_.values().size()),
+        network_(policy_.weights(), policy_.adapter()) {}
 
   Status prepare(std::span<const TrainSample> groups) override;
   Result<UpdateMetrics> update(std::span<const TrainSample> batch) override;
@@ -100,7 +99,7 @@ class TorchEngine final : public Engine {
 
   const TorchEngineOptions options_;
   const Algorithm algorithm_;
-  Weights weights_;
+  TrainedPolicy policy_;
   AdamWState optimizer_;
   mutable actors::Transformer network_;  ///< Mutable because it keeps its activations.
   std::uint64_t updates_ = 0;
@@ -307,7 +306,7 @@ Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
     metrics.loss += loss / static_cast<double>(update.minibatches.size());
     metrics.gradient_norm += norm / static_cast<double>(update.minibatches.size());
   }
-  if (!weights_.values().all_finite())
+  if (!policy_.values().all_finite())
     return Error{ErrorCode::NotFinite, "the new weights are not finite"};
   metrics.kl = sums.kl / sums.tokens;
   metrics.clip_fraction = sums.clipped / sums.tokens;
@@ -337,7 +336,7 @@ Result<double> TorchEngine::step(const Minibatch& minibatch,
                              largest.response,
                              largest.group)};
   }
-  adamw_step(adamw(), gradients, norm, optimizer_, weights_);
+  adamw_step(adamw(), gradients, norm, optimizer_, policy_.trained());
   return norm;
 }
 
@@ -372,7 +371,7 @@ void TorchEngine::pass(const MicroBatch& micro, Update& update) {
 
 Status TorchEngine::publish(const ImageWriter& write) const {
   TEMPER_TRY_STATUS(has_version("weights"));
-  return weights_.publish(
+  return policy_.publish(
       {{"updates", std::to_string(updates_)}, {actors::kCanaryKey, actors::canary_text(canary())}},
       write);
 }
@@ -390,16 +389,16 @@ actors::Canary TorchEngine::canary() const {
 Status TorchEngine::save(const std::filesystem::path& folder) const {
   TEMPER_TRY_STATUS(has_version("save"));
   if (!parked_)
-    return save_checkpoint(folder, weights_, optimizer_, updates_);
+    return save_checkpoint(folder, policy_, optimizer_, updates_);
   TEMPER_TRY(const AdamWState optimizer, parked_->map());
-  return save_checkpoint(folder, weights_, optimizer, updates_);
+  return save_checkpoint(folder, policy_, optimizer, updates_);
 }
 
 Status TorchEngine::load(const std::filesystem::path& folder) {
   if (parked_)
     return Error{ErrorCode::Unavailable, "load: the optimizer is offloaded"};
-  TEMPER_TRY(TrainerState state, load_checkpoint(folder, weights_.layout()));
-  std::copy_n(state.weights.values().data(), weights_.values().size(), weights_.values().data());
+  TEMPER_TRY(TrainerState state, load_checkpoint(folder, policy_));
+  std::copy_n(state.values.data(), policy_.values().size(), policy_.values().data());
   optimizer_ = std::move(state.optimizer);
   updates_ = state.updates;
   kept_ = {};
@@ -432,7 +431,7 @@ Status TorchEngine::onload() {
 
 TrainerMemory TorchEngine::memory() const {
   TrainerMemory memory;
-  memory.weights = weights_.values().bytes();
+  memory.weights = policy_.bytes();
   memory.gradients = network_.gradient_bytes();
   memory.optimizer = optimizer_.first_moment.bytes() + optimizer_.second_moment.bytes();
   if (parked_)
@@ -442,8 +441,8 @@ TrainerMemory TorchEngine::memory() const {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_torch_engine(const TorchEngineOptions& options, Weights weights) {
-  return std::make_unique<TorchEngine>(options, std::move(weights));
+std::unique_ptr<Engine> make_torch_engine(const TorchEngineOptions& options, TrainedPolicy policy) {
+  return std::make_unique<TorchEngine>(options, std::move(policy));
 }
 
 }  // namespace temper::trainer

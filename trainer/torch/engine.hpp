@@ -9,9 +9,9 @@
 #pragma once
 
 #include "actors/model/model_config.hpp"
-#include "actors/policy/weights.hpp"
 #include "trainer/algorithm_config.hpp"
 #include "trainer/engine.hpp"
+#include "trainer/torch/trained_policy.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -27,8 +27,7 @@ struct TorchEngineOptions {
   std::uint64_t seed = 0;  ///< For the order of groups within a step.
 };
 
-/// Starts from `weights` with a fresh optimizer. Requires: they fit this model.
-std::unique_ptr<Engine> make_torch_engine(const TorchEngineOptions& options,
-                                          actors::Weights weights);
+/// Starts from `policy` with a fresh optimizer. Requires: it fits this model.
+std::unique_ptr<Engine> make_torch_engine(const TorchEngineOptions& options, TrainedPolicy policy);
 
 }  // namespace temper::trainer

@@ -1,5 +1,6 @@
 #include "orchestrator/worker/measure/bench.hpp"
 
+#include "actors/model_folder/adapter_layout.hpp"
 #include "actors/model_folder/stored_tensors.hpp"
 #include "actors/runtime/process.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
@@ -13,6 +14,20 @@
 #include <cstdio>
 
 namespace temper::orchestrator {
+namespace {
+
+/// The image of version 0, as an engine reads it.
+Result<std::string> first_image(const PipelineConfig& config,
+                                const actors::ModelFolder& folder,
+                                const actors::Layout& layout) {
+  if (!config.model.lora)
+    return actors::read_image(folder, layout);
+  TEMPER_TRY(const auto adapter, actors::AdapterLayout::make(layout, *config.model.lora));
+  const std::vector<float> zeros(static_cast<std::size_t>(adapter.size()));
+  return actors::write_safetensors(actors::tensors_to_write(adapter, zeros), {});
+}
+
+}  // namespace
 
 double Times::quantile(double q) const {
   std::vector<double> sorted = us_;
@@ -30,7 +45,7 @@ Result<Bench> Bench::make(const PipelineConfig& config,
   TEMPER_TRY(bench.prompts_, actors::make_prompt_source(config.task, config.seed, {.model = base}));
   TEMPER_TRY(const auto folder, actors::ModelFolder::open(base, config.model.ignore));
   TEMPER_TRY(const auto layout, actors::Layout::make(config.model, bench.vocabulary()));
-  TEMPER_TRY(bench.image_, actors::read_image(folder, layout));
+  TEMPER_TRY(bench.image_, first_image(config, folder, layout));
   TEMPER_TRY(const auto answer, bench.tokenizer_.encode(bench.prompts_->train(0).answer));
   bench.usual_tokens_ =
       std::clamp<std::int64_t>(std::ssize(answer) + 1, 1, config.sampling.max_new_tokens.count());
