@@ -36,6 +36,7 @@ struct Rule {
 constexpr std::string_view kProblems = "unfinished groups use problems of this task";
 constexpr std::string_view kRewards = "rewards within a group must be comparable";
 constexpr std::string_view kShape = "the weights in the checkpoint have this shape";
+constexpr std::string_view kAdapter = "the checkpoint holds an adapter of this shape and scale";
 constexpr std::string_view kUnderWay = "unfinished responses started with this setting";
 constexpr std::string_view kAdmitted = "unfinished groups were admitted under this setting";
 constexpr std::string_view kPlaces = "the actors of the run are fixed";
@@ -58,6 +59,7 @@ constexpr Rule kRules[] = {
     {"verifier.environment", ""},
     {"verifier.hidden", ""},
     {"model", kShape},
+    {"model.lora", kAdapter},
     {"pretrain", "the base checkpoint already exists"},
     {"algorithm", ""},
     {"algorithm.groups_per_update", kAdmitted},

@@ -1,5 +1,6 @@
 #include "orchestrator/pipeline/local_memory.hpp"
 
+#include "actors/model_folder/adapter_layout.hpp"
 #include "actors/model_folder/layout.hpp"
 #include "actors/model_folder/model_folder.hpp"
 #include "actors/task/tokenizer.hpp"
@@ -51,12 +52,19 @@ constexpr std::string_view phase_name(Phase phase) {
 
 class Sizes {
  public:
-  Sizes(const PipelineConfig& config, const actors::Layout& layout)
-      : config_(config), layout_(layout) {}
+  Sizes(const PipelineConfig& config,
+        const actors::Layout& layout,
+        const std::optional<actors::AdapterLayout>& adapter = {})
+      : config_(config), layout_(layout), adapter_(adapter) {}
 
   double weights() const { return kFloat * static_cast<double>(layout_.size()); }
-  /// Weights of a rollout engine, and an image of them.
-  double published() const {
+  double adapter() const { return adapter_ ? kFloat * static_cast<double>(adapter_->size()) : 0; }
+  /// Floats with a gradient and two moments.
+  double trained() const { return adapter_ ? adapter() : weights(); }
+  /// The image of a version.
+  double published() const { return adapter_ ? adapter() : for_generation(); }
+  /// Weights of a rollout engine without an adapter.
+  double for_generation() const {
     if (layout_.model().compute_dtype == actors::ComputeType::Float32)
       return weights();
     double bytes = 0;
@@ -81,8 +89,8 @@ class Sizes {
   /// larger of the logits and the gradient through one layer.
   double activations() const {
     const double ffn = layout_.model().ffn;
-    const double layer = 4.0 * hidden() + layout_.qkv_width() + layout_.attention_width() +
-                         3 * ffn + layout_.model().heads + 2;
+    const double layer = kept_inputs() + 2.0 * hidden() + layout_.qkv_width() +
+                         layout_.attention_width() + 2 * ffn + layout_.model().heads + 2;
     const double head = 2.0 * hidden() + layout_.vocabulary();
     const double beside = std::max<double>(layout_.vocabulary(), 2.0 * hidden() + 3 * ffn);
     return kFloat * rows() * (layout_.model().layers * layer + head + beside);
@@ -96,6 +104,18 @@ class Sizes {
 
  private:
   double hidden() const { return layout_.model().hidden; }
+  /// Inputs of linear layers that a block keeps only for the gradients of their weights: those of
+  /// frozen layers without an adapter are not kept.
+  double kept_inputs() const {
+    const auto trains = [&](std::initializer_list<std::string_view> names) {
+      return !adapter_ || std::ranges::any_of(names, [&](std::string_view name) {
+        return std::ranges::find(adapter_->lora().targets, name) != adapter_->lora().targets.end();
+      });
+    };
+    return (trains({"q_proj", "k_proj", "v_proj"}) ? hidden() : 0) +
+           (trains({"gate_proj", "up_proj"}) ? hidden() : 0) +
+           (trains({"down_proj"}) ? layout_.model().ffn : 0);
+  }
   Tokens context() const { return layout_.model().context; }
   /// Rows of a micro-batch; at most those of a whole batch.
   double rows() const {
@@ -109,6 +129,7 @@ class Sizes {
 
   const PipelineConfig& config_;
   const actors::Layout& layout_;
+  const std::optional<actors::AdapterLayout> adapter_;
 };
 
 struct ModelSizes {
@@ -123,7 +144,7 @@ Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
     case RoleKind::Rollout: {
       Parts parts{{"rows of a step", sizes.step_rows(actor.concurrency)}};
       if (there || phase == Phase::Rollout) {
-        parts.push_back({"weights", sizes.published()});
+        parts.push_back({"weights", sizes.for_generation() + sizes.adapter()});
         parts.push_back({"KV cache", sizes.kv_cache(actor.concurrency)});
       }
       if (there)
@@ -132,10 +153,10 @@ Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
     }
     case RoleKind::Trainer:
       if (phase != Phase::Separate && phase != Phase::Train)
-        return {{"weights", w}};
-      return {{"weights", w},
-              {"gradients", w},
-              {"optimizer", 2 * w},
+        return {{"weights", w + sizes.adapter()}};
+      return {{"weights", w + sizes.adapter()},
+              {"gradients", sizes.trained()},
+              {"optimizer", 2 * sizes.trained()},
               {"activations", sizes.activations()}};
     case RoleKind::Reference:
       if (!there && phase != Phase::Score)
@@ -291,7 +312,11 @@ Result<LocalLedger> local_ledger(const PipelineConfig& config) {
     of_reference.compute_dtype = config.model.compute_dtype;
   }
   TEMPER_TRY(const auto reference_layout, actors::Layout::make(of_reference, tokens));
-  const Sizes sizes(config, layout);
+  std::optional<actors::AdapterLayout> adapter;
+  if (config.model.lora) {
+    TEMPER_TRY(adapter, actors::AdapterLayout::make(layout, *config.model.lora));
+  }
+  const Sizes sizes(config, layout, adapter);
   const PlacementConfig placement = resolve_placement(config);
   const std::vector<ActorSpec> actors = actor_slots(config, placement);
   LocalLedger out;
@@ -308,7 +333,7 @@ Result<LocalLedger> local_ledger(const PipelineConfig& config) {
     for (const Phase phase : phases)
       out.cards.push_back(card_ledger(actors, card, phase, {sizes, {config, reference_layout}}));
   }
-  out.host = sizes.published() * trainer::kPublishedKept + sizes.weights() * (parks ? 2 : 0);
+  out.host = sizes.published() * trainer::kPublishedKept + sizes.trained() * (parks ? 2 : 0);
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include "core/loopback.hpp"
 #include "orchestrator/pipeline/launch_rules.hpp"
 #include "orchestrator/pipeline/local_memory.hpp"
+#include "orchestrator/pipeline/lora_rules.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/placement_rules.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
@@ -426,6 +427,7 @@ std::vector<BrokenRule> validate(const PipelineConfig& config,
   check_run(config, rules);
   if (config.policy == actors::PolicyKind::Torch)
     check_model(config, longest_prompt, rules);
+  check_lora(config, rules);
   check_task(config, rules);
   check_engines(config, rules);
   check_staleness(config, rules);

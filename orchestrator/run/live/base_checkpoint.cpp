@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 /// Equal inputs, equal name. The first part is raised when pretraining itself changes.
 std::string cache_name(const PipelineConfig& c) {
   actors::ModelConfig model = c.model;
-  model.compute_dtype = {};  // Pretraining does not use it.
+  model.compute_dtype = {};  // Pretraining uses neither.
+  model.lora.reset();
   const std::string inputs = encode(model) + encode(c.task) + encode(c.pretrain) +
                              encode(c.sampling.temperature) + encode(c.seed);
   return fmt::format("base-v2-{:016x}", hash64(inputs));
@@ -108,6 +109,7 @@ Status take_base(const actors::ModelConfig& model, const fs::path& to) {
   said.path = model.path;
   said.context = model.context;
   said.compute_dtype = model.compute_dtype;
+  said.lora = model.lora;
   said.end_tokens = model.end_tokens;
   if (said != model)
     return invalid_input(

@@ -64,6 +64,25 @@ TEST(Changes, OfWhatIsUnderWayAreAllRefusedWithTheirReasons) {
   EXPECT_EQ(said.find("steps"), std::string::npos) << said;
 }
 
+TEST(Changes, AnAdapterKeepsItsShapeAndScale) {
+  PipelineConfig before;
+  before.model.lora = actors::LoraConfig{};
+  for (const auto& change : std::vector<std::function<void(PipelineConfig&)>>{
+           [](PipelineConfig& c) { c.model.lora->rank = 8; },
+           [](PipelineConfig& c) { c.model.lora->alpha = 8; },
+           [](PipelineConfig& c) { c.model.lora->targets = {"q_proj"}; },
+           [](PipelineConfig& c) { c.model.lora.reset(); }}) {
+    PipelineConfig now = before;
+    change(now);
+    const Status checked = check_changes(changed_settings(before, now));
+    ASSERT_FALSE(checked);
+    EXPECT_NE(checked.error().context.find("the checkpoint holds an adapter of this shape and "
+                                           "scale"),
+              std::string::npos)
+        << checked.error().context;
+  }
+}
+
 TEST(Changes, TheBoundMayBeRaisedOnly) {
   EXPECT_EQ(refusal([](PipelineConfig& c) { c.staleness.bound = 5; }), "");
   EXPECT_NE(refusal([](PipelineConfig& c) { c.staleness.bound = 1; }).find("only be raised"),

@@ -1,6 +1,8 @@
 // The cache of base weights: used while it is what was put there, else made again.
 #include "orchestrator/run/live/base_checkpoint.hpp"
 
+#include "actors/model_folder/model_folder.hpp"
+#include "actors/model_folder/stored_tensors.hpp"
 #include "core/cache_folder.hpp"
 #include "core/files.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -57,13 +59,13 @@ class BaseWeights : public ::testing::Test {
   }
   fs::path cache() const { return folder_ / "cache"; }
   /// What a run gets.
-  std::string provided(const std::string& run = "base") const {
+  std::string provided(const std::string& run = "base", const PipelineConfig& config = {}) const {
     BaseCheckpointOptions options;
     options.worker = folder_ / "worker";
     options.log = folder_ / "log";
     options.folder = folder_ / run;
     options.on_progress = [](std::string_view) {};
-    const Status status = provide_base_checkpoint(PipelineConfig{}, options);
+    const Status status = provide_base_checkpoint(config, options);
     EXPECT_TRUE(status) << status.error().context;
     return read_file(options.folder / "model.safetensors").value();
   }
@@ -84,6 +86,30 @@ TEST_F(BaseWeights, AreMadeOnce) {
   EXPECT_EQ(provided(), "weights");
   EXPECT_EQ(provided(), "weights");
   EXPECT_EQ(asked(), 1U);
+}
+
+TEST_F(BaseWeights, AreThoseOfARunWithoutAdapter) {
+  PipelineConfig config;
+  config.model.lora = actors::LoraConfig{};
+  EXPECT_EQ(provided(), "weights");
+  EXPECT_EQ(provided("other", config), "weights");
+  EXPECT_EQ(asked(), 1U);
+}
+
+TEST_F(BaseWeights, ComeFromAModelFolderAlsoForAnAdapter) {
+  actors::ConfigJson folder;
+  folder.model.vocabulary = 14;
+  const auto layout = actors::Layout::make(folder.model, 14).value();
+  const std::vector<float> flat(static_cast<std::size_t>(layout.size()));
+  const test::TemporaryFolder model;
+  ASSERT_TRUE(actors::write_model_folder(model.path(),
+                                         {.config_json = actors::write_config_json(folder)},
+                                         actors::tensors_to_write(layout, flat)));
+  PipelineConfig config;
+  config.model = actors::ModelFolder::open(model.path()).value().model();
+  config.model.path = model.path().string();
+  config.model.lora = actors::LoraConfig{.rank = 2};
+  EXPECT_EQ(provided("base", config), read_file(model / "model.safetensors").value());
 }
 
 TEST_F(BaseWeights, ThatAreNotWhatWasPutThereAreMadeAgain) {

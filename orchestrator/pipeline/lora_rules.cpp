@@ -1,0 +1,67 @@
+#include "orchestrator/pipeline/lora_rules.hpp"
+
+#include "actors/model_folder/adapter_layout.hpp"
+#include "actors/task/tokenizer.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::EngineKind;
+
+/// The classes of the Python package that know adapters.
+constexpr std::string_view kPythonRoles = "temper.torch:";
+
+bool knows_adapters(const actors::EngineConfig& engine) {
+  return engine.kind == EngineKind::Native ||
+         (engine.kind == EngineKind::Python && engine.use.starts_with(kPythonRoles));
+}
+
+void check_engine(const std::string& role,
+                  std::string_view name,
+                  const actors::EngineConfig& engine,
+                  Rules& rules) {
+  rules.require(knows_adapters(engine),
+                {"model.lora", role + ".engine.kind", role + ".engine.use"},
+                fmt::format("requires an engine that knows adapters in `{}`: expected `native`, or "
+                            "`python` with use: {}{}, found `{}`{}; use one of these or remove "
+                            "model.lora",
+                            role,
+                            kPythonRoles,
+                            name,
+                            name_of(engine.kind),
+                            engine.use.empty() ? "" : " with use: " + engine.use));
+}
+
+}  // namespace
+
+void check_lora(const PipelineConfig& c, Rules& rules) {
+  if (!c.model.lora)
+    return;
+  const bool own_model =
+      c.rollout.engine.kind == EngineKind::Python && c.trainer.engine.kind == EngineKind::Python;
+  rules.require(c.policy == actors::PolicyKind::Torch || own_model,
+                {"model.lora", "policy"},
+                "requires `policy: torch`; `synthetic` has no weights to adapt");
+  rules.require(c.hardware == HardwareKind::Local,
+                {"model.lora", "hardware"},
+                "requires `hardware: local`; simulated hardware does not know adapters yet, remove "
+                "model.lora");
+  check_engine("rollout", "Engine", c.rollout.engine, rules);
+  check_engine("trainer", "Trainer", c.trainer.engine, rules);
+  if (c.policy != actors::PolicyKind::Torch)
+    return;  // The Python roles check the targets against their own model.
+  const std::int32_t tokens = actors::Tokenizer::for_task(c.task).vocabulary();
+  const auto layout = actors::Layout::make(c.model, tokens);
+  if (!layout)
+    return;  // Reported as an issue of the model.
+  const auto adapter = actors::AdapterLayout::make(*layout, *c.model.lora);
+  if (adapter)
+    return;
+  const std::string& why = adapter.error().context;  // "rank: ...", "targets: ..."
+  const std::size_t colon = why.find(": ");
+  rules.require(false, {"model.lora." + why.substr(0, colon), "model.path"}, why.substr(colon + 2));
+}
+
+}  // namespace temper::orchestrator
