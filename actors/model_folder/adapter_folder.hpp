@@ -25,8 +25,8 @@ struct AdapterConfigJson {
 /// for settings that change what an adapter computes and that Temper does not know.
 Result<AdapterConfigJson> read_adapter_config(const std::filesystem::path& folder);
 
-/// Reads the trained weights of a folder's adapter into a flat array. Errors name the file: NotFound;
-/// Corrupt for tensors of another shape, rank or set of targets.
+/// Reads an adapter's trained weights into a flat array. Errors name the file: NotFound; Corrupt
+/// for tensors of another shape, rank or set of targets.
 Result<std::vector<float>> read_adapter(const std::filesystem::path& folder,
                                         const AdapterLayout& layout);
 

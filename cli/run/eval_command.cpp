@@ -80,6 +80,7 @@ Result<std::uint64_t> provide_base(orchestrator::ModelExport what, const fs::pat
   }
   what.to = orchestrator::RunDir(folder).base();
   what.type = actors::StoredType::Float32;
+  what.merge = true;
   TEMPER_TRY(const auto exported, orchestrator::export_model(what));
   return exported.version.value();
 }

@@ -62,10 +62,12 @@ int run_export(const ExportOptions& options) {
     return fail(what.error());
   what->to = options.to;
   what->type = from_name<actors::StoredType>(options.type);
+  what->merge = options.merge;
   const auto exported = orchestrator::export_model(*what);
   if (!exported)
     return fail(exported.error());
-  fmt::print("exported step {} of {} as {} to {}\n",
+  fmt::print("exported {}step {} of {} as {} to {}\n",
+             exported->adapter ? "the adapter of " : "",
              exported->version,
              exported->from.string(),
              name_of(exported->type),
@@ -118,7 +120,8 @@ int run_model(const ModelOptions& options) {
 Handler export_command(Flags& flags) {
   const auto options = std::make_shared<ExportOptions>();
   flags.argument("run", options->run, "Run folder, or RUN@STEP for an earlier checkpoint");
-  flags.argument("folder", options->to, "Model folder to write");
+  flags.argument(
+      "folder", options->to, "Folder to write: a model, or the adapter of a run with model.lora");
   std::vector<std::string> names;
   names.reserve(EnumNames<actors::StoredType>::value.size());
   for (const auto& [type, name] : EnumNames<actors::StoredType>::value)
@@ -127,7 +130,11 @@ Handler export_command(Flags& flags) {
       "--dtype",
       names,
       [options, names](std::size_t i) { options->type = names[i]; },
-      "Data type of the weights (default: that of the base model)");
+      "Data type of the weights (default: that of the base model; float32 for an adapter)");
+  flags.flag("--merge",
+             options->merge,
+             "For a run with model.lora: write the base with the adapter merged into it, not a "
+             "folder of peft");
   return [options] { return run_export(*options); };
 }
 

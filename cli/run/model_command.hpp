@@ -15,6 +15,7 @@ struct ExportOptions {
   std::string run;  ///< RUN or RUN@STEP.
   std::string to;
   std::string type;  ///< float32 or bfloat16; empty: that of the base.
+  bool merge = false;
 };
 int run_export(const ExportOptions& options);
 

@@ -75,11 +75,14 @@ Result<std::string> newest_run(const std::string& name) {
                            name)};
 }
 
-/// A run that starts --from another one must have the same model.
+/// A run that starts --from another one must have the same model; its adapter may be another one,
+/// because that of the other run is merged into the base.
 Status check_same_model(const fs::path& from, const orchestrator::PipelineConfig& config) {
   TEMPER_TRY(const auto before, orchestrator::load_config(from / "config.yaml"));
   for (const orchestrator::SettingChange& c : orchestrator::changed_settings(before, config)) {
-    if (c.key == "policy" || (c.key.starts_with("model.") && c.key != "model.path")) {
+    const bool is_of_base = c.key.starts_with("model.") && c.key != "model.path" &&
+                            c.key != "model.lora" && !c.key.starts_with("model.lora.");
+    if (c.key == "policy" || is_of_base) {
       return invalid_input(
           fmt::format("{}: expected the value of {} ({}), found {}: a run started with --from "
                       "needs the same model",
@@ -100,6 +103,7 @@ Status branch(const std::string& from, orchestrator::RunPlan& plan) {
   if (auto source = orchestrator::find_export_source(what); !source)
     return std::move(source).error();  // before the new run writes any file
   what.type = actors::StoredType::Float32;
+  what.merge = true;
   plan.make_base = [what](const fs::path& base) mutable -> Status {
     what.to = base;
     TEMPER_TRY(const auto exported, orchestrator::export_model(what));

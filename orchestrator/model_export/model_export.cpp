@@ -1,5 +1,6 @@
 #include "orchestrator/model_export/model_export.hpp"
 
+#include "actors/model_folder/adapter_folder.hpp"
 #include "actors/model_folder/model_folder.hpp"
 #include "actors/model_folder/stored_tensors.hpp"
 #include "core/files.hpp"
@@ -11,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <functional>
 
 namespace temper::orchestrator {
 namespace {
@@ -86,6 +88,17 @@ Result<RoundingLoss> rounding_loss(const ModelFolder& base,
   return loss;
 }
 
+/// Fills a folder completely or not at all.
+Status write_folder(const fs::path& to, const std::function<Status(const fs::path&)>& fill) {
+  const fs::path partial = to.string() + ".partial";
+  std::error_code ignored;
+  fs::remove_all(partial, ignored);
+  TEMPER_TRY_STATUS(make_folder(partial));
+  TEMPER_TRY_STATUS(fill(partial));
+  fs::remove(to, ignored);  // An empty folder.
+  return rename_durably(partial, to);
+}
+
 Status write(const ModelFolder& base,
              actors::StoredType type,
              std::span<const actors::TensorToWrite> tensors,
@@ -96,13 +109,65 @@ Status write(const ModelFolder& base,
   for (const std::string& name : base.carried_files()) {
     TEMPER_TRY(what.files[name], read_file(base.path() / name));
   }
-  const fs::path partial = to.string() + ".partial";
+  return write_folder(to, [&](const fs::path& partial) {
+    return actors::write_model_folder(partial, what, tensors);
+  });
+}
+
+bool has_adapter(const fs::path& checkpoint) {
   std::error_code ignored;
-  fs::remove_all(partial, ignored);
-  TEMPER_TRY_STATUS(make_folder(partial));
-  TEMPER_TRY_STATUS(actors::write_model_folder(partial, what, tensors));
-  fs::remove(to, ignored);  // An empty folder.
-  return rename_durably(partial, to);
+  return fs::exists(checkpoint / actors::kAdapterConfigFile, ignored);
+}
+
+/// The adapter of a checkpoint and its layout over the base.
+struct StoredAdapter {
+  actors::AdapterConfigJson config;
+  actors::AdapterLayout layout;
+  std::vector<float> values;
+};
+
+Result<StoredAdapter> read_adapter(const fs::path& checkpoint, const actors::Layout& base) {
+  TEMPER_TRY(auto config, actors::read_adapter_config(checkpoint));
+  auto layout = actors::AdapterLayout::make(base, config.lora);
+  if (!layout)
+    return std::move(layout).error().within((checkpoint / actors::kAdapterConfigFile).string());
+  TEMPER_TRY(auto values, actors::read_adapter(checkpoint, *layout));
+  return StoredAdapter{std::move(config), *std::move(layout), std::move(values)};
+}
+
+/// Writes a folder of peft.
+Status write_adapter(const StoredAdapter& adapter,
+                     const fs::path& base,
+                     actors::StoredType type,
+                     const fs::path& to) {
+  const std::string& named = adapter.config.base;
+  return write_folder(to, [&](const fs::path& partial) -> Status {
+    const auto tensors = actors::tensors_to_write(adapter.layout, adapter.values);
+    TEMPER_TRY_STATUS(write_file_atomically(
+        partial / actors::kAdapterFile,
+        [&](const ByteSink& sink) { return actors::write_safetensors(tensors, {}, type, sink); }));
+    return write_file_atomically(
+        partial / actors::kAdapterConfigFile,
+        actors::adapter_config_json(adapter.config.lora,
+                                    named.empty() ? fs::absolute(base).string() : named));
+  });
+}
+
+/// The weights of the exported version, merged with the adapter if it has one.
+Status read_weights(const ExportedModel& exported,
+                    const ModelFolder& base,
+                    const actors::Layout& layout,
+                    std::span<float> flat) {
+  const auto expected = actors::tensors_to_read(layout, flat);
+  const bool merges = has_adapter(exported.from);
+  if (!merges && exported.from != base.path())
+    return read_checkpoint(exported.from, expected);
+  TEMPER_TRY_STATUS(base.read(expected));
+  if (!merges)
+    return {};
+  TEMPER_TRY(const StoredAdapter adapter, read_adapter(exported.from, layout));
+  actors::merge_adapter(adapter.layout, adapter.values, layout, flat);
+  return {};
 }
 
 }  // namespace
@@ -159,12 +224,15 @@ Result<ExportedModel> export_model(const ModelExport& what) {
   const fs::path of_base = RunDir(what.run).base();
   TEMPER_TRY(const ModelFolder base, base_of(RunDir(what.run)));
   TEMPER_TRY(const auto layout, actors::Layout::make(base.model(), 0));
+  if (has_adapter(exported.from) && !what.merge) {
+    exported.adapter = true;
+    exported.type = what.type.value_or(actors::StoredType::Float32);
+    TEMPER_TRY(const StoredAdapter adapter, read_adapter(exported.from, layout));
+    TEMPER_TRY_STATUS(write_adapter(adapter, of_base, exported.type, what.to));
+    return exported;
+  }
   std::vector<float> flat(static_cast<std::size_t>(layout.size()));
-  const auto expected = actors::tensors_to_read(layout, flat);
-  if (exported.from == of_base)
-    TEMPER_TRY_STATUS(base.read(expected));
-  else
-    TEMPER_TRY_STATUS(read_checkpoint(exported.from, expected));
+  TEMPER_TRY_STATUS(read_weights(exported, base, layout, flat));
   if (exported.type == actors::StoredType::Bfloat16) {
     TEMPER_TRY(exported.rounding, rounding_loss(base, layout, flat));
   }

@@ -1,5 +1,6 @@
 // Exports a checkpoint of a run as a model folder: its weights with the config.json, tokenizer and
-// generation_config.json of the base.
+// generation_config.json of the base. The checkpoint of an adapter (model.lora) is exported as a
+// folder of peft, or merged into the base as a model folder.
 #pragma once
 
 #include "actors/model_folder/safetensors.hpp"
@@ -14,10 +15,12 @@ namespace temper::orchestrator {
 
 struct ModelExport {
   std::filesystem::path run;
-  std::optional<PolicyVersion> version;      ///< None: the newest intact checkpoint. 0: the base.
-  std::filesystem::path to;                  ///< Must not exist, or be empty.
-  std::optional<actors::StoredType> type{};  ///< None: that of the base.
-  bool best = false;                         ///< Export best/ (run/best_checkpoint.hpp).
+  std::optional<PolicyVersion> version;  ///< None: the newest intact checkpoint. 0: the base.
+  std::filesystem::path to;              ///< Must not exist, or be empty.
+  /// None: that of the base; float32 for an adapter.
+  std::optional<actors::StoredType> type{};
+  bool best = false;   ///< Export best/ (run/best_checkpoint.hpp).
+  bool merge = false;  ///< Merge an adapter into the base.
 };
 
 /// "RUN", "RUN@STEP" or "RUN@best". Error: STEP is not a number.
@@ -35,6 +38,7 @@ struct ExportedModel {
   std::filesystem::path from;  ///< The exported checkpoint, or the base.
   actors::StoredType type{};
   RoundingLoss rounding{};
+  bool adapter = false;  ///< The folder is one of peft.
 };
 
 /// The source that export_model() would read, without reading its weights. Errors: not a run with a

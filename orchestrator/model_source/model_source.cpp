@@ -1,5 +1,6 @@
 #include "orchestrator/model_source/model_source.hpp"
 
+#include "actors/model_folder/adapter_folder.hpp"
 #include "actors/model_folder/gguf_reader.hpp"
 #include "actors/model_folder/model_folder.hpp"
 #include "core/cache_folder.hpp"
@@ -139,6 +140,13 @@ Result<fs::path> find_model_folder(const fs::path& path) {
     return path.extension() == kEnding ? folder_of_file(path) : Result<fs::path>(path);
   if (fs::exists(path / actors::kConfigFile, ignored))
     return path;
+  if (fs::exists(path / actors::kAdapterConfigFile, ignored)) {
+    return invalid_input(fmt::format(
+        "{} is an adapter ({}) without the weights of its base; expected a model folder: "
+        "export the run with --merge, or merge the adapter with peft",
+        path.string(),
+        actors::kAdapterConfigFile));
+  }
   const std::vector<fs::path> files = gguf_files(path);
   if (files.size() > 1) {
     return invalid_input(fmt::format("{} has {} GGUF files; name one of them, such as {}",

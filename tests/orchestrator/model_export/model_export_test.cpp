@@ -1,6 +1,7 @@
 // Exported model folders: which checkpoint, which files are copied, and refusals.
 #include "orchestrator/model_export/model_export.hpp"
 
+#include "actors/model_folder/adapter_folder.hpp"
 #include "actors/model_folder/model_folder.hpp"
 #include "actors/model_folder/stored_tensors.hpp"
 #include "core/files.hpp"
@@ -58,10 +59,27 @@ class ModelExportTest : public ::testing::Test {
     ASSERT_TRUE(
         run().checkpoints().complete(state, {100 + static_cast<std::int64_t>(version), 7}, 9));
   }
-  Result<ExportedModel> exported(const std::string& source, std::optional<StoredType> type = {}) {
+  /// A checkpoint of an adapter whose values all equal `value`.
+  void save_adapter(std::uint64_t version, const actors::LoraConfig& lora, float value) {
+    const auto layout = actors::AdapterLayout::make(*layout_, lora).value();
+    const std::vector<float> flat(static_cast<std::size_t>(layout.size()), value);
+    const auto partial = run().checkpoints().begin(PolicyVersion(version)).value();
+    ASSERT_TRUE(
+        write_file_atomically(partial / actors::kAdapterFile,
+                              actors::write_safetensors(tensors_to_write(layout, flat), {})));
+    ASSERT_TRUE(write_file_atomically(partial / actors::kAdapterConfigFile,
+                                      actors::adapter_config_json(lora, "")));
+    const CheckpointState state{version, PolicyVersion(version), "", {}};
+    ASSERT_TRUE(
+        run().checkpoints().complete(state, {100 + static_cast<std::int64_t>(version), 7}, 9));
+  }
+  Result<ExportedModel> exported(const std::string& source,
+                                 std::optional<StoredType> type = {},
+                                 bool merge = false) {
     TEMPER_TRY(ModelExport what, parse_export_source(run().root().string() + source));
     what.to = to();
     what.type = type;
+    what.merge = merge;
     return export_model(what);
   }
   /// The value of all exported weights.
@@ -159,6 +177,57 @@ TEST_F(ModelExportTest, ListsExistingCheckpointsIfOneIsMissing) {
   EXPECT_NE(refusal("").find("has no model.safetensors"), std::string::npos);
   fs::remove_all(run().base());
   EXPECT_NE(refusal("@20").find("it has no base/"), std::string::npos);
+}
+
+TEST_F(ModelExportTest, WritesTheAdapterOfACheckpointAsPeftReadsIt) {
+  const actors::LoraConfig lora{.rank = 2, .alpha = 8, .targets = {"v_proj", "down_proj"}};
+  save_adapter(20, lora, 0.5F);
+  const auto model = exported("");
+  ASSERT_TRUE(model) << model.error().context;
+  EXPECT_TRUE(model->adapter);
+  EXPECT_EQ(model->type, StoredType::Float32);
+  const auto config = actors::read_adapter_config(to()).value();
+  EXPECT_EQ(config.lora, lora);
+  EXPECT_EQ(config.base, fs::absolute(run().base()).string());
+  const auto layout = actors::AdapterLayout::make(*layout_, lora).value();
+  EXPECT_EQ(actors::read_adapter(to(), layout).value().front(), 0.5F);
+  EXPECT_FALSE(fs::exists(to() / "model.safetensors"));
+}
+
+TEST_F(ModelExportTest, MergesAnAdapterIntoTheBase) {
+  const actors::LoraConfig lora{.rank = 2, .alpha = 8, .targets = {"v_proj"}};
+  save_adapter(20, lora, 0.5F);
+  const auto model = exported("", {}, true);
+  ASSERT_TRUE(model) << model.error().context;
+  EXPECT_FALSE(model->adapter);
+  const auto folder = actors::ModelFolder::open(to()).value();
+  std::vector<float> flat(static_cast<std::size_t>(layout_->size()));
+  ASSERT_TRUE(folder.read(actors::tensors_to_read(*layout_, flat)));
+  for (const actors::TensorSpec& t : layout_->stored()) {
+    // The base is zero; B A has 2 terms of 0.5 * 0.5, scaled by 8 / 2.
+    const float expected = t.name.find("v_proj") != std::string::npos ? 2.0F : 0.0F;
+    EXPECT_EQ(flat[static_cast<std::size_t>(t.offset)], expected) << t.name;
+    EXPECT_EQ(flat[static_cast<std::size_t>(t.offset + t.elements() - 1)], expected) << t.name;
+  }
+}
+
+TEST_F(ModelExportTest, RefusesAnAdapterThatItCannotMerge) {
+  save_adapter(20, {.rank = 2, .alpha = 8, .targets = {"v_proj"}}, 0.5F);
+  const fs::path file = run().root() / "checkpoints/step-000020" / actors::kAdapterConfigFile;
+  const std::string plain = read_file(file).value();
+  const auto why = [&](const std::string& from, const std::string& to) {
+    std::string text = plain;
+    text.replace(text.find(from), from.size(), to);
+    EXPECT_TRUE(write_file_atomically(file, text));
+    const auto config = actors::read_adapter_config(file.parent_path());
+    return config ? std::string() : config.error().context;
+  };
+  EXPECT_EQ(why("\"r\": 2", "\"r\": 2"), "");
+  EXPECT_NE(why("\"use_rslora\": false", "\"use_rslora\": true")
+                .find("adapter_config.json: use_rslora: expected false, found true"),
+            std::string::npos);
+  EXPECT_NE(why("\"r\": 2", "\"r\": \"two\"").find("r: expected an integer, found \"two\""),
+            std::string::npos);
 }
 
 TEST_F(ModelExportTest, NeverOverwritesAFolder) {

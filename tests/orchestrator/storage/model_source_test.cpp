@@ -99,6 +99,14 @@ TEST_F(ModelSource, OtherPathsAreUsedAsTheyAre) {
             std::string::npos);
 }
 
+TEST_F(ModelSource, AnAdapterIsNoModel) {
+  const fs::path folder = fs::path(file()).parent_path();
+  ASSERT_TRUE(write_file_atomically(folder / "adapter_config.json", "{}"));
+  EXPECT_NE(find_model_folder(folder).error().context.find(
+                "is an adapter (adapter_config.json) without the weights of its base"),
+            std::string::npos);
+}
+
 TEST_F(ModelSource, ADamagedFileLeavesNothingInTheCache) {
   ASSERT_TRUE(write_file_atomically(file(), gguf_of(1).substr(0, 3000)));
   EXPECT_NE(find_model_folder(file()).error().context.find("a.gguf"), std::string::npos);
