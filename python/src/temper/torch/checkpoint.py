@@ -1,7 +1,8 @@
 """The trainer's state on disk, in the format of the C++ trainer (trainer/torch/checkpoint.hpp).
 
 Each can resume from the other's checkpoints: model.safetensors, optimizer.safetensors (tensor names with prefix "m." or
-"v.") and trainer.json. All three contain the number of completed steps, `updates`.
+"v.") and trainer.json. If an adapter is trained, adapter_model.safetensors and adapter_config.json, which peft can
+read, take the place of model.safetensors. All three contain the number of completed steps, `updates`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import safetensors.torch
 import torch
 
 from ..errors import RoleError
-from ..messages import CHECKPOINT_FORMAT
+from ..messages import CHECKPOINT_FORMAT, LoraConfig
+from . import lora as adapters
+
+OPTIMIZER = "optimizer.safetensors"
 
 
 @dataclasses.dataclass
 class State:
-    weights: dict[str, torch.Tensor]  #: Full tensors by name, in host memory.
+    weights: dict[str, torch.Tensor]  #: Full tensors of what is trained, by name, in host memory.
     moments: dict[str, torch.Tensor]  #: AdamW moments by prefixed name.
     updates: int  #: Completed training steps.
     steps: int  #: Optimizer updates; several per step with minibatches.
@@ -31,10 +35,20 @@ def metadata(updates: int) -> dict[str, str]:
     return {"format": "pt", "updates": str(updates)}
 
 
-def save(folder: pathlib.Path, state: State) -> None:
+def weights_file(adapter: bool) -> str:
+    """Name of the file with the trained tensors."""
+    return adapters.ADAPTER if adapter else "model.safetensors"
+
+
+def save(
+    folder: pathlib.Path, state: State, lora: LoraConfig | None = None, base: str = ""
+) -> None:
+    """Saves a checkpoint; `lora` and `base` describe the adapter, if one is trained."""
     of = metadata(state.updates)
-    safetensors.torch.save_file(state.weights, folder / "model.safetensors", of)
-    safetensors.torch.save_file(state.moments, folder / "optimizer.safetensors", of)
+    safetensors.torch.save_file(state.weights, folder / weights_file(lora is not None), of)
+    safetensors.torch.save_file(state.moments, folder / OPTIMIZER, of)
+    if lora is not None:
+        adapters.write_config(folder, lora, base)
     counters = {
         "format": CHECKPOINT_FORMAT,
         "updates": state.updates,
@@ -43,8 +57,17 @@ def save(folder: pathlib.Path, state: State) -> None:
     (folder / "trainer.json").write_text(json.dumps(counters, indent=2) + "\n")
 
 
-def load(folder: pathlib.Path) -> State:
-    """Loads a checkpoint. Raises RoleError, which names the file, if format or step of the files differ."""
+def load(folder: pathlib.Path, adapter: bool = False) -> State:
+    """Loads a checkpoint of all weights or of an adapter.
+
+    Raises:
+        RoleError: A file is missing, or format or step of the files differ. The message names the file.
+    """
+    if not (folder / weights_file(adapter)).is_file():
+        raise RoleError(
+            f"{folder}: expected {weights_file(adapter)}, which is missing: the checkpoint was made "
+            f"{'without' if adapter else 'with'} model.lora"
+        )
     counters = json.loads((folder / "trainer.json").read_text())
     if counters.get("format") != CHECKPOINT_FORMAT:
         raise RoleError(
@@ -52,8 +75,8 @@ def load(folder: pathlib.Path) -> State:
         )
     updates = int(counters["updates"])
     return State(
-        _tensors(folder / "model.safetensors", updates),
-        _tensors(folder / "optimizer.safetensors", updates),
+        _tensors(folder / weights_file(adapter), updates),
+        _tensors(folder / OPTIMIZER, updates),
         updates,
         int(counters["optimizer_steps"]),
     )

@@ -20,6 +20,7 @@ from ..errors import NotFinite, RoleError
 from ..randomness import sampling_uniforms
 from ..roles import Completion, Memory, Request
 from ..weights import Weights
+from .lora import add_adapters, restore_base
 from .model import (
     bytes_of,
     choose_device,
@@ -120,7 +121,12 @@ class Engine(roles.Engine):
         self.batch = batch
         self._device = choose_device(device)
         self._dtype = choose_dtype(dtype, self._device)
-        self._model = open_model(model_folder(self.role, model), self._dtype, self._device)
+        self._folder = model_folder(self.role, model)
+        self._model = open_model(self._folder, self._dtype, self._device)
+        self._lora = self.role.model.lora
+        if self._lora is not None:
+            add_adapters(self._model, self._lora, self.role.seed)
+        self._dropped = False
         check_cache(type(self._model), self._model.config)
         self._context = context_of(self._model)
         vocabulary = self.role.vocabulary
@@ -135,7 +141,10 @@ class Engine(roles.Engine):
             pass
 
     def load(self, version: int, weights: Weights) -> None:
-        load_weights(self._model, weights, self._device, self._dtype)
+        if self._dropped and self._lora is not None:
+            restore_base(self._model, open_model(self._folder, self._dtype, self._device))
+        load_weights(self._model, weights, self._device)
+        self._dropped = False
 
     def free_kv(self) -> None:
         self._cache = None
@@ -143,6 +152,7 @@ class Engine(roles.Engine):
 
     def free_weights(self) -> None:
         drop_weights(self._model)
+        self._dropped = True
 
     def memory(self) -> Memory:
         held = bytes_of(self._model.parameters())

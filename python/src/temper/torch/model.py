@@ -15,6 +15,7 @@ from transformers.utils import logging as transformers_logging
 from ..errors import RoleError
 from ..roles import Role
 from ..weights import Weights
+from .lora import adapter_tensors
 
 
 def model_folder(role: Role, given: str | None) -> pathlib.Path:
@@ -77,13 +78,16 @@ def tensor_of(weights: Weights, name: str) -> torch.Tensor:
 
 
 def matched(model: Any, weights: Weights) -> Iterator[tuple[torch.nn.Parameter, torch.Tensor]]:
-    """Yields the model's parameters with the tensors of an image.
+    """Yields the model's parameters, or those of its adapters if it has any, with the tensors of an image.
 
     Raises:
         RoleError: A tensor is missing or unknown. The second name of a tied tensor is optional.
     """
-    parameters = dict(model.named_parameters())
-    tied = set(dict(model.named_parameters(remove_duplicate=False))) - set(parameters)
+    parameters = adapter_tensors(model)
+    tied: set[str] = set()
+    if not parameters:
+        parameters = dict(model.named_parameters())
+        tied = set(dict(model.named_parameters(remove_duplicate=False))) - set(parameters)
     unknown = set(weights) - set(parameters) - tied
     missing = set(parameters) - set(weights)
     if unknown or missing:
@@ -97,8 +101,8 @@ def matched(model: Any, weights: Weights) -> Iterator[tuple[torch.nn.Parameter, 
         yield parameter, tensor_of(weights, name)
 
 
-def load_weights(model: Any, weights: Weights, device: torch.device, dtype: torch.dtype) -> None:
-    """Loads all weights, also into parameters whose memory was released."""
+def load_weights(model: Any, weights: Weights, device: torch.device) -> None:
+    """Loads all weights, or the adapters, also into parameters whose memory was released."""
     shapes = getattr(model, "_temper_shapes", None)
     if shapes is None:
         shapes = model._temper_shapes = {id(p): tuple(p.shape) for p in model.parameters()}
@@ -110,7 +114,7 @@ def load_weights(model: Any, weights: Weights, device: torch.device, dtype: torc
         if parameter.numel() == tensor.numel():
             parameter.data.copy_(tensor)
         else:
-            parameter.data = tensor.to(device=device, dtype=dtype, copy=True)
+            parameter.data = tensor.to(device=device, dtype=parameter.dtype, copy=True)
 
 
 def drop_weights(model: Any) -> None:
@@ -196,5 +200,5 @@ def packed(
 
 
 def named_tensors(model: Any) -> Mapping[str, torch.nn.Parameter]:
-    """The parameters as they are published: each tensor once, tied ones under their first name."""
-    return dict(model.named_parameters())
+    """The trained parameters as they are published: those of the adapters, or each tensor once, under its first name."""
+    return adapter_tensors(model) or dict(model.named_parameters())

@@ -17,8 +17,8 @@ class Trainer(roles.Trainer):
     Args:
         model: Model folder; None: the run's.
         device: `cpu`, `cuda` or `cuda:1`; None: a GPU if there is one.
-        dtype: Data type of computations, `float32` or `bfloat16`; None: bfloat16 on a GPU, else float32. Weights and
-            moments are always float32.
+        dtype: Data type of computations, `float32` or `bfloat16`; None: bfloat16 on a GPU, else float32. Trained
+            weights and moments are always float32; with `model.lora`, the frozen weights have this type.
         checkpointing: Recompute activations in the backward pass.
         ranks: Number of processes that share weights, gradients and moments (FSDP2), including this one.
         rank_timeout: Seconds that a rank waits for another.
@@ -40,6 +40,8 @@ class Trainer(roles.Trainer):
             temperature=self.role.settings.temperature,
             longest_response=self.role.settings.longest_response,
             seed=self.role.seed,
+            lora=self.role.model.lora,
+            base=self.role.model.path,
             device=device,
             dtype=dtype,
             checkpointing=checkpointing,

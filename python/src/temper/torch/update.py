@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from ..errors import NotFinite, RoleError
-from ..messages import AlgorithmConfig
+from ..messages import AlgorithmConfig, LoraConfig
 from ..randomness import Random
 from ..roles import Memory, Row
 from . import checkpoint
@@ -28,6 +28,7 @@ from .algorithm import (
     token_losses,
     token_weight,
 )
+from .lora import add_adapters
 from .model import (
     bytes_of,
     choose_device,
@@ -68,6 +69,8 @@ class Settings:
     dtype: str | None = None
     checkpointing: bool = False
     cores: list[int] = dataclasses.field(default_factory=list)
+    lora: LoraConfig | None = None
+    base: str = ""  #: The base model, for adapter_config.json.
 
 
 @dataclasses.dataclass
@@ -123,7 +126,12 @@ class Update:
             torch.set_num_threads(max(1, len(settings.cores) // world))
         self._device = choose_device(settings.device, rank)
         self._dtype = choose_dtype(settings.dtype, self._device)
-        self._model = open_model(settings.folder, torch.float32, self._device)
+        lora = settings.lora
+        self._model = open_model(
+            settings.folder, torch.float32 if lora is None else self._dtype, self._device
+        )
+        if lora is not None:
+            add_adapters(self._model, lora, settings.seed)
         self._context = context_of(self._model)
         if settings.checkpointing:
             enable = getattr(
@@ -350,7 +358,7 @@ class Update:
         }
 
     def image(self) -> bytes:
-        """A safetensors image of the weights, float32. Empty on other ranks than 0."""
+        """A safetensors image of what is trained, float32. Empty on other ranks than 0."""
         tensors = self._full()
         if self._rank != 0:
             return b""
@@ -368,23 +376,25 @@ class Update:
                 )
                 moments[prefix + name] = moment.contiguous()
         if self._rank == 0:
-            checkpoint.save(folder, checkpoint.State(weights, moments, self._updates, self._steps))
+            state = checkpoint.State(weights, moments, self._updates, self._steps)
+            checkpoint.save(folder, state, self._settings.lora, self._settings.base)
 
     def load(self, folder: pathlib.Path) -> None:
         """Loads a checkpoint. Raises RoleError, which names the file, if it belongs to another model."""
         if self._away:
             raise RoleError("load: the optimizer is offloaded; onload() must come first")
-        found = checkpoint.load(folder)
+        adapter = self._settings.lora is not None
+        found = checkpoint.load(folder, adapter)
         weights, moments = found.weights, found.moments
         for name, p in self._parameters.items():
             for file, tensors, key in (
-                ("model", weights, name),
-                ("optimizer", moments, "m." + name),
-                ("optimizer", moments, "v." + name),
+                (checkpoint.weights_file(adapter), weights, name),
+                (checkpoint.OPTIMIZER, moments, "m." + name),
+                (checkpoint.OPTIMIZER, moments, "v." + name),
             ):
                 if key not in tensors or tensors[key].shape != p.shape:
                     raise RoleError(
-                        f"{folder / file}.safetensors: expected a tensor {key} of shape {tuple(p.shape)}"
+                        f"{folder / file}: expected a tensor {key} of shape {tuple(p.shape)}"
                     )
             put_tensor(p.data, weights[name])
             first, second = torch.zeros_like(p.data), torch.zeros_like(p.data)
@@ -414,7 +424,7 @@ class Update:
         self._away = False
 
     def memory(self) -> Memory:
-        weights = bytes_of(self._local(p.data) for p in self._parameters.values())
+        weights = bytes_of(self._local(p.data) for p in self._model.parameters())
         gradients = bytes_of(
             self._local(p.grad) for p in self._parameters.values() if p.grad is not None
         )
