@@ -8,6 +8,9 @@
 namespace temper::actors {
 namespace {
 
+constexpr std::uint32_t kMostRank = 65536;
+constexpr double kLeastAlpha = 1e-3, kMostAlpha = 1e6;
+
 /// Settings with which an adapter is a plain one.
 nlohmann::json plain_settings() {
   const auto none = nlohmann::json::object();
@@ -21,6 +24,8 @@ nlohmann::json plain_settings() {
           {"rank_pattern", none},
           {"alpha_pattern", none}};
 }
+
+}  // namespace
 
 Result<AdapterConfigJson> parse_adapter_config(std::string_view text) {
   const nlohmann::json json = parse_json(text);
@@ -40,10 +45,12 @@ Result<AdapterConfigJson> parse_adapter_config(std::string_view text) {
                                expected,
                                json.contains(key) ? json[key].dump() : "nothing"));
   };
-  if (!json.contains("r") || !json["r"].is_number_integer())
-    return wrong("r", "an integer");
-  if (!json.contains("lora_alpha") || !json["lora_alpha"].is_number())
-    return wrong("lora_alpha", "a number");
+  if (!json.contains("r") || !json["r"].is_number_unsigned() || json["r"] < 1U ||
+      json["r"] > kMostRank)
+    return wrong("r", "an integer from 1 to 65536");
+  if (!json.contains("lora_alpha") || !json["lora_alpha"].is_number() ||
+      json["lora_alpha"] < kLeastAlpha || json["lora_alpha"] > kMostAlpha)
+    return wrong("lora_alpha", "a number from 0.001 to 1000000");
   if (!json.contains("target_modules") || !json["target_modules"].is_array())
     return wrong("target_modules", "a list of names");
   config.lora.rank = json["r"].get<std::int32_t>();
@@ -58,8 +65,6 @@ Result<AdapterConfigJson> parse_adapter_config(std::string_view text) {
     config.base = json["base_model_name_or_path"].get<std::string>();
   return config;
 }
-
-}  // namespace
 
 std::string adapter_config_json(const LoraConfig& lora, const std::string& base) {
   const nlohmann::ordered_json config = {{"peft_type", "LORA"},

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace temper::actors {
@@ -21,8 +22,10 @@ struct AdapterConfigJson {
   LoraConfig lora;
   std::string base;  ///< Folder or name of the base model; may be empty.
 };
-/// Reads adapter_config.json of a folder. Errors name the file and the key: NotFound; InvalidInput
-/// for settings that change what an adapter computes and that Temper does not know.
+/// Errors name the key: Corrupt; InvalidInput for settings that change what an adapter computes and
+/// that Temper does not know.
+Result<AdapterConfigJson> parse_adapter_config(std::string_view text);
+/// Reads adapter_config.json of a folder. Errors name the file: NotFound; those of parsing it.
 Result<AdapterConfigJson> read_adapter_config(const std::filesystem::path& folder);
 
 /// Reads an adapter's trained weights into a flat array. Errors name the file: NotFound; Corrupt

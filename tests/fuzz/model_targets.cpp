@@ -1,5 +1,6 @@
 // What is read of models that others made, of servers, and of tables.
 #include "actors/byte_pair/byte_pair_tokenizer.hpp"
+#include "actors/model_folder/adapter_folder.hpp"
 #include "actors/model_folder/config_json.hpp"
 #include "actors/model_folder/gguf_reader.hpp"
 #include "actors/model_folder/gguf_tokenizer.hpp"
@@ -83,6 +84,9 @@ void tokenizer(std::string_view bytes) {
 void model_config(std::string_view bytes) {
   std::ignore = parse_config_json(bytes);
   std::ignore = parse_end_tokens(bytes);
+  if (const auto adapter = parse_adapter_config(bytes)) {
+    TEMPER_CHECK(adapter->lora.rank >= 1 && adapter->lora.scale() > 0, "an adapter is possible");
+  }
 }
 
 void replies(std::string_view bytes) {

@@ -226,8 +226,16 @@ TEST_F(ModelExportTest, RefusesAnAdapterThatItCannotMerge) {
   EXPECT_NE(why("\"use_rslora\": false", "\"use_rslora\": true")
                 .find("adapter_config.json: use_rslora: expected false, found true"),
             std::string::npos);
-  EXPECT_NE(why("\"r\": 2", "\"r\": \"two\"").find("r: expected an integer, found \"two\""),
-            std::string::npos);
+  for (const char* const rank : {"\"two\"", "0", "-5", "1.5", "4294967298", "1e300", "null", "[2]"})
+    EXPECT_NE(why("\"r\": 2", fmt::format("\"r\": {}", rank)).find("r: expected an integer"),
+              std::string::npos)
+        << rank;
+  for (const char* const alpha : {"0.0", "-8.0", "1e-320", "1e300", "\"8\"", "true"})
+    EXPECT_NE(why("\"lora_alpha\": 8.0", fmt::format("\"lora_alpha\": {}", alpha))
+                  .find("lora_alpha: expected a number"),
+              std::string::npos)
+        << alpha;
+  EXPECT_NE(why("\"v_proj\"", "7").find("target_modules: expected a list"), std::string::npos);
 }
 
 TEST_F(ModelExportTest, NeverOverwritesAFolder) {
