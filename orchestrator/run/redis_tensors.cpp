@@ -35,7 +35,11 @@ Result<std::unique_ptr<RedisTensors>> RedisTensors::create(RedisTensorsOptions o
 }
 
 RedisTensors::~RedisTensors() {
-  remove_keys({taken_.begin(), taken_.end()});
+  try {
+    remove_keys({taken_.begin(), taken_.end()});
+  } catch (...) {
+    taken_.clear();  // The server removes them when their lease ends.
+  }
 }
 
 actors::TensorPlace RedisTensors::place() const {
