@@ -33,6 +33,7 @@ GROUPS: dict[str, list[str]] = {
     "pyarrow": ["pyarrow==26.0.1"],
     "datasets": ["datasets==5.2.0"],
     "trl": ["trl==1.16.0", "accelerate==1.15.0", "aiohttp>=3.9", "requests>=2"],
+    "peft": ["peft==0.21.2"],
     "reasoning_gym": ["reasoning-gym==0.1.25"],
 }
 
