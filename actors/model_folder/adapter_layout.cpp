@@ -1,7 +1,5 @@
 #include "actors/model_folder/adapter_layout.hpp"
 
-#include "core/check.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -51,29 +49,7 @@ Status check_targets(const LoraConfig& lora) {
   return {};
 }
 
-template <class Tensor, class Float>
-std::vector<Tensor> listed(const AdapterLayout& layout,
-                           std::span<Float> flat,
-                           std::string_view prefix) {
-  TEMPER_CHECK(static_cast<std::int64_t>(flat.size()) == layout.size(),
-               "the array has another size than the layout");
-  std::vector<Tensor> list;
-  list.reserve(layout.tensors().size());
-  for (const TensorSpec& t : layout.tensors()) {
-    Tensor& tensor = list.emplace_back();
-    tensor.name = std::string(prefix) + t.name;
-    tensor.shape = t.shape;
-    tensor.values =
-        flat.subspan(static_cast<std::size_t>(t.offset), static_cast<std::size_t>(t.elements()));
-  }
-  return list;
-}
-
 }  // namespace
-
-std::span<const std::string_view> lora_targets() {
-  return kTargets;
-}
 
 Result<AdapterLayout> AdapterLayout::make(const Layout& base, const LoraConfig& lora) {
   TEMPER_TRY_STATUS(check_targets(lora));
@@ -128,18 +104,6 @@ std::int64_t AdapterLayout::parameters() const {
   for (const TensorSpec& t : tensors_)
     sum += t.elements();
   return sum;
-}
-
-std::vector<TensorToWrite> tensors_to_write(const AdapterLayout& layout,
-                                            std::span<const float> flat,
-                                            std::string_view prefix) {
-  return listed<TensorToWrite>(layout, flat, prefix);
-}
-
-std::vector<TensorToRead> tensors_to_read(const AdapterLayout& layout,
-                                          std::span<float> flat,
-                                          std::string_view prefix) {
-  return listed<TensorToRead>(layout, flat, prefix);
 }
 
 void merge_adapter(const AdapterLayout& adapter,

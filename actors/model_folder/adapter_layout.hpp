@@ -51,9 +51,6 @@ class AdapterLayout {
   std::int64_t size_ = 0;
 };
 
-/// The names that model.lora.targets may have.
-std::span<const std::string_view> lora_targets();
-
 /// Views of the flat array of an adapter, for writing and reading; `prefix` precedes each name.
 std::vector<TensorToWrite> tensors_to_write(const AdapterLayout& layout,
                                             std::span<const float> flat,

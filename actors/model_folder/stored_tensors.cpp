@@ -1,5 +1,6 @@
 #include "actors/model_folder/stored_tensors.hpp"
 
+#include "actors/model_folder/adapter_layout.hpp"
 #include "core/check.hpp"
 
 #include <utility>
@@ -8,11 +9,12 @@ namespace temper::actors {
 namespace {
 
 template <class Tensor, class Float>
-std::vector<Tensor> listed(const Layout& layout, std::span<Float> flat, std::string_view prefix) {
-  TEMPER_CHECK(static_cast<std::int64_t>(flat.size()) == layout.size(),
-               "the array has another size than the layout");
+std::vector<Tensor> listed(std::span<const TensorSpec> tensors,
+                           std::span<Float> flat,
+                           std::string_view prefix) {
   std::vector<Tensor> list;
-  for (const TensorSpec& t : layout.stored()) {
+  list.reserve(tensors.size());
+  for (const TensorSpec& t : tensors) {
     Tensor& tensor = list.emplace_back();
     tensor.name = std::string(prefix) + t.name;
     tensor.shape = t.shape;
@@ -22,24 +24,45 @@ std::vector<Tensor> listed(const Layout& layout, std::span<Float> flat, std::str
   return list;
 }
 
+void check_size(std::size_t floats, std::int64_t expected) {
+  TEMPER_CHECK(static_cast<std::int64_t>(floats) == expected,
+               "the array has another size than the layout");
+}
+
 }  // namespace
 
 std::vector<TensorToWrite> tensors_to_write(const Layout& layout,
                                             std::span<const float> flat,
                                             std::string_view prefix) {
-  return listed<TensorToWrite>(layout, flat, prefix);
+  check_size(flat.size(), layout.size());
+  return listed<TensorToWrite>(layout.stored(), flat, prefix);
 }
 
 std::vector<TensorToRead> tensors_to_read(const Layout& layout,
                                           std::span<float> flat,
                                           std::string_view prefix) {
-  auto list = listed<TensorToRead>(layout, flat, prefix);
+  check_size(flat.size(), layout.size());
+  auto list = listed<TensorToRead>(layout.stored(), flat, prefix);
   if (layout.model().tie_embeddings) {
     TensorToRead head = list.front();
     head.tied_to = std::exchange(head.name, std::string(prefix) + std::string(kHeadTensor));
     list.push_back(std::move(head));
   }
   return list;
+}
+
+std::vector<TensorToWrite> tensors_to_write(const AdapterLayout& layout,
+                                            std::span<const float> flat,
+                                            std::string_view prefix) {
+  check_size(flat.size(), layout.size());
+  return listed<TensorToWrite>(layout.tensors(), flat, prefix);
+}
+
+std::vector<TensorToRead> tensors_to_read(const AdapterLayout& layout,
+                                          std::span<float> flat,
+                                          std::string_view prefix) {
+  check_size(flat.size(), layout.size());
+  return listed<TensorToRead>(layout.tensors(), flat, prefix);
 }
 
 std::vector<TensorToRead> tensors_to_check(const Layout& layout) {
