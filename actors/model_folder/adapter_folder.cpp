@@ -8,9 +8,6 @@
 namespace temper::actors {
 namespace {
 
-constexpr std::uint32_t kMostRank = 65536;
-constexpr double kLeastAlpha = 1e-3, kMostAlpha = 1e6;
-
 /// Settings with which an adapter is a plain one.
 nlohmann::json plain_settings() {
   const auto none = nlohmann::json::object();
@@ -39,18 +36,21 @@ Result<AdapterConfigJson> parse_adapter_config(std::string_view text) {
     }
   }
   AdapterConfigJson config;
-  const auto wrong = [&](const char* key, const char* expected) {
+  const auto wrong = [&](const char* key, std::string_view expected) {
     return corrupt(fmt::format("{}: expected {}, found {}",
                                key,
                                expected,
                                json.contains(key) ? json[key].dump() : "nothing"));
   };
   if (!json.contains("r") || !json["r"].is_number_unsigned() || json["r"] < 1U ||
-      json["r"] > kMostRank)
-    return wrong("r", "an integer from 1 to 65536");
+      json["r"] > LoraConfig::kMostRank)
+    return wrong("r", fmt::format("an integer from 1 to {}", LoraConfig::kMostRank));
   if (!json.contains("lora_alpha") || !json["lora_alpha"].is_number() ||
-      json["lora_alpha"] < kLeastAlpha || json["lora_alpha"] > kMostAlpha)
-    return wrong("lora_alpha", "a number from 0.001 to 1000000");
+      json["lora_alpha"] < LoraConfig::kLeastAlpha || json["lora_alpha"] > LoraConfig::kMostAlpha) {
+    return wrong(
+        "lora_alpha",
+        fmt::format("a number from {} to {}", LoraConfig::kLeastAlpha, LoraConfig::kMostAlpha));
+  }
   if (!json.contains("target_modules") || !json["target_modules"].is_array())
     return wrong("target_modules", "a list of names");
   config.lora.rank = json["r"].get<std::int32_t>();

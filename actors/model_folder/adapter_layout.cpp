@@ -4,14 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
+#include <span>
 
 namespace temper::actors {
 namespace {
 
-constexpr std::array<std::string_view, 7> kTargets{
-    "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
+constexpr std::span<const std::string_view> kTargets = LoraConfig::kTargets;
 constexpr std::string_view kWeight = ".weight";
 
 /// "q_proj" of "model.layers.0.self_attn.q_proj.weight"; empty for other tensors.
@@ -20,7 +19,7 @@ std::string_view target_of(std::string_view stored) {
     return {};
   stored.remove_suffix(kWeight.size());
   stored.remove_prefix(stored.rfind('.') + 1);
-  const auto* const found = std::ranges::find(kTargets, stored);
+  const auto found = std::ranges::find(kTargets, stored);
   return found == kTargets.end() ? std::string_view() : *found;
 }
 
