@@ -22,6 +22,7 @@ struct AlgorithmConfig {
   double adam_epsilon = 1e-8;
   double weight_decay = 0.0;
   double gradient_clip = 1.0;
+  bool scale_by_effective_samples = false;
   Tokens micro_batch_tokens{16384};
   std::optional<Objective> objective;
   std::optional<AdvantageMean> advantage_mean;
@@ -175,6 +176,12 @@ void describe_optimizer(V& v, AlgorithmConfig& c) {
       "gradient_clip",
       c.gradient_clip,
       {.doc = "Largest global gradient norm; larger gradients are scaled down to it.", .min = 0.0});
+  v.field(
+      32,
+      "scale_by_effective_samples",
+      c.scale_by_effective_samples,
+      {.doc = "Multiply the learning rate of a step by the square root of its `ratio/effective`, "
+              "so that a step whose samples are too stale changes the policy less."});
 }
 
 }  // namespace detail

@@ -148,6 +148,7 @@ VARIANTS = [
     (m.AlgorithmName.SEQ_MIS, {"behaviour_weight_floor": 0.5}),
     (m.AlgorithmName.GEO_RS, {"behaviour_weight_floor": 0.8, "behaviour_weight_cap": 1.25}),
     (m.AlgorithmName.OPD, {"reward_weight": 1, "distillation": 0.5}),
+    (m.AlgorithmName.DECOUPLED_PPO, {"scale_by_effective_samples": "true"}),
     (m.AlgorithmName.GSPO, {"distillation": 0.5, "clip_low": 0.2, "clip_high": 0.2}),
 ]
 

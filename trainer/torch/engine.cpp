@@ -92,9 +92,9 @@ class TorchEngine final : public Engine {
   Update begin(std::span<const TrainSample> batch, const PreparedGradients& kept) const;
   void score_proximal(Update& update);
   Status run(Update& update, UpdateMetrics& metrics);
-  Result<double> step(const Minibatch& minibatch, double loss, const UpdateSums::Ratio& largest);
+  Status check_step(double norm, double loss, const UpdateSums::Ratio& largest) const;
   void pass(const MicroBatch& micro, Update& update);
-  actors::AdamWConfig adamw() const;
+  actors::AdamWConfig adamw(double effective_samples) const;
   actors::Canary canary() const;
 
   const TorchEngineOptions options_;
@@ -162,9 +162,11 @@ Status TorchEngine::check(const TrainSample& s) const {
   return {};
 }
 
-actors::AdamWConfig TorchEngine::adamw() const {
+actors::AdamWConfig TorchEngine::adamw(double effective_samples) const {
   const AlgorithmConfig& a = options_.algorithm;
-  return {a.learning_rate, a.beta1, a.beta2, a.adam_epsilon, a.weight_decay, a.gradient_clip};
+  const double scale = a.scale_by_effective_samples ? std::sqrt(effective_samples) : 1;
+  return {
+      a.learning_rate * scale, a.beta1, a.beta2, a.adam_epsilon, a.weight_decay, a.gradient_clip};
 }
 
 Status TorchEngine::may_prepare(std::span<const TrainSample> groups) const {
@@ -300,9 +302,13 @@ Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
       pass(micro, update);
     if (first)
       set_ratio_metrics(sums, metrics);
-    const double loss =
-        std::exchange(sums.loss, 0) / shares(algorithm_, minibatch.tokens, minibatch.responses);
-    TEMPER_TRY(const double norm, step(minibatch, loss, sums.largest));
+    const double parts = shares(algorithm_, minibatch.tokens, minibatch.responses);
+    const double loss = std::exchange(sums.loss, 0) / parts;
+    actors::FloatBuffer& gradients = network_.gradients();
+    gradients.scale(static_cast<float>(1 / parts));
+    const double norm = actors::gradient_norm(gradients);
+    TEMPER_TRY_STATUS(check_step(norm, loss, sums.largest));
+    adamw_step(adamw(metrics.effective_samples), gradients, norm, optimizer_, policy_.trained());
     metrics.loss += loss / static_cast<double>(update.minibatches.size());
     metrics.gradient_norm += norm / static_cast<double>(update.minibatches.size());
   }
@@ -317,27 +323,17 @@ Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
   return {};
 }
 
-/// Steps the optimizer with the accumulated gradients. Returns their norm.
-Result<double> TorchEngine::step(const Minibatch& minibatch,
-                                 double loss,
-                                 const UpdateSums::Ratio& largest) {
-  actors::FloatBuffer& gradients = network_.gradients();
-  const auto each =
-      static_cast<float>(1 / shares(algorithm_, minibatch.tokens, minibatch.responses));
-  gradients.scale(each);
-  const double norm = actors::gradient_norm(gradients);
-  if (!std::isfinite(norm) || !std::isfinite(loss)) {
-    return Error{ErrorCode::NotFinite,
-                 fmt::format("gradient norm {} and loss {} are not both finite; the largest "
-                             "importance ratio is exp({:.4g}), in response {} of group {}",
-                             norm,
-                             loss,
-                             largest.log,
-                             largest.response,
-                             largest.group)};
-  }
-  adamw_step(adamw(), gradients, norm, optimizer_, policy_.trained());
-  return norm;
+Status TorchEngine::check_step(double norm, double loss, const UpdateSums::Ratio& largest) const {
+  if (std::isfinite(norm) && std::isfinite(loss))
+    return {};
+  return Error{ErrorCode::NotFinite,
+               fmt::format("gradient norm {} and loss {} are not both finite; the largest "
+                           "importance ratio is exp({:.4g}), in response {} of group {}",
+                           norm,
+                           loss,
+                           largest.log,
+                           largest.response,
+                           largest.group)};
 }
 
 /// Accumulates the gradients of the sum of a minibatch; the divisor is known when the optimizer

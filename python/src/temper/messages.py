@@ -285,6 +285,9 @@ class AlgorithmConfig:
     weight_decay: float = 0.0
     #: Largest global gradient norm; larger gradients are scaled down to it.
     gradient_clip: float = 1.0
+    #: Multiply the learning rate of a step by the square root of its `ratio/effective`, so that
+    #: a step whose samples are too stale changes the policy less.
+    scale_by_effective_samples: bool = False
     #: Tokens per forward and backward pass, padding included. Lower it to save memory; at least
     #: `model.context`.
     micro_batch_tokens: int = 16384
@@ -354,6 +357,7 @@ class AlgorithmConfig:
             11: self.adam_epsilon,
             12: self.weight_decay,
             13: self.gradient_clip,
+            32: self.scale_by_effective_samples,
             14: self.micro_batch_tokens,
             16: None if self.objective is None else int(self.objective),
             17: None if self.advantage_mean is None else int(self.advantage_mean),
@@ -391,6 +395,7 @@ class AlgorithmConfig:
             get(11, 1e-08),
             get(12, 0.0),
             get(13, 1.0),
+            get(32, False),
             get(14, 16384),
             None if (x := get(16, None)) is None else Objective(x),
             None if (x := get(17, None)) is None else AdvantageMean(x),

@@ -126,9 +126,13 @@ class Run:
             **more: Other arguments, which override those of the run.
 
         Raises:
-            RoleError: `micro_batches` does not divide the number of responses.
+            RoleError: `micro_batches` does not divide the number of responses, or the learning rate depends on them.
         """
         a, settings = self._algorithm, self.role.settings
+        if a.scale_by_effective_samples:
+            raise RoleError(
+                "algorithm.scale_by_effective_samples: expected false, because TRL sets the learning rate; found true"
+            )
         rows = a.groups_per_update * a.responses_per_group
         if rows % micro_batches:
             raise RoleError(

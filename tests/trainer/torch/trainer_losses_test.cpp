@@ -280,6 +280,21 @@ TEST(TorchTrainer, ReportsEffectiveSamplesAndSplitsTheRatioByVersion) {
       m.log_ratio, (1 - m.stale_tokens) * m.mismatch + m.stale_tokens * m.stale_ratio, 1e-9);
 }
 
+TEST(TorchTrainer, StepsByTheRootOfTheEffectiveSamplesIfAsked) {
+  const auto batch = tests::training_batch(2);
+  AlgorithmConfig c = config();
+  const auto whole = engine_of(c);
+  const double effective = whole->update(batch).value().effective_samples;
+  ASSERT_LT(effective, 0.95);
+  AlgorithmConfig smaller = c;
+  smaller.learning_rate *= std::sqrt(effective);
+  c.scale_by_effective_samples = true;
+  const auto scaled = engine_of(c), expected = engine_of(smaller);
+  ASSERT_TRUE(scaled->update(batch) && expected->update(batch));
+  EXPECT_EQ(weights_of(*scaled), weights_of(*expected));
+  EXPECT_NE(weights_of(*scaled), weights_of(*whole));
+}
+
 TEST(TorchTrainer, AMaskedTokenDoesNotShiftTheVersionsOfTheOthers) {
   AlgorithmConfig c = config();
   c.minibatches = 1;

@@ -193,6 +193,7 @@ class Update:
             metrics["micro_batches"] += self._backward(minibatch, proximal, sums)
             if number == 0:
                 metrics |= ratio_metrics(self._over_ranks(sums))
+                self._set_learning_rate(metrics["effective_samples"])
             metrics["gradient_norm"] += self._step(sums["loss"])
         self._optimizer.zero_grad(set_to_none=True)
         self._check_weights()
@@ -317,6 +318,11 @@ class Update:
         if not float(gap[at]) <= self._largest[0]:
             row = rows[int(tokens.response[at])]
             self._largest = (float(gap[at]), f"response {row.id} of group {row.group}")
+
+    def _set_learning_rate(self, effective_samples: float) -> None:
+        scale = math.sqrt(effective_samples) if self._a.scale_by_effective_samples else 1.0
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._a.learning_rate * scale
 
     def _step(self, loss: float) -> float:
         """Clips and applies the gradients. Returns their norm before clipping."""
