@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -63,10 +64,33 @@ std::string report_text(const orchestrator::RecordedRun& run, const ReportOption
          simulated_run_note(actors::all_hardware(*pipeline->simulation));
 }
 
-/// The state of a run whose log has no end.
-std::string unfinished_text(const std::filesystem::path& run) {
+/// What the page knows of a run. Without live.json: nothing.
+RunFiles files_of(const std::filesystem::path& run) {
   RunFiles files(run.filename(), run);
   files.update();
+  return files;
+}
+
+/// A line for each kind of alarm that the run raised, with the latest one.
+std::string alarms_text(const std::filesystem::path& run) {
+  const RunFiles files = files_of(run);
+  if (!files.live() || files.live()->alarms_raised.empty())
+    return {};
+  std::string text = "\nalarms\n";
+  for (const auto& [kind, times] : files.live()->alarms_raised) {
+    text += fmt::format("  {:<22} {} time{}", name_of(kind), times, times == 1 ? "" : "s");
+    const auto& latest = files.live()->alarms;
+    const auto last = std::find_if(
+        latest.rbegin(), latest.rend(), [&, &k = kind](const auto& a) { return a.kind == k; });
+    text +=
+        last == latest.rend() ? "\n" : fmt::format(", at step {}: {}\n", last->step, last->text);
+  }
+  return text;
+}
+
+/// The state of a run whose log has no end.
+std::string unfinished_text(const std::filesystem::path& run) {
+  const RunFiles files = files_of(run);
   return files.state() == RunState::Running
              ? "the run is still running; these are its figures so far"
              : fmt::format(
@@ -155,7 +179,7 @@ int run_report(const ReportOptions& options, std::ostream& out, std::ostream& er
   if (options.format == ReportOptions::Format::Json) {
     out << to_json(run->summary, JsonStyle::Pretty) << '\n';
   } else {
-    out << report_text(*run, options);
+    out << report_text(*run, options) << alarms_text(options.run);
   }
   if (!run->damage.empty()) {
     err << "temper: " << run->damage << "\nThe figures cover the records before the damage.\n";

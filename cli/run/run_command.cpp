@@ -231,6 +231,13 @@ void show_end(const orchestrator::RunPlan& plan,
   }
 }
 
+std::string alarm_line(const orchestrator::Alarm& alarm) {
+  return fmt::format("{:>8} alarm {}: {}",
+                     clock_text(alarm.time.time_since_epoch()),
+                     name_of(alarm.kind),
+                     alarm.text);
+}
+
 /// Runs the pipeline with recorder, view and watch files. Returns how it ended.
 Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
                                            const RunOptions& options,
@@ -245,6 +252,10 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
           run_dir.root(), orchestrator::trace_form(config), orchestrator::card_kinds(config)));
   TerminalView view(view_options(plan, options.plain), clock);
   RunWatch watch(run_dir.root(), config, *recorder, clock, log);
+  watch.set_on_alarm([&view, &options](const orchestrator::Alarm& alarm) {
+    if (!options.json)
+      view.print({alarm_line(alarm)});
+  });
   bool show = false;  // records from before a resume are counted, but not shown
   orchestrator::RunObserver observer;
   observer.on_record = [&](const orchestrator::Record& record) {

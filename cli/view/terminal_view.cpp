@@ -81,10 +81,8 @@ void TerminalView::erase(std::string& out) {
 
 void TerminalView::feed(const orchestrator::Record& record,
                         const orchestrator::SchedulerConfig& config) {
-  std::string text;
-  const bool live = options_.mode == ViewOptions::Mode::Live;
   const auto* saved = std::get_if<orchestrator::event::CheckpointSaved>(&record.event);
-  if (live && saved != nullptr && saved->error.empty())
+  if (options_.mode == ViewOptions::Mode::Live && saved != nullptr && saved->error.empty())
     return;  // the live view counts checkpoints
   std::vector<std::string> said = event_lines(record, config);
   for (const orchestrator::Command& command : record.commands) {
@@ -99,7 +97,13 @@ void TerminalView::feed(const orchestrator::Record& record,
                                  sentence(release->reason, config.actors)));
     }
   }
-  for (const std::string& line : said) {
+  print(said);
+}
+
+void TerminalView::print(const std::vector<std::string>& lines) {
+  const bool live = options_.mode == ViewOptions::Mode::Live;
+  std::string text;
+  for (const std::string& line : lines) {
     Canvas canvas(live ? size_of(options_.fd).columns : 1000, options_.colours);
     canvas.text(line).line();
     text += canvas.take();
@@ -107,10 +111,10 @@ void TerminalView::feed(const orchestrator::Record& record,
   if (text.empty())
     return;
   if (live && lines_ > 0) {
-    const std::size_t lines = lines_;
+    const std::size_t drawn = lines_;
     std::string out;
     erase(out);
-    lines_ = lines;
+    lines_ = drawn;
     text = out + text + picture_;
   }
   write(text);

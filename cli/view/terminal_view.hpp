@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace temper::cli {
 
@@ -40,6 +41,8 @@ class TerminalView {
 
   /// Prints the events of a record. Call it for every record.
   void feed(const orchestrator::Record& record, const orchestrator::SchedulerConfig& config);
+  /// Prints lines above the live view; none if `lines` is empty.
+  void print(const std::vector<std::string>& lines);
   /// Draws if a drawing is due; cheap otherwise.
   void refresh(const orchestrator::RunMetrics& metrics, const orchestrator::RunTick& tick);
   /// Draws this frame now; for a run of another process.

@@ -135,6 +135,8 @@ void RunWatch::raise(const std::vector<orchestrator::Alarm>& alarms) {
   for (const orchestrator::Alarm& alarm : alarms) {
     const std::string kind(name_of(alarm.kind));
     log_.warning("alarm", {{"kind", kind}, {"step", alarm.step}, {"what", alarm.text}});
+    if (on_alarm_)
+      on_alarm_(alarm);
     if (raised_.size() == kMostAlarms)
       raised_.erase(raised_.begin());
     raised_.push_back(alarm);

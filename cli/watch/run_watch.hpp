@@ -13,6 +13,7 @@
 #include "orchestrator/watch/tensorboard_file.hpp"
 #include "orchestrator/watch/timeline_file.hpp"
 
+#include <functional>
 #include <memory>
 
 namespace temper::cli {
@@ -30,7 +31,11 @@ class RunWatch {
            const Log& log);
   ~RunWatch();
 
-  /// Until this is called, records are counted but raise no alarm: they precede a resume.
+  /// Call before begin(): `show` is called for each alarm.
+  void set_on_alarm(std::function<void(const orchestrator::Alarm&)> show) {
+    on_alarm_ = std::move(show);
+  }
+  /// Until begin() is called, records are counted but raise no alarm: they precede a resume.
   void begin();
   /// Call it for every record, after the recorder.
   void feed(const orchestrator::Record& record);
@@ -66,6 +71,7 @@ class RunWatch {
   std::optional<orchestrator::TimelineFile> timeline_;
   std::optional<orchestrator::TensorboardFile> tensorboard_;
   orchestrator::Alarms alarms_;
+  std::function<void(const orchestrator::Alarm&)> on_alarm_;
   std::vector<orchestrator::Alarm> raised_;  ///< The latest ones.
   std::map<orchestrator::AlarmKind, std::uint64_t> times_raised_;
   LiveHealth health_;

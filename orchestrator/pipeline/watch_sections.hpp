@@ -14,6 +14,7 @@ enum class AlarmKind {
   RewardCollapse,
   EntropyCollapse,
   KlBlowUp,
+  FewEffectiveSamples,
   NotFinite,
   GrowingWait,
   SlowEngine,
@@ -116,10 +117,11 @@ struct EnumNames<orchestrator::AliasTable> {
 template <>
 struct EnumNames<orchestrator::AlarmKind> {
   using A = orchestrator::AlarmKind;
-  static constexpr std::array<std::pair<A, std::string_view>, 9> value{
+  static constexpr std::array<std::pair<A, std::string_view>, 10> value{
       {{A::RewardCollapse, "reward_collapse"},
        {A::EntropyCollapse, "entropy_collapse"},
        {A::KlBlowUp, "kl_blow_up"},
+       {A::FewEffectiveSamples, "few_effective_samples"},
        {A::NotFinite, "not_finite"},
        {A::GrowingWait, "growing_wait"},
        {A::SlowEngine, "slow_engine"},

@@ -23,6 +23,9 @@ double entropy_of(const MetricsLine& l) {
 double kl_of(const MetricsLine& l) {
   return l.update.metrics.kl;
 }
+double effective_of(const MetricsLine& l) {
+  return l.update.metrics.effective_samples;
+}
 double wait_of(const MetricsLine& l) {
   double sum = 0;
   for (const auto state : {actors::CardState::WaitData,
@@ -116,6 +119,16 @@ void Alarms::check_learning() {
                     kRecent,
                     reward,
                     *best_));
+  const double effective = recent(effective_of);
+  const bool standing = standing_.contains({AlarmKind::FewEffectiveSamples, ""});
+  judge(AlarmKind::FewEffectiveSamples,
+        effective > 0 &&  // 0: the trainer does not report it.
+            effective < (standing ? kRecovered : kEffective),
+        "",
+        fmt::format("the importance ratios leave {:.0f} % of the tokens effective; lower "
+                    "algorithm.learning_rate or staleness.bound, or set "
+                    "algorithm.scale_by_effective_samples",
+                    effective * 100));
   if (!enough())
     return;
   const double entropy = recent(entropy_of), entropy_before = before(entropy_of);

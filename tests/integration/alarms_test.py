@@ -42,7 +42,7 @@ def test_a_clean_run_raises_no_alarm(temper: str, tmp_path: Path, config: str, s
 
 #: Planted faults (planted.py) by what they raise. That each stops the run is why it ends.
 PLANTED = {
-    "reward_collapse": (), "entropy_collapse": (), "kl_blow_up": (), "not_finite": (), "growing_wait": (),
+    "reward_collapse": (), "entropy_collapse": (), "kl_blow_up": (), "few_effective_samples": (), "not_finite": (), "growing_wait": (),
     "slow_engine": ("rollout.replicas=3",),
     "memory_growth": (),
 }  # fmt: skip
@@ -64,6 +64,9 @@ def test_a_planted_fault_raises_its_alarm_and_no_other(temper: str, tmp_path: Pa
     raised = {alarm["kind"] for alarm in live["alarms"]}
     assert plant in raised and raised <= {plant, *ALSO.get(plant, ())}, done.stdout[-2000:] + done.stderr[-2000:]
     assert live["summary"]["stopped"]
+    assert f" alarm {plant}: " in done.stdout
+    report = subprocess.run([temper, "report", str(tmp_path / "run")], capture_output=True, text=True, timeout=60)
+    assert plant in report.stdout.split("\nalarms\n")[1]
     assert plant == "slow_engine" or live["updates"] >= 70 - 20  # that one is slow from the start
 
 

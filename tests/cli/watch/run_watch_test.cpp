@@ -29,6 +29,8 @@ TEST(RunWatch, HoweverManyAlarmsAskForAStopTheRunIsAskedOnce) {
   auto recorder = orchestrator::RunRecorder::create(folder.path()).value();
   const ManualClock wall;
   RunWatch watch(folder.path(), config, *recorder, wall, Log::discard());
+  std::vector<AlarmKind> shown;
+  watch.set_on_alarm([&](const orchestrator::Alarm& alarm) { shown.push_back(alarm.kind); });
   watch.begin();
   orchestrator::SchedulerConfig scheduler;
   scheduler.actors = {{"trainer", actors::RoleKind::Trainer, {CardId(0)}, 0}};
@@ -52,6 +54,7 @@ TEST(RunWatch, HoweverManyAlarmsAskForAStopTheRunIsAskedOnce) {
   update(1, std::nan(""));
   update(2, 1);
   EXPECT_EQ(stops, 1);
+  EXPECT_EQ(shown, (std::vector{AlarmKind::DiskAlmostFull, AlarmKind::NotFinite}));
   watch.close(0);
   EXPECT_EQ(from_json<Live>(*read_file(folder.path() / kLiveFile))->alarms.size(), 2U);
   std::signal(SIGTERM, before);

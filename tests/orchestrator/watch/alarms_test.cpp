@@ -96,6 +96,31 @@ TEST(Alarms, RaiseATenfoldKl) {
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::KlBlowUp});
 }
 
+TEST(Alarms, RaiseFewEffectiveSamplesWithinTenSteps) {
+  const auto effective = [](double share) {
+    return [share](MetricsLine& line) { line.update.metrics.effective_samples = share; };
+  };
+  Planted run;
+  run.updates(10, effective(0.9));
+  run.updates(6, effective(0.2));
+  EXPECT_EQ(run.raised(), Kinds()) << "the mean of ten steps is 0.48";
+  run.updates(1, effective(0.2));
+  EXPECT_EQ(run.raised(), Kinds{AlarmKind::FewEffectiveSamples});
+  EXPECT_NE(run.text().find("41 %"), std::string::npos) << run.text();
+  run.updates(20, effective(0.5));
+  run.updates(10, effective(0.2));
+  EXPECT_EQ(run.raised().size(), 1U) << "it had not ceased";
+  run.updates(20, effective(0.9));
+  run.updates(10, effective(0.2));
+  EXPECT_EQ(run.raised().size(), 2U);
+}
+
+TEST(Alarms, DoNotCountEffectiveSamplesThatATrainerDoesNotReport) {
+  Planted run;
+  run.updates(100, [](MetricsLine& line) { line.update.metrics.effective_samples = 0; });
+  EXPECT_EQ(run.raised(), Kinds());
+}
+
 TEST(Alarms, NameAMetricThatIsNotFinite) {
   Planted run;
   run.updates(3);
