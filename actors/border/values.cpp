@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numeric>
 
@@ -99,6 +100,37 @@ Status check_logprobs(std::span<const float> values, LogprobOf of) {
 
 Status check_reward(double value) {
   return is_reward(value) ? Status() : invalid_input(reward_fault(value));
+}
+
+bool is_term_name(std::string_view name) {
+  return !name.empty() && name.size() <= kLongestTermName &&
+         std::ranges::all_of(name, [](unsigned char c) {
+           return std::isalnum(c) != 0 ||
+                  std::string_view("_-.:").find(static_cast<char>(c)) != std::string_view::npos;
+         });
+}
+
+Status check_terms(const std::map<std::string, std::vector<double>>& terms, std::size_t responses) {
+  if (terms.size() > kMostTerms)
+    return invalid_input(fmt::format("{} terms, expected at most {}", terms.size(), kMostTerms));
+  for (const auto& [name, rewards] : terms) {
+    if (!is_term_name(name)) {
+      return invalid_input(
+          fmt::format("name of a term: expected 1 to {} letters, digits and "
+                      "`_ - . :`, found {}",
+                      kLongestTermName,
+                      bounded_text(name, kLongestTermName)));
+    }
+    if (rewards.size() != responses) {
+      return invalid_input(
+          fmt::format("term {}: {} rewards of {} responses", name, rewards.size(), responses));
+    }
+    const auto wrong = std::ranges::find_if_not(
+        rewards, [](double reward) { return std::isnan(reward) || is_reward(reward); });
+    if (wrong != rewards.end())
+      return invalid_input(fmt::format("term {}: {}", name, reward_fault(*wrong)));
+  }
+  return {};
 }
 
 Status check_token(std::int64_t id, std::int32_t vocabulary) {

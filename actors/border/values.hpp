@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace temper::actors {
 
@@ -24,6 +26,8 @@ inline constexpr double kLeastScoredLogprob = -1e5;
 /// Bound on the absolute value of a reward, of its parts and of their sum. Trainers square rewards
 /// in float, whose largest value is 3.4e38: a sum over hundreds of responses stays finite.
 inline constexpr double kLargestReward = 1e18;
+inline constexpr std::size_t kLongestTermName = 100;
+inline constexpr std::size_t kMostTerms = 100;
 /// Longest text (in bytes) from a worker, such as an error: 4 KiB including the note about its
 /// original length.
 inline constexpr std::size_t kLongestText = 4096 - 32;
@@ -35,6 +39,11 @@ enum class LogprobOf { SampledToken, ScoredToken };
 Status check_logprob(double value, LogprobOf of);
 Status check_logprobs(std::span<const float> values, LogprobOf of);
 Status check_reward(double value);
+/// Rewards of the terms of a verifier, one per response. They become names of metrics, so a name
+/// has 1 to kLongestTermName letters, digits and `_ - . :`. NaN: the term does not apply.
+Status check_terms(const std::map<std::string, std::vector<double>>& terms, std::size_t responses);
+/// Whether a term may have this name.
+bool is_term_name(std::string_view name);
 /// Valid ids are 0 to vocabulary - 1; kAnyVocabulary if the size is unknown.
 Status check_token(std::int64_t id, std::int32_t vocabulary);
 

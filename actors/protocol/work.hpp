@@ -4,7 +4,11 @@
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
+#include "actors/protocol/judge_usage.hpp"
 #include "actors/protocol/sample.hpp"
+#include "actors/protocol/term_rewards.hpp"
+
+#include <optional>
 
 namespace temper::actors {
 
@@ -182,6 +186,8 @@ struct Judged {
   LeaseId lease;
   std::vector<Item> items;
   bool gave_up = false;
+  TermRewards terms{};
+  std::optional<JudgeUsage> usage{};
 };
 template <class V>
 void describe(V& v, Judged::Item& m) {
@@ -197,6 +203,12 @@ void describe(V& v, Judged& m) {
           m.gave_up,
           {.doc = "The verifier has failed several times and given no reward since it was started. "
                   "Ends a run that has had no reward yet."});
+  v.field(4,
+          "terms",
+          m.terms,
+          {.doc = "Of a sum of verifiers: the reward of each term by name, before its weight, one "
+                  "number per response; NaN where the term does not apply."});
+  v.field(5, "usage", m.usage, {.doc = "Work of judges since the last message; nil: none."});
 }
 
 /// The staleness guarantee of a batch. The trainer checks it before the step, the auditor

@@ -1,8 +1,18 @@
 #include "actors/roles/reward_role.hpp"
 
-#include "actors/protocol/work.hpp"
-
 namespace temper::actors {
+
+Judged judge(Verifier& verifier, std::span<const JudgeRequest> batch) {
+  Judged judged;
+  const std::vector<std::string> names = verifier.terms();
+  for (Verdict& verdict : verifier.judge(batch)) {
+    for (std::size_t t = 0; t < names.size() && t < verdict.terms.size(); ++t)
+      judged.terms[names[t]].push_back(verdict.terms[t]);
+    judged.items.push_back({verdict.reward, std::move(verdict.failure)});
+  }
+  judged.gave_up = verifier.gave_up();
+  return judged;
+}
 
 Status RewardRole::on_message(const IncomingMessage& message, Outbox& out) {
   if (!message.is<Judge>())
@@ -15,11 +25,8 @@ Status RewardRole::on_message(const IncomingMessage& message, Outbox& out) {
     requests.push_back(
         {std::move(item.prompt), std::move(item.answer), tokenizer_.decode(item.response)});
   }
-  Judged judged{work.lease, {}};
-  for (Verdict& verdict : verifier_->judge(requests)) {
-    judged.items.push_back({verdict.reward, std::move(verdict.failure)});
-  }
-  judged.gave_up = verifier_->gave_up();
+  Judged judged = judge(*verifier_, requests);
+  judged.lease = work.lease;
   activity_.add(CardState::Reward, begin);
   out.send(judged);
   return {};

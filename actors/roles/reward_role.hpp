@@ -1,6 +1,7 @@
 // The reward actor decodes responses and passes them to a verifier.
 #pragma once
 
+#include "actors/protocol/work.hpp"
 #include "actors/roles/activity_log.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "actors/task/verifier.hpp"
@@ -8,6 +9,9 @@
 #include <memory>
 
 namespace temper::actors {
+
+/// The answer to a batch, without its lease.
+Judged judge(Verifier& verifier, std::span<const JudgeRequest> batch);
 
 class RewardRole final : public Role {
  public:

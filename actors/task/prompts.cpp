@@ -13,7 +13,9 @@ Result<std::unique_ptr<PromptSource>> make_prompt_source(const TaskConfig& task,
                                          : make_jsonl_source(task, seed, options);
 }
 
-AnswerRule answers_for(const VerifierConfig& verifier) {
+namespace {
+
+AnswerRule answers_of(const SingleVerifier& verifier) {
   switch (verifier.kind) {
     case VerifierKind::Exact:
       return AnswerRule::Text;
@@ -24,9 +26,21 @@ AnswerRule answers_for(const VerifierConfig& verifier) {
                                                                           : AnswerRule::Text;
     case VerifierKind::Command:
     case VerifierKind::Python:
+    case VerifierKind::Judge:
+    case VerifierKind::Model:
+    case VerifierKind::Sum:
       break;
   }
   return AnswerRule::Any;
+}
+
+}  // namespace
+
+AnswerRule answers_for(const VerifierConfig& verifier) {
+  AnswerRule strictest = AnswerRule::Any;
+  for (const auto& [name, term] : terms_of(verifier))
+    strictest = std::max(strictest, answers_of(term));
+  return strictest;
 }
 
 }  // namespace temper::actors

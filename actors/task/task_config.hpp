@@ -1,12 +1,11 @@
-// The `task` and `verifier` sections: where prompts come from and how responses are judged.
+// The `task` section: where prompts come from. verifier_config.hpp has the `verifier` section.
 #pragma once
 
-#include "actors/guard/sandbox.hpp"
+#include "actors/task/template_kind.hpp"
+#include "actors/task/verifier_config.hpp"
 #include "core/describe.hpp"
 
-#include <map>
 #include <string>
-#include <vector>
 
 namespace temper {
 
@@ -14,8 +13,6 @@ namespace actors {
 
 enum class TaskKind { Addition, Jsonl };
 enum class TokenizerKind { Auto, Bytes, Characters };
-enum class TemplateKind { None, Chat };
-enum class VerifierKind { Exact, Numeric, Regex, Command, Python };
 
 struct TaskConfig {
   TaskKind kind = TaskKind::Addition;
@@ -25,21 +22,6 @@ struct TaskConfig {
   std::string path;
   TokenizerKind tokenizer = TokenizerKind::Auto;
   TemplateKind prompt_template = TemplateKind::None;  ///< Key `template`.
-};
-
-struct VerifierConfig {
-  VerifierKind kind = VerifierKind::Exact;
-  double tolerance = 1e-6;
-  std::string pattern;
-  std::vector<std::string> command;
-  std::int32_t pool = 2;
-  Duration deadline = std::chrono::seconds(5);
-  SandboxKind sandbox = SandboxKind::Limits;
-  Bytes memory = Sandbox{}.memory;
-  std::vector<std::string> environment;
-  std::vector<std::string> hidden;
-  std::string function;
-  std::map<std::string, double> functions;
 };
 
 template <class V>
@@ -76,78 +58,6 @@ void describe(V& v, TaskConfig& c) {
               "Python with jinja2)."});
 }
 
-/// Keys of `kind: python`.
-template <class V>
-void describe_functions(V& v, VerifierConfig& c) {
-  v.field(11,
-          "function",
-          c.function,
-          {.doc = "python: module and function, called like a reward function of TRL: f(prompts, "
-                  "completions, completion_ids, **columns) returns a list of numbers.",
-           .example = "my_package.rewards:right_answer"});
-  v.field(
-      12,
-      "functions",
-      c.functions,
-      {.doc = "python: several functions, each with the weight of its reward in the sum.",
-       .example = "{\"my_package.rewards:right_answer\": 1, \"my_package.rewards:brief\": 0.1}"});
-}
-
-template <class V>
-void describe(V& v, VerifierConfig& c) {
-  v.field(1, "kind", c.kind, {.doc = "How responses are judged."});
-  v.field(2,
-          "tolerance",
-          c.tolerance,
-          {.doc = "numeric: largest accepted difference from the answer.", .min = 0.0});
-  v.field(3,
-          "pattern",
-          c.pattern,
-          {.doc = "regex: ECMAScript pattern that must match in the response; `{answer}` is "
-                  "replaced by the "
-                  "escaped answer."});
-  v.field(4,
-          "command",
-          c.command,
-          {.doc = "command: executable and arguments; reads and writes one JSON line per response.",
-           .example = "[python3, verify.py]"});
-  v.field(
-      5, "pool", c.pool, {.doc = "command, python: number of processes.", .min = 1, .max = 256});
-  v.field(6,
-          "deadline",
-          c.deadline,
-          {.doc = "command: time limit for one response; after it the process is replaced and the "
-                  "response counts as failed. python: the same for one call with its responses.",
-           .min = std::chrono::milliseconds(1)});
-  v.field(
-      7,
-      "sandbox",
-      c.sandbox,
-      {.doc = "command: restrictions on the program. `none`: no restrictions. `limits`: bounded "
-              "memory, files and descriptors, no new privileges. `namespaces`: `limits`, and no "
-              "network, no other processes visible, read-only file systems, an empty private "
-              "/tmp."});
-  v.field(
-      8,
-      "memory",
-      c.memory,
-      {.doc =
-           "command: memory limit of the program and everything it starts, unless `sandbox: none`.",
-       .min = Bytes(Bytes::rep{1} << 20)});
-  v.field(9,
-          "environment",
-          c.environment,
-          {.doc = "command: environment variables passed to the program in addition to PATH, HOME, "
-                  "USER, LANG, LC_ALL, LC_CTYPE, TZ, TMPDIR and OMP_NUM_THREADS.",
-           .example = "[PYTHONPATH]"});
-  v.field(10,
-          "hidden",
-          c.hidden,
-          {.doc = "command, `sandbox: namespaces`: folders that appear empty to the program.",
-           .example = "[/home/me/.ssh]"});
-  describe_functions(v, c);
-}
-
 }  // namespace actors
 
 template <>
@@ -161,20 +71,6 @@ struct EnumNames<actors::TokenizerKind> {
       {{actors::TokenizerKind::Auto, "auto"},
        {actors::TokenizerKind::Bytes, "bytes"},
        {actors::TokenizerKind::Characters, "characters"}}};
-};
-template <>
-struct EnumNames<actors::TemplateKind> {
-  static constexpr std::array<std::pair<actors::TemplateKind, std::string_view>, 2> value{
-      {{actors::TemplateKind::None, "none"}, {actors::TemplateKind::Chat, "chat"}}};
-};
-template <>
-struct EnumNames<actors::VerifierKind> {
-  static constexpr std::array<std::pair<actors::VerifierKind, std::string_view>, 5> value{
-      {{actors::VerifierKind::Exact, "exact"},
-       {actors::VerifierKind::Numeric, "numeric"},
-       {actors::VerifierKind::Regex, "regex"},
-       {actors::VerifierKind::Command, "command"},
-       {actors::VerifierKind::Python, "python"}}};
 };
 
 }  // namespace temper

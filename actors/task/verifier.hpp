@@ -3,7 +3,7 @@
 // is given up after kMostBadReplies failures.
 #pragma once
 
-#include "actors/task/task_config.hpp"
+#include "actors/task/verifier_config.hpp"
 #include "core/result.hpp"
 
 #include <memory>
@@ -22,7 +22,21 @@ struct JudgeRequest {
 struct Verdict {
   double reward = 0;
   std::string failure;  ///< Empty if judged; otherwise the reason (crash, deadline, invalid reply).
+  std::vector<double> terms{};  ///< Of a sum: the reward of each of its terms().
 };
+
+template <class V>
+void describe(V& v, JudgeRequest& r) {
+  v.field(1, "prompt", r.prompt);
+  v.field(2, "answer", r.answer);
+  v.field(3, "response", r.response);
+}
+template <class V>
+void describe(V& v, Verdict& d) {
+  v.field(1, "reward", d.reward);
+  v.field(2, "failure", d.failure);
+  v.field(3, "terms", d.terms);
+}
 
 /// Number of failures after which a verifier that has never given a reward is given up.
 inline constexpr int kMostBadReplies = 3;
@@ -36,10 +50,14 @@ class Verifier {
   /// True if the last batch was aborted after kMostBadReplies failures without any reward since the
   /// verifier was created; then every verdict has the last of these failures.
   virtual bool gave_up() const { return false; }
+  /// Names of the terms of a sum; of another verifier, none.
+  virtual std::vector<std::string> terms() const { return {}; }
 };
 
-/// Errors: InvalidInput for a pattern that does not compile; NotFound or Io for a command that
-/// cannot be started.
+/// Errors: InvalidInput for a pattern that does not compile, and for kinds that need a worker of
+/// the Python package; NotFound or Io for a command that cannot be started.
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config);
+/// The same for a verifier that is no sum.
+Result<std::unique_ptr<Verifier>> make_single_verifier(const SingleVerifier& config);
 
 }  // namespace temper::actors

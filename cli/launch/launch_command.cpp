@@ -113,12 +113,19 @@ void pack(const PipelineConfig& given, LaunchPlan& plan) {
   if (!config.model.path.empty())
     plan.not_packed.push_back("model.path: " + config.model.path);
   std::error_code ignored;
-  for (const std::string& word : config.verifier.command) {
-    if (std::filesystem::is_regular_file(word, ignored))
-      plan.not_packed.push_back("verifier.command: " + word);
+  for (const auto& [name, term] : actors::terms_of(config.verifier)) {
+    const std::string section = section_of(config.verifier, name);
+    for (const std::string& word : term.command) {
+      if (std::filesystem::is_regular_file(word, ignored))
+        plan.not_packed.push_back(section + ".command: " + word);
+    }
+    if (!term.function.empty())
+      plan.not_packed.push_back(section + ".function: the module of " + term.function);
+    if (term.kind == actors::VerifierKind::Model)
+      plan.not_packed.push_back(section + ".model.path: " + term.model.path);
+    if (!term.judge.key_variable.empty())
+      plan.not_packed.push_back(section + ".judge.key_variable: " + term.judge.key_variable);
   }
-  if (!config.verifier.function.empty())
-    plan.not_packed.push_back("verifier.function: the module of " + config.verifier.function);
   plan.packed.insert(plan.packed.begin(),
                      PackedFile{"run.yaml", orchestrator::changed_yaml(config)});
   plan.config = fmt::format("{}/run.yaml", kPackedFolder);

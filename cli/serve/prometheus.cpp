@@ -42,7 +42,7 @@ class Exposition {
 std::string metric_name(std::string_view ours) {
   std::string name = "temper_" + std::string(ours);
   for (char& c : name) {
-    if (c == '/' || c == '-')
+    if (std::string_view("/-.").find(c) != std::string_view::npos)
       c = '_';
   }
   // By convention, Prometheus names spell out units.
@@ -115,8 +115,10 @@ std::map<std::string, std::string> prometheus_metrics() {
       {"temper_tokens_generated_total", "Sampled tokens, including discarded ones."},
       {"temper_tokens_trained_total", "Prompt and response tokens of trained groups."},
       {"temper_tokens_effective_total", "Trained tokens without groups of equal rewards."}};
-  for (const orchestrator::Metric& metric : orchestrator::metric_table())
-    help[metric_name(metric.name)] = metric.doc;
+  for (const orchestrator::Metric& metric : orchestrator::metric_table()) {
+    if (!metric.name.ends_with("/*"))
+      help[metric_name(metric.name)] = metric.doc;
+  }
   for (const auto& [state, name] : EnumNames<actors::CardState>::value)
     help[metric_name("states/" + std::string(name))] =
         fmt::format("Share of card time in state {} since the previous step.", name);

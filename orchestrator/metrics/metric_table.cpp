@@ -14,6 +14,7 @@ namespace table {
 
 using Line = const MetricsLine&;
 using Evaluation = const EvaluationFigures&;
+using Judges = const JudgeFigures&;
 
 constexpr double number(auto count) {
   return static_cast<double>(count);
@@ -31,6 +32,9 @@ double rate(Line l, Tokens TokenCounts::*tokens) {
   const Tokens done = l.update.tokens.*tokens - l.update.before.tokens.*tokens;
   const double took = interval(l);
   return took > 0 ? to_4_places(number(done.count()) / took) : 0;
+}
+double since(Judges j, std::uint64_t actors::JudgeUsage::*count) {
+  return number(j.now.*count - j.before.*count);
 }
 double since(Line l, std::uint64_t GroupCounts::*groups) {
   return number(l.update.groups.*groups - l.update.before.groups.*groups);
@@ -228,6 +232,37 @@ constexpr auto kTable = std::to_array<Metric>({
      .doc = "Standard deviation of the rewards of the batch.",
      .names = {"reward_std"},
      .value = [](Line l) { return to_4_places(l.update.batch.reward.deviation()); }},
+    {.name = "terms/*",
+     .doc = "Mean reward of this term of the verifier over the batch, before its weight.",
+     .place = {"Reward of terms", ""}},
+    {.name = "judge/requests",
+     .unit = "requests",
+     .doc = "Requests to judges since the previous step, repeated ones included.",
+     .place = {"Judge", "requests"},
+     .of_judges = [](Judges j) { return since(j, &actors::JudgeUsage::requests); }},
+    {.name = "judge/cached",
+     .unit = "scores",
+     .doc = "Scores that an earlier request for an equal question gave.",
+     .place = {"Judge", "cached"},
+     .of_judges = [](Judges j) { return since(j, &actors::JudgeUsage::cached); }},
+    {.name = "judge/retries",
+     .unit = "requests",
+     .doc = "Requests that repeat a failed one.",
+     .place = {"Judge", "retries"},
+     .of_judges = [](Judges j) { return since(j, &actors::JudgeUsage::retries); }},
+    {.name = "judge/input_tokens",
+     .unit = "tokens",
+     .doc = "Tokens of the questions, as judges report them.",
+     .of_judges = [](Judges j) { return since(j, &actors::JudgeUsage::input_tokens); }},
+    {.name = "judge/output_tokens",
+     .unit = "tokens",
+     .doc = "Tokens of the replies, as judges report them.",
+     .of_judges = [](Judges j) { return since(j, &actors::JudgeUsage::output_tokens); }},
+    {.name = "judge/cost",
+     .doc = "Cost of judges since the start of the run, by `judge.input_price` and "
+            "`judge.output_price`; a resume does not reset it.",
+     .place = {"Cost of judges", "so far"},
+     .of_judges = [](Judges j) { return rounded(j.now.cost, 1e6); }},
     {.name = "groups/trained",
      .unit = "groups",
      .doc = "Groups trained since the previous step.",

@@ -12,6 +12,7 @@
 namespace temper::orchestrator {
 
 struct EvaluationFigures;
+struct JudgeFigures;
 struct MetricsLine;
 
 struct Metric {
@@ -29,10 +30,11 @@ struct Metric {
   std::string_view doc{};   ///< Definition, in one sentence.
   Place place{};
   Names names{};
-  /// One of these computes the value. Neither: the metric is a family (`states/*`), or a sum over
-  /// it that readers of metrics.jsonl add.
+  /// One of these computes the value. None: the metric is a family (`states/*`, `terms/*`), or a
+  /// sum over it that readers of metrics.jsonl add.
   double (*value)(const MetricsLine& line) = nullptr;
   double (*of_evaluation)(const EvaluationFigures& evaluation) = nullptr;
+  double (*of_judges)(const JudgeFigures& judges) = nullptr;
 };
 
 std::span<const Metric> metric_table();

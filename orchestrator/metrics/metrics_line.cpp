@@ -1,6 +1,7 @@
 #include "orchestrator/metrics/metrics_line.hpp"
 
 #include "core/json.hpp"
+#include "core/statistics.hpp"
 #include "orchestrator/metrics/metric_table.hpp"
 
 #include <fmt/format.h>
@@ -15,6 +16,12 @@ void for_each_figure(const MetricsLine& line,
     } else if (metric.of_evaluation != nullptr) {
       if (line.evaluation)
         use(metric.name, metric.of_evaluation(*line.evaluation));
+    } else if (metric.of_judges != nullptr) {
+      if (line.update.judges)
+        use(metric.name, metric.of_judges({*line.update.judges, line.update.before.judges}));
+    } else if (metric.name == "terms/*") {
+      for (const auto& [term, reward] : line.update.batch.terms)
+        use(fmt::format("terms/{}", term), rounded(reward.mean(), 1e4));
     } else if (metric.name == "states/*") {
       for (const auto& [state, share] : line.states)
         use(fmt::format("states/{}", name_of(state)), share);

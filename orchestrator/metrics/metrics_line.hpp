@@ -24,6 +24,11 @@ struct EvaluationFigures {
   double pass_1_low = 0, pass_1_high = 0;  ///< 95 % interval, over problems.
 };
 
+/// Work of judges until a step and until the step before it.
+struct JudgeFigures {
+  actors::JudgeUsage now, before;
+};
+
 struct MetricsLine {
   Update update;
   std::uint64_t resumes = 0;

@@ -258,14 +258,19 @@ void write_evaluation(Page& page, const EvaluationSummary& e) {
 /// One line per group of metrics.
 void write_last_step(Page& page, const Summary& s) {
   std::map<std::string_view, std::string> figures;
+  const auto add = [&](std::string_view group, std::string_view label, double v) {
+    figures[group] += fmt::format(
+        "   {} {}", label, std::abs(v) < 1000 ? fmt::format("{:.4g}", v) : count_text(v));
+  };
   for (const Metric& metric : metric_table()) {
-    const auto it = s.last_step.find(std::string(metric.name));
-    if (it != s.last_step.end()) {
-      const double v = it->second;
-      figures[metric.place.group] +=
-          fmt::format("   {} {}",
-                      metric.place.label,
-                      std::abs(v) < 1000 ? fmt::format("{:.4g}", v) : count_text(v));
+    const bool family = metric.name.ends_with("/*");
+    const std::string name(metric.name.substr(0, metric.name.size() - (family ? 1 : 0)));
+    for (auto it = s.last_step.lower_bound(name); it != s.last_step.end(); ++it) {
+      if (family ? !it->first.starts_with(name) : it->first != name)
+        break;
+      add(metric.place.group,
+          family ? std::string_view(it->first).substr(name.size()) : metric.place.label,
+          it->second);
     }
   }
   figures.erase("");
@@ -277,6 +282,21 @@ void write_last_step(Page& page, const Summary& s) {
       page.line("", "{:<33}{}", fmt::format("{}{}", group.key(), unit), group.mapped());
     }
   }
+}
+
+void write_judges(Page& page, const actors::JudgeUsage& j) {
+  const auto text = [](std::uint64_t count) {
+    return count_text(static_cast<std::int64_t>(count));
+  };
+  page.title("judges (of the whole run)");
+  page.line("requests",
+            "{:>14}   {} of them retries   {} scores from the cache",
+            text(j.requests),
+            text(j.retries),
+            text(j.cached));
+  page.line("tokens", "{:>14}   {} of replies", text(j.input_tokens), text(j.output_tokens));
+  if (j.cost > 0)
+    page.line("cost", "{:>14.4f}", j.cost);
 }
 
 void write_tokens(Page& page, const Summary& s) {
@@ -379,6 +399,8 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
   if (s.evaluation)
     write_evaluation(page, *s.evaluation);
   write_last_step(page, s);
+  if (s.judges)
+    write_judges(page, *s.judges);
   write_tokens(page, s);
   write_cards(page, s);
   write_waits(page, s);

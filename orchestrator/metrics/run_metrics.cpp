@@ -30,6 +30,8 @@ void RunMetrics::feed(const Record& record) {
   if (!finish_ || std::holds_alternative<event::Resumed>(record.event))
     wall_ = record.time;
   timeline_.feed(record);
+  if (const auto* judged = std::get_if<event::Judged>(&record.event); judged && judged->usage)
+    judges_ = judges_.value_or(actors::JudgeUsage()) += *judged->usage;
   if (config_->evaluation.every == 0)
     return feed_training(record);
   feed_evaluation(record);
@@ -54,10 +56,6 @@ void RunMetrics::feed_training(const Record& record) {
 double RunMetrics::token_staleness() const {
   const auto tokens = stored_.trained_responses.count();
   return tokens == 0 ? 0 : static_cast<double>(stored_.token_age) / static_cast<double>(tokens);
-}
-
-Duration RunMetrics::publish_lag_mean() const {
-  return lags_ == 0 ? Duration{} : lag_sum_ / static_cast<std::int64_t>(lags_);
 }
 
 const SchedulerConfig& RunMetrics::config() const {
@@ -178,7 +176,7 @@ void RunMetrics::on_event(const event::Resumed& e) {
   if (!snapshots_.empty())
     go_back(snapshots_.back());
   start_over(e.lost);
-  before_ = {now_, tokens(), groups()};
+  before_ = {now_, tokens(), groups(), judges_.value_or(actors::JudgeUsage())};
 }
 
 /// Responses whose tensors are gone.
@@ -261,6 +259,7 @@ void RunMetrics::on_event(const event::Judged& e) {
       continue;
     r->judged = true;
     r->reward = e.items[i].reward;
+    r->terms = actors::rewards_at(e.terms, i);
     if (e.items[i].failed)
       fail(*r);
     settle_stage(*group);
@@ -288,7 +287,9 @@ void RunMetrics::on_event(const event::Trained& e) {
   update.tokens = tokens();
   update.groups = groups();
   update.queue = queue_;
-  update.before = std::exchange(before_, {now_, update.tokens, update.groups});
+  update.judges = judges_;
+  const auto judges = judges_.value_or(actors::JudgeUsage());
+  update.before = std::exchange(before_, {now_, update.tokens, update.groups, judges});
   updates_.add(update);
   trained_at_[e.version] = now_;
   if (trained_at_.size() > kMostVersions)
@@ -325,6 +326,8 @@ void RunMetrics::train_group(const actors::Certificate::Entry& entry,
     stored_.lengths.add(r.tokens.count());
     update.batch.length.add(static_cast<double>(r.tokens.count()));
     update.batch.reward.add(r.reward);
+    for (const auto& [name, reward] : r.terms)
+      update.batch.terms[name].add(reward);
     rewards.push_back(r.reward);
   }
   stored_.trained += tokens;

@@ -140,6 +140,8 @@ class RunMetrics {
   const std::optional<PolicyVersion>& evaluating() const { return evaluating_; }
 
   // --- Not rolled back by a resume
+  /// Work of language models as judges; none: no judge has worked.
+  const std::optional<actors::JudgeUsage>& judges() const { return judges_; }
   Tokens wasted() const { return generated_ - stored_.trained_responses - outstanding_; }
   const std::vector<Restart>& restarts() const { return restarts_; }
   const std::map<actors::SwitchAction, SwitchTotals>& switches() const { return switches_; }
@@ -157,12 +159,15 @@ class RunMetrics {
   const std::string& last_failure() const { return last_failure_; }
   /// Time from the end of a step until an engine uses its weights.
   Duration publish_lag_max() const { return lag_max_; }
-  Duration publish_lag_mean() const;
+  Duration publish_lag_mean() const {
+    return lags_ == 0 ? Duration{} : lag_sum_ / static_cast<std::int64_t>(lags_);
+  }
 
  private:
   struct Response {
     Tokens prompt, tokens;
     double reward = 0;
+    std::map<std::string, double> terms;          ///< Rewards of the terms of a sum.
     std::int64_t token_versions = 0;              ///< Sum of the versions that sampled its tokens.
     std::optional<PolicyVersion> oldest, newest;  ///< Of its tokens.
     LeaseId generate, reference, judge;           ///< Valid leases; 0: none.
@@ -287,6 +292,7 @@ class RunMetrics {
   std::map<actors::SwitchAction, SwitchTotals> switches_;
   CheckpointTotals checkpoints_;
   std::uint64_t resumes_ = 0;
+  std::optional<actors::JudgeUsage> judges_;
   std::uint64_t responses_lost_ = 0;
   std::uint64_t lies_ = 0;
   std::map<std::uint32_t, std::string> hosts_;  ///< Of attached workers, by actor.

@@ -247,6 +247,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
     s.restarts.push_back({r.kind, seconds(r.time), r.actor, restart_text(r, m.config().actors)});
   s.switches = switches(m);
   s.evaluation = evaluation(m);
+  s.judges = m.judges();
   s.checkpoints = {m.checkpoints().saved, m.checkpoints().failed, m.checkpoints().last};
   if (auto usage =
           summarize_usage(m.usage(), s.cards, m.wall().time_since_epoch(), m.history().count())) {

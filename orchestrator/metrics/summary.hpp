@@ -148,6 +148,7 @@ struct Summary {
   bool simulated = false;  ///< Times are virtual.
   std::optional<EvaluationSummary> evaluation;  ///< None: no evaluation.
   double start_s = 0;  ///< Time until the first dispatch; part of the wall time.
+  std::optional<actors::JudgeUsage> judges{};  ///< Of the whole run; none: no judge.
   /// Figures of the last step by name (metric_table.hpp), if finite; without states and evaluation.
   std::map<std::string, double> last_step;
 };
@@ -352,6 +353,7 @@ void describe(V& v, Summary& s) {
   v.field(29, "start_s", s.start_s, {.doc = "Seconds until the first dispatch."});
   v.field(30, "last_step", s.last_step, {.doc = "Metrics of the last step."});
   v.field(31, "tail", s.tail, {.doc = "Time that only the last responses of a batch took."});
+  v.field(32, "judges", s.judges, {.doc = "Work of judges over the whole run; null: no judge."});
 }
 
 }  // namespace temper::orchestrator

@@ -2,11 +2,14 @@
 // rewards of all. metrics.jsonl has every step in full.
 #pragma once
 
+#include "actors/protocol/judge_usage.hpp"
 #include "actors/protocol/update_metrics.hpp"
 #include "core/describe.hpp"
 
 #include <deque>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace temper::orchestrator {
@@ -47,7 +50,8 @@ class Spread {
 /// Figures of the batch of a step, over its responses.
 struct BatchFigures {
   Spread reward;
-  Spread length;  ///< Tokens per response.
+  std::map<std::string, Spread> terms;  ///< Rewards by term of the verifier; empty: no sum.
+  Spread length;                        ///< Tokens per response.
   std::uint64_t groups = 0;
   std::uint64_t equal_groups = 0;  ///< Groups with all rewards equal: they carry no gradient.
 };
@@ -57,6 +61,7 @@ struct Totals {
   Time time{};
   TokenCounts tokens;
   GroupCounts groups;
+  actors::JudgeUsage judges{};
 };
 
 /// One completed step, with the totals of the run at that moment.
@@ -71,6 +76,7 @@ struct Update {
   std::uint64_t staleness_max = 0;
   QueueDepth queue;
   BatchFigures batch;
+  std::optional<actors::JudgeUsage> judges{};  ///< None: no judge has worked.
 };
 
 /// Rewards of all steps: means over windows of kWindow steps, so that the best is never below the

@@ -58,6 +58,14 @@ constexpr Rule kRules[] = {
     {"verifier.memory", ""},
     {"verifier.environment", ""},
     {"verifier.hidden", ""},
+    {"verifier.judge.url", ""},
+    {"verifier.judge.key_variable", ""},
+    {"verifier.judge.attempts", ""},
+    {"verifier.judge.cache", ""},
+    {"verifier.judge.input_price", ""},
+    {"verifier.judge.output_price", ""},
+    {"verifier.model.device", ""},
+    {"verifier.model.batch", ""},
     {"model", kShape},
     {"model.lora", kAdapter},
     {"pretrain", "the base checkpoint already exists"},
@@ -107,6 +115,13 @@ constexpr Rule kRules[] = {
     {"simulation", "it would be a different run"},
 };
 
+/// The rules of a verifier apply to each term of a sum.
+std::string without_term(const std::string& key) {
+  constexpr std::string_view kTerms = "verifier.terms.";
+  const std::size_t end = key.find('.', kTerms.size());
+  return key.starts_with(kTerms) && end != std::string::npos ? "verifier" + key.substr(end) : key;
+}
+
 bool within(std::string_view key, std::string_view rule) {
   return key.starts_with(rule) && (key.size() == rule.size() || key[rule.size()] == '.');
 }
@@ -142,8 +157,9 @@ std::vector<SettingChange> changed_settings(const PipelineConfig& before,
 
 std::string refusal_of(const SettingChange& change) {
   const Rule* best = nullptr;
+  const std::string key = without_term(change.key);
   for (const Rule& rule : kRules) {
-    if (within(change.key, rule.key) && (best == nullptr || rule.key.size() > best->key.size()))
+    if (within(key, rule.key) && (best == nullptr || rule.key.size() > best->key.size()))
       best = &rule;
   }
   if (best == nullptr)

@@ -11,14 +11,16 @@ namespace temper::orchestrator {
 namespace {
 
 /// Matched by suffix: every role has an `engine`, every distribution a `trace`.
-constexpr std::array<std::pair<std::string_view, TextKind>, 21> kTexts{
+constexpr std::array<std::pair<std::string_view, TextKind>, 23> kTexts{
     {{"run_dir", TextKind::Path},
      {"task.path", TextKind::Path},
      {"model.path", TextKind::Path},
      {"reference.model", TextKind::Path},
      {"evaluation.path", TextKind::Path},
      {"verifier.hidden", TextKind::Path},
+     {"terms.hidden", TextKind::Path},
      {"verifier.command", TextKind::Argument},
+     {"terms.command", TextKind::Argument},
      {"agent.command", TextKind::Argument},
      {"alarms.on_alarm", TextKind::Argument},
      {"engine.command", TextKind::Argument},
@@ -62,6 +64,15 @@ class Expander {
           const std::size_t place = place_.size();
           place_ += fmt::format("[{}]", i);
           visit(value[i]);
+          place_.resize(place);
+        }
+      }
+    } else if constexpr (MapLike<T>) {
+      if constexpr (Described<typename T::mapped_type>) {
+        for (auto& [name, element] : value) {
+          const std::size_t place = place_.size();
+          place_ += "." + name;
+          visit(element);
           place_.resize(place);
         }
       }

@@ -54,17 +54,23 @@ constexpr std::int32_t kRewardLeases = 3;
 /// Even a verifier that never replies answers every lease within `deadlines.reward`, so that its
 /// failures are counted and the actor is not declared hung.
 void fit_rewards(const PipelineConfig& config, SchedulerConfig& out) {
-  const actors::VerifierConfig& v = config.verifier;
-  const bool command = v.kind == actors::VerifierKind::Command;
   if (config.hardware != HardwareKind::Local ||
-      config.reward.engine.kind != actors::EngineKind::Native ||
-      (!command && v.kind != actors::VerifierKind::Python))
+      config.reward.engine.kind != actors::EngineKind::Native)
     return;
-  out.deadlines.reward = std::max(out.deadlines.reward, (kRewardLeases + 1) * v.deadline);
-  if (command) {
-    const auto rounds = (out.deadlines.reward - v.deadline) / (kRewardLeases * v.deadline);
-    out.judge_batch = static_cast<std::int32_t>(
-        std::min<std::int64_t>(out.score_batch, rounds * std::int64_t{v.pool}));
+  Duration deadline{};  // Of all terms of a response, one after another.
+  std::optional<std::int64_t> pool;
+  for (const auto& [name, term] : actors::terms_of(config.verifier)) {
+    const actors::VerifierTraits& traits = traits_of(term.kind);
+    if (traits.has_deadline)
+      deadline += term.deadline;
+    if (traits.one_at_a_time)
+      pool = std::min<std::int64_t>(pool.value_or(term.pool), term.pool);
+  }
+  out.deadlines.reward = std::max(out.deadlines.reward, (kRewardLeases + 1) * deadline);
+  if (pool) {
+    const auto rounds = (out.deadlines.reward - deadline) / (kRewardLeases * deadline);
+    out.judge_batch =
+        static_cast<std::int32_t>(std::min<std::int64_t>(out.score_batch, rounds * *pool));
   }
 }
 

@@ -10,13 +10,13 @@
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/placement_rules.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/verifier_rules.hpp"
 #include "trainer/algorithm_table.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 
 namespace temper::orchestrator {
 namespace {
@@ -97,27 +97,6 @@ void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, 
                             c.algorithm.micro_batch_tokens.count()));
 }
 
-/// "package.module:name".
-bool names_python(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  return colon != std::string::npos && colon > 0 && colon + 1 < text.size();
-}
-
-void check_functions(const actors::VerifierConfig& v, Rules& rules) {
-  const auto require = [&](const std::string& name, const std::string& key) {
-    rules.require(names_python(name),
-                  {key, "verifier.kind"},
-                  fmt::format("must be `module:function`, found \"{}\"", name));
-  };
-  rules.require(!v.function.empty() || !v.functions.empty(),
-                {"verifier.function", "verifier.kind"},
-                "required by `verifier.kind: python`");
-  if (!v.function.empty())
-    require(v.function, "verifier.function");
-  for (const auto& [name, weight] : v.functions)
-    require(name, "verifier.functions");
-}
-
 void check_task(const PipelineConfig& c, Rules& rules) {
   rules.require(c.task.kind != actors::TaskKind::Jsonl || !c.task.path.empty(),
                 {"task.path", "task.kind"},
@@ -129,33 +108,7 @@ void check_task(const PipelineConfig& c, Rules& rules) {
   rules.require(!chat || !c.model.path.empty(),
                 {"task.template", "model.path"},
                 "`chat` requires `model.path`, a folder with a chat template");
-  const actors::VerifierConfig& v = c.verifier;
-  rules.require(
-      v.kind != actors::VerifierKind::Command || (!v.command.empty() && !v.command.front().empty()),
-      {"verifier.command", "verifier.kind"},
-      "required by `verifier.kind: command`");
-  if (v.kind == actors::VerifierKind::Python)
-    check_functions(v, rules);
-  if (v.kind != actors::VerifierKind::Regex)
-    return;
-  rules.require(!v.pattern.empty(),
-                {"verifier.pattern", "verifier.kind"},
-                "required by `verifier.kind: regex`");
-  constexpr std::string_view kAnswer = "{answer}";
-  std::string pattern;  // With an answer substituted, as it will be used.
-  std::string_view rest = v.pattern;
-  for (auto at = rest.find(kAnswer); at != std::string_view::npos; at = rest.find(kAnswer)) {
-    pattern.append(rest.substr(0, at)).append("0");
-    rest.remove_prefix(at + kAnswer.size());
-  }
-  pattern.append(rest);
-  try {
-    const std::regex compiled(pattern, std::regex::ECMAScript);
-  } catch (const std::regex_error& e) {  // std::regex reports errors only by exceptions.
-    rules.require(false,
-                  {"verifier.pattern", "verifier.kind"},
-                  fmt::format("not an ECMAScript regular expression: {}", e.what()));
-  }
+  check_verifier(c, rules);
 }
 
 /// Checks the server keys of a section.
@@ -295,10 +248,6 @@ void check_engines(const PipelineConfig& c, Rules& rules) {
   check_engine(c, "trainer", c.trainer.engine, 1, rules);
   check_engine(c, "reference", c.reference.engine, c.reference.replicas, rules);
   check_engine(c, "reward", c.reward.engine, c.reward.replicas, rules);
-  rules.require(
-      c.verifier.kind != actors::VerifierKind::Python || c.hardware == HardwareKind::Local,
-      {"verifier.kind", "hardware"},
-      "`python` requires `hardware: local`");
 }
 
 /// Of a teacher or a reward: more is a mistake, and its gradients are not finite.

@@ -27,6 +27,7 @@ struct ResponsePayload {
   actors::LogprobBlob token_rewards;  ///< Empty: none.
   std::string failure;                ///< The reason if it failed, else empty.
   std::vector<actors::Tensor> tensors{};
+  std::map<std::string, double> terms{};  ///< Reward of each term of the verifier; empty: no sum.
 };
 
 struct GroupPayload {
@@ -49,6 +50,7 @@ void describe(V& v, ResponsePayload& p) {
   v.field(8, "token_rewards", p.token_rewards);
   v.field(9, "failure", p.failure);
   v.field(10, "tensors", p.tensors);
+  v.field(11, "terms", p.terms);
 }
 template <class V>
 void describe(V& v, GroupPayload& p) {

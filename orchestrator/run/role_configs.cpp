@@ -9,8 +9,8 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Functions in Python are called by a worker of the package.
-constexpr const char* kPythonRewards = "temper.rewards:Functions";
+/// The reward actor of verifiers that need a worker of the Python package.
+constexpr const char* kPythonRewards = "temper.verifier:Verifier";
 
 actors::Vocabulary vocabulary(const PipelineConfig& config, const std::filesystem::path& base) {
   const actors::Tokenizer tokenizer = actors::Tokenizer::for_task(config.task);
@@ -44,8 +44,7 @@ actors::EngineConfig engine_of(const PipelineConfig& config, actors::RoleKind ro
       break;
   }
   actors::EngineConfig engine = config.reward.engine;
-  if (engine.kind == actors::EngineKind::Native &&
-      config.verifier.kind == actors::VerifierKind::Python) {
+  if (engine.kind == actors::EngineKind::Native && actors::needs_python(config.verifier)) {
     engine.kind = actors::EngineKind::Python;
     engine.use = kPythonRewards;
   }
@@ -66,6 +65,7 @@ actors::RoleConfig role_config(const PipelineConfig& config,
   role.model = config.model;
   role.task = config.task;
   role.verifier = config.verifier;
+  role.verifier.terms = actors::terms_of(config.verifier);
   const bool has_own_model =
       spec.role == actors::RoleKind::Reference && !config.reference.model.empty();
   role.base_weights = has_own_model ? config.reference.model : start.base.string();

@@ -1,6 +1,5 @@
 #include "orchestrator/start/machine_rules.hpp"
 
-#include "actors/guard/sandbox.hpp"
 #include "actors/model_folder/model_folder.hpp"
 #include "actors/runtime/process.hpp"
 #include "actors/transport/ipc_folder.hpp"
@@ -11,6 +10,7 @@
 #include "orchestrator/start/programs.hpp"
 #include "orchestrator/start/python_imports.hpp"
 #include "orchestrator/start/start_run.hpp"
+#include "orchestrator/start/verifier_needs.hpp"
 
 #include <fmt/format.h>
 
@@ -109,10 +109,7 @@ std::vector<BrokenRule> rules_of_this_machine(const PipelineConfig& config) {
   if (missing.empty())
     missing = broken_imports(config);
   std::ranges::move(missing, std::back_inserter(broken));
-  if (config.verifier.kind == actors::VerifierKind::Command) {
-    if (Status can = actors::check_sandbox(config.verifier.sandbox); !can)
-      broken.push_back({{"verifier.sandbox"}, can.error().context});
-  }
+  std::ranges::move(missing_for_verifier(config), std::back_inserter(broken));
   const auto cores = static_cast<std::int32_t>(actors::usable_cores().size());
   if (config.hardware == HardwareKind::Local && cards_here(config) > cores) {
     broken.push_back(

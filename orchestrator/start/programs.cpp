@@ -79,9 +79,11 @@ class Programs {
 std::vector<BrokenRule> missing_programs(const PipelineConfig& config) {
   Programs programs;
   const bool judges_here = config.reward.launch == LaunchKind::Local;
-  if (judges_here && config.verifier.kind == actors::VerifierKind::Command)
-    programs.need(config.verifier.command, "verifier.command");
-  if (judges_here && config.verifier.kind == actors::VerifierKind::Python)
+  for (const auto& [name, term] : actors::terms_of(config.verifier)) {
+    if (judges_here && term.kind == actors::VerifierKind::Command)
+      programs.need(term.command, section_of(config.verifier, name) + ".command");
+  }
+  if (judges_here && actors::needs_python(config.verifier))
     programs.need_python(config.reward.engine.python, "reward.engine.python", "verifier.kind");
   programs.need(config.rollout.engine, config.rollout.launch, "rollout");
   if (config.rollout.launch == LaunchKind::Local)

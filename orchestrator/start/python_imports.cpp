@@ -56,10 +56,22 @@ void add_role(const PipelineConfig& config,
       asked.push_back({"store", "payloads.store", "redis"});
     return;
   }
-  if (!v.function.empty())
-    asked.push_back({"function", "verifier.function", v.function});
-  for (const auto& [name, weight] : v.functions)
-    asked.push_back({"function", "verifier.functions", name});
+  if (v.kind == actors::VerifierKind::Python) {
+    if (!v.function.empty())
+      asked.push_back({"function", "verifier.function", v.function});
+    for (const auto& [name, weight] : v.functions)
+      asked.push_back({"function", "verifier.functions", name});
+    return;
+  }
+  for (const auto& [name, term] : actors::terms_of(v)) {
+    const std::string section = section_of(v, name);
+    if (term.kind == actors::VerifierKind::Python)
+      asked.push_back({"function", section + ".function", term.function});
+    if (term.kind == actors::VerifierKind::Judge)
+      asked.push_back({"pattern", section + ".judge.pattern", term.judge.pattern});
+    if (term.kind == actors::VerifierKind::Model)
+      asked.push_back({"classifier", section + ".kind", term.model.path});
+  }
 }
 
 /// The key that names the interpreter of these imports.

@@ -76,8 +76,10 @@ Sample sample_of(Sample s, const ResponsePayload& p, const actors::Tokenizer& to
   s.tokens.assign(p.tokens.begin(), p.tokens.end());
   s.length = s.tokens.size();
   s.response = tokenizer.decode(s.tokens);
-  if (p.failure.empty())
+  if (p.failure.empty()) {
     s.reward = p.reward;
+    s.rewards = p.terms;
+  }
   add_segments(s, p.segments, tokenizer);
   if (!p.segments.empty() && s.outcome != Outcome::Trained)
     s.v0 = p.segments.front().version.value();

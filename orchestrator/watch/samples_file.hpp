@@ -11,8 +11,8 @@
 // `failed`
 // and its reason; its group continues without it. age: age that the bound limits
 // (docs/explanation/semantics.md); null: not trained. reward: null if the response was not judged
-// or failed. rewards: parts of the reward by name, if the verifier reports them. logprob: mean over
-// the tokens of the response.
+// or failed. rewards: that of each term by name, before its weight, if the verifier is a sum.
+// logprob: mean over the tokens of the response.
 //
 // The number of a group alone decides whether it is kept, so that a resumed run keeps the same
 // groups. If a step would have no sample, its group that came closest is kept. A resume removes the

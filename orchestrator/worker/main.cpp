@@ -1,6 +1,7 @@
 // temper-worker: runs one actor, or several simulated ones (started by the orchestrator), or
-// pretrains a base checkpoint, or computes logits of a model folder. With the laboratory, it also
-// times the engines. The only program that links the torch engines.
+// pretrains a base checkpoint, or computes logits of a model folder, or judges responses for a
+// reward actor in Python. With the laboratory, it also times the engines. The only program that
+// links the torch engines.
 #include "actors/runtime/actor_program.hpp"
 #include "core/exception_error.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
@@ -9,6 +10,7 @@
 #include "orchestrator/worker/pretrain_command.hpp"
 #include "orchestrator/worker/roles/role_factory.hpp"
 #include "orchestrator/worker/roles/simulated_worker.hpp"
+#include "orchestrator/worker/verify_command.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -66,6 +68,8 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 t
       ->required();
   logits_command->add_option("--ignore", logits.ignore, "Key of config.json to ignore");
 
+  auto* verify_command = app.add_subcommand("verify", "Judge responses for a Python reward actor");
+
   const std::vector<WorkerCommand> laboratory = declare_laboratory(app);
 
   CLI11_PARSE(app, argc, argv);
@@ -77,6 +81,8 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 t
     }
     if (*logits_command)
       return run_logits(logits);
+    if (*verify_command)
+      return run_verify();
     return *actor_command ? run_actor(actor, simulated) : run_pretrain(pretrain);
   } catch (const std::exception& exception) {
     fmt::print(stderr, "temper-worker: {}\n", temper::error_of(exception).context);

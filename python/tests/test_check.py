@@ -63,3 +63,30 @@ def test_a_store_needs_the_package_of_its_server(monkeypatch: pytest.MonkeyPatch
     assert "needs the package `redis`" in said and "pip install" in said
     monkeypatch.setitem(sys.modules, "redis", types.ModuleType("redis"))
     assert check.problem("store", "payloads.store", "redis") == ""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        (r"score: (\d+)", ""),
+        ("", ""),
+        ("(", "not a regular expression"),
+        ("(a)(b)", "at most one group"),
+    ],
+)
+def test_the_pattern_of_a_judge_is_compiled(
+    tmp_path: pathlib.Path, pattern: str, message: str
+) -> None:
+    report = tmp_path / "report"
+    key = "verifier.terms.liked.judge.pattern"
+    check.main([str(report), "pattern", key, pattern])
+    said = json.loads(report.read_text().splitlines()[1])["message"]
+    assert said.startswith(message) if message == "not a regular expression" else message in said
+    assert bool(said) == bool(message)
+
+
+def test_a_classifier_needs_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
+    said = check.problem("classifier", "verifier.kind", "folder")
+    assert "needs torch and transformers" in said and "pip install torch transformers" in said

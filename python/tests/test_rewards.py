@@ -12,19 +12,34 @@ from conftest import user
 import temper
 from temper import messages as m
 from temper.errors import BrokenReward
-from temper.rewards import Functions
+from temper.verifier import Verifier
+
+
+class Rewards:
+    """A verifier whose verdicts are read as rewards."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self.verifier = verifier
+
+    def judge(self, samples: list[temper.Sample]) -> list[Any]:
+        verdicts = self.verifier.judge(samples)
+        return [v.reward if isinstance(v, temper.Verdict) else v for v in verdicts]
 
 
 @pytest.fixture
 def functions() -> Iterator[Any]:
-    made: list[Functions] = []
+    made: list[Verifier] = []
 
-    def make(function: str = "", **more: Any) -> Functions:
-        verifier = m.VerifierConfig(function=function, pool=2, deadline=20_000_000_000)
-        for name, value in more.items():
-            setattr(verifier, name, value)
-        made.append(user(Functions, "reward", verifier=verifier))
-        return made[-1]
+    def make(function: str = "", deadline: int = 20_000_000_000, **functions: Any) -> Rewards:
+        weights = functions.get("functions", {function: 1.0})
+        terms = {
+            name.split(":")[1] if ":" in name else name: m.VerifierTerm(
+                m.VerifierKind.PYTHON, pool=2, deadline=deadline, function=name, weight=weight
+            )
+            for name, weight in weights.items()
+        }
+        made.append(user(Verifier, "reward", verifier=m.VerifierConfig(terms=terms)))
+        return Rewards(made[-1])
 
     yield make
     for f in made:
@@ -51,6 +66,10 @@ def test_functions_may_be_async_and_take_what_they_need_alone(functions: Any) ->
 def test_several_functions_are_summed_by_their_weights(functions: Any) -> None:
     f = functions(functions={"reward_functions:right_answer": 1.0, "reward_functions:brief": 0.5})
     assert f.judge(samples("7", "8888", "")) == [1.5, 0.125, 0.0]
+    assert [v.terms for v in f.verifier.judge(samples("7", ""))] == [
+        {"right_answer": 1.0, "brief": 1.0},
+        {"right_answer": 0.0},
+    ]
 
 
 def test_a_response_that_raises_fails_alone(functions: Any) -> None:
@@ -102,7 +121,10 @@ def test_one_that_never_applies_is_not_given_up(functions: Any) -> None:
 
 
 def test_processes_that_end_or_hang_are_bad_calls(functions: Any) -> None:
-    for text, why in [("die", r"its process ended \(exit code 3\)"), ("hang", "no answer within 1 s")]:
+    for text, why in [
+        ("die", r"its process ended \(exit code 3\)"),
+        ("hang", "no answer within 1 s"),
+    ]:
         f = functions("reward_functions:misbehaves", deadline=1_000_000_000)
         with pytest.raises(BrokenReward, match=why):
             for _ in range(3):

@@ -140,6 +140,9 @@ class Generator:
         if kind.startswith("optional<"):
             inner = self.packed(self.inner(kind), value)
             return value if inner == value else f"None if {value} is None else {inner}"
+        if kind.startswith("map<"):
+            inner = self.packed(self.inner(kind).split(", ")[1], "x")
+            return value if inner == "x" else f"{{k: {inner} for k, x in {value}.items()}}"
         return value
 
     def unpacked(self, kind: str, value: str) -> str:
@@ -155,6 +158,9 @@ class Generator:
         if kind.startswith("optional<"):
             inner = self.unpacked(self.inner(kind), "x")
             return value if inner == "x" else f"None if (x := {value}) is None else {inner}"
+        if kind.startswith("map<"):
+            inner = self.unpacked(self.inner(kind).split(", ")[1], "x")
+            return value if inner == "x" else f"{{k: {inner} for k, x in {value}.items()}}"
         return value
 
     def absent(self, kind: str, text: str) -> str:

@@ -3,7 +3,9 @@
 
 #include "core/files.hpp"
 #include "core/json_document.hpp"
+#include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/start/python_imports.hpp"
+#include "orchestrator/start/verifier_needs.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 namespace temper::cli {
@@ -132,6 +135,50 @@ TEST_F(CheckCommand, FindsTheScriptOfAnInterpreter) {
                                      std::string("sh"),
                                      here + ", none.py"})
     EXPECT_FALSE(blamed(command)) << command;
+}
+
+TEST_F(CheckCommand, LooksForTheKeyOfAJudge) {
+  const auto found = [&] {
+    return orchestrator::missing_for_verifier(
+        orchestrator::LoadedConfig("c.yaml",
+                                   "verifier: {kind: judge, judge: {key_variable: "
+                                   "TEMPER_TEST_KEY}}\n",
+                                   {})
+            .config());
+  };
+  ::unsetenv("TEMPER_TEST_KEY");
+  ASSERT_EQ(found().size(), 1U);
+  EXPECT_EQ(found()[0].keys[0], "verifier.judge.key_variable");
+  EXPECT_NE(found()[0].message.find("TEMPER_TEST_KEY is not set"), std::string::npos);
+  ::setenv("TEMPER_TEST_KEY", "", 1);
+  EXPECT_NE(found()[0].message.find("is empty"), std::string::npos);
+  ::setenv("TEMPER_TEST_KEY", "sk-1", 1);
+  EXPECT_TRUE(found().empty());
+  ::unsetenv("TEMPER_TEST_KEY");
+}
+
+TEST_F(CheckCommand, OpensTheFolderOfAClassifier) {
+  const auto problem = [&](const std::string& config, const std::string& label) {
+    std::ofstream(folder_ / "config.json") << config;
+    orchestrator::PipelineConfig run;
+    run.verifier.kind = actors::VerifierKind::Model;
+    run.verifier.model.path = folder_.path().string();
+    run.verifier.model.label = label;
+    const auto found = orchestrator::missing_for_verifier(run);
+    return found.empty() ? "" : found[0].keys[0] + ": " + found[0].message;
+  };
+  const std::string one = R"({"architectures": ["XForSequenceClassification"], "num_labels": 1})";
+  const std::string two = R"({"architectures": ["XForSequenceClassification"],
+                              "id2label": {"0": "bad", "1": "good"}})";
+  EXPECT_EQ(problem(one, ""), "");
+  EXPECT_EQ(problem(two, "good"), "");
+  EXPECT_NE(problem(two, "").find("model.label: required, because the classifier has 2 outputs: "
+                                  "\"bad\", \"good\""),
+            std::string::npos);
+  EXPECT_NE(problem(two, "fine").find("found \"fine\""), std::string::npos);
+  EXPECT_NE(problem(R"({"architectures": ["XForCausalLM"]})", "").find("of a sequence classifier"),
+            std::string::npos);
+  EXPECT_NE(problem("oops", "").find("model.path: "), std::string::npos);
 }
 
 /// An interpreter that gives the answers of a script in the place of `python -m temper.check`.

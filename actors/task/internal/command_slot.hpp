@@ -18,7 +18,7 @@ namespace temper::actors {
 class CommandSlot {
  public:
   /// `config` must outlive the slot.
-  explicit CommandSlot(const VerifierConfig& config) : config_(&config) {}
+  explicit CommandSlot(const SingleVerifier& config) : config_(&config) {}
 
   /// Error: the command cannot be started.
   Status start();
@@ -53,7 +53,7 @@ class CommandSlot {
   Verdict fail(std::string why, Time now);
   void discard_process(Time now);
 
-  const VerifierConfig* config_;
+  const SingleVerifier* config_;
 
   std::optional<GuardedProcess> process_;
   std::list<GuardedProcess> ending_;  ///< Killed processes that have not ended yet.

@@ -14,7 +14,7 @@ namespace {
 
 class CommandVerifier final : public Verifier {
  public:
-  CommandVerifier(const VerifierConfig& config, std::unique_ptr<const Clock> clock)
+  CommandVerifier(const SingleVerifier& config, std::unique_ptr<const Clock> clock)
       : config_(config), clock_(std::move(clock)) {}
 
   Status start() {
@@ -95,7 +95,7 @@ class CommandVerifier final : public Verifier {
     ::ppoll(fds_.data(), fds_.size(), &timeout, nullptr);
   }
 
-  const VerifierConfig config_;
+  const SingleVerifier config_;
   const std::unique_ptr<const Clock> clock_;
   std::deque<CommandSlot> slots_;
   Probation probation_;
@@ -105,7 +105,7 @@ class CommandVerifier final : public Verifier {
 
 }  // namespace
 
-Result<std::unique_ptr<Verifier>> make_command_verifier(const VerifierConfig& config,
+Result<std::unique_ptr<Verifier>> make_command_verifier(const SingleVerifier& config,
                                                         std::unique_ptr<const Clock> clock) {
   if (config.command.empty())
     return invalid_input("verifier.command: expected a command for kind `command`, found none");

@@ -27,7 +27,7 @@ inline constexpr Duration kFirstPause = std::chrono::milliseconds(10);
 inline constexpr Duration kLongestPause = std::chrono::seconds(1);
 
 /// Starts the pool. Error: the command cannot be started. Requires: kind is Command.
-Result<std::unique_ptr<Verifier>> make_command_verifier(const VerifierConfig& config,
+Result<std::unique_ptr<Verifier>> make_command_verifier(const SingleVerifier& config,
                                                         std::unique_ptr<const Clock> clock);
 
 /// The reward in a reply line. Error InvalidInput: the line has no valid reward.

@@ -186,6 +186,28 @@ void keep(actors::ReferenceScored message, const DistQueue& queue, PayloadStore&
 
 namespace {
 
+/// Error: a judge reports an impossible cost or count.
+Status check(const std::optional<actors::JudgeUsage>& usage) {
+  constexpr double kMost = 1e15;
+  if (!usage)
+    return {};
+  const auto possible = [](auto value) {
+    const auto number = static_cast<double>(value);
+    return number >= 0 && number <= kMost;  // False for NaN.
+  };
+  if (possible(usage->requests) && possible(usage->cached) && possible(usage->retries) &&
+      possible(usage->input_tokens) && possible(usage->output_tokens) && possible(usage->cost))
+    return {};
+  return invalid_input(
+      fmt::format("usage of judges: expected numbers from 0 to {:g}, found {} requests, {} and {} "
+                  "tokens, a cost of {}",
+                  kMost,
+                  usage->requests,
+                  usage->input_tokens,
+                  usage->output_tokens,
+                  usage->cost));
+}
+
 /// The rewards that an environment gave during generation.
 double reward_at_tokens(ResponseId response, const PayloadStore& payloads) {
   if (!payloads.has(payloads.group_id(response)))
@@ -202,8 +224,15 @@ Result<CheckedAnswer<event::Judged>> to_event(const Sender& sender,
   const AnswerContext& held = all.of(message.lease);
   TEMPER_TRY(const Lease* const lease,
              lease_of(held.queue, message.lease, message.items.size(), "judged"));
-  CheckedAnswer<event::Judged> told{
-      {.actor = sender.id, .lease = message.lease, .items = {}, .gave_up = message.gave_up}, {}};
+  TEMPER_TRY_STATUS(actors::check_terms(message.terms, message.items.size()));
+  TEMPER_TRY_STATUS(check(message.usage));
+  CheckedAnswer<event::Judged> told{{.actor = sender.id,
+                                     .lease = message.lease,
+                                     .items = {},
+                                     .gave_up = message.gave_up,
+                                     .terms = message.terms,
+                                     .usage = message.usage},
+                                    {}};
   told.event.items.reserve(message.items.size());
   for (std::size_t i = 0; i < message.items.size(); ++i) {
     auto& item = message.items[i];
@@ -226,8 +255,10 @@ void keep(const actors::Judged& message, const DistQueue& queue, PayloadStore& p
   const Lease* lease = queue.find(message.lease);
   for (std::size_t i = 0; lease != nullptr && i < lease->responses.size(); ++i) {
     const ResponseId r = lease->responses[i];
-    if (queue.holds(message.lease, r) && message.items[i].failure.empty())
-      payloads.response(r).reward = message.items[i].reward;
+    if (!queue.holds(message.lease, r) || !message.items[i].failure.empty())
+      continue;
+    payloads.response(r).reward = message.items[i].reward;
+    payloads.response(r).terms = actors::rewards_at(message.terms, i);
   }
 }
 

@@ -58,6 +58,8 @@ Result<ChildSpec> actor_child(const ActorPlace& place,
                       {"TEMPER_NAME", place.name},
                       {"TEMPER_CREDENTIALS", place.credentials.string()},
                       {"OMP_WAIT_POLICY", "passive"}};
+  if (engine.kind == actors::EngineKind::Python)  // It may need verifiers of that program.
+    spec.environment.emplace("TEMPER_WORKER", worker.string());
   TEMPER_TRY(spec.command, actor_command(worker, engine));
   if (engine.kind == actors::EngineKind::Command)
     return spec;

@@ -213,8 +213,13 @@ Result<std::optional<Event>> CountedWork::to_judged(ActorId actor, actors::Judge
     }
     m.items = std::move(real->items);
     m.gave_up = real->gave_up;
+    m.terms = std::move(real->terms);
   }
-  event::Judged event{.actor = actor, .lease = m.lease, .items = {}, .gave_up = m.gave_up};
+  event::Judged event{.actor = actor,
+                      .lease = m.lease,
+                      .items = {},
+                      .gave_up = m.gave_up,
+                      .terms = std::move(m.terms)};
   event.items.reserve(m.items.size());
   for (const auto& item : m.items) {
     event.items.push_back({item.reward, !item.failure.empty()});

@@ -354,12 +354,15 @@ Status TwinContent::on_judged(ActorId actor, actors::Judged message) {
     return invalid_input(
         fmt::format("{} responses of {} were judged", message.items.size(), responses.size()));
   }
+  TEMPER_TRY_STATUS(actors::check_terms(message.terms, responses.size()));
   for (std::size_t i = 0; i < responses.size(); ++i) {
     auto& item = message.items[i];
     if (const Status possible = actors::check_reward(item.reward); !possible)
       item = {0, fmt::format("response {}: {}", responses[i], possible.error().context)};
-    if (item.failure.empty())
-      payloads_.response(responses[i]).reward = item.reward;
+    if (!item.failure.empty())
+      continue;
+    payloads_.response(responses[i]).reward = item.reward;
+    payloads_.response(responses[i]).terms = actors::rewards_at(message.terms, i);
   }
   judged_[message.lease] = std::move(message);
   return answered(actor);

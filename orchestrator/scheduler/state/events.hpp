@@ -2,8 +2,10 @@
 // driver (live/payload_store.hpp). Each event is recorded in events.log as it was delivered.
 #pragma once
 
+#include "actors/protocol/judge_usage.hpp"
 #include "actors/protocol/lifecycle.hpp"
 #include "actors/protocol/sample.hpp"
+#include "actors/protocol/term_rewards.hpp"
 #include "actors/protocol/weights.hpp"
 #include "core/indirect.hpp"
 #include "orchestrator/scheduler/state/actor_spec.hpp"
@@ -153,6 +155,9 @@ struct Judged {
   std::vector<Item> items;  ///< In the order of the lease's responses.
   std::string failure{};    ///< Why one of them failed; empty: none has.
   bool gave_up = false;     ///< The verifier has never returned a reward.
+  /// As in actors::Judged: the scheduler ignores them, the figures of the run come from them.
+  actors::TermRewards terms{};
+  std::optional<actors::JudgeUsage> usage{};
 };
 template <class V>
 void describe(V& v, Judged::Item& e) {
@@ -166,6 +171,8 @@ void describe(V& v, Judged& e) {
   v.field(3, "items", e.items);
   v.field(4, "failure", e.failure);
   v.field(5, "gave_up", e.gave_up);
+  v.field(6, "terms", e.terms);
+  v.field(7, "usage", e.usage);
 }
 
 struct Trained {

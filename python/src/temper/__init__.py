@@ -16,6 +16,7 @@ from .roles import (
     Sample,
     Scored,
     Trainer,
+    Verdict,
 )
 from .weights import Weights, make_image
 
@@ -39,6 +40,7 @@ __all__ = [
     "Scored",
     "Segment",
     "Trainer",
+    "Verdict",
     "Weights",
     "make_image",
 ]

@@ -1,6 +1,7 @@
 """`python -m temper.check REPORT [KIND KEY NAME]...`: checks the Python names in a run's YAML.
 
-KIND is `function`, `store` or a role; KEY is the YAML key with NAME. `temper check` and `temper run` start this
+KIND is `function`, `pattern` (of a judge), `classifier` (its packages), `store` or a role; KEY is the
+YAML key with NAME. `temper check` and `temper run` start this
 program with the run's interpreter. It writes a line `ready` to REPORT, then one JSON line per name:
 `{"key": ..., "message": ...}` with an empty message if the name is valid.
 """
@@ -12,6 +13,7 @@ import os
 import sys
 from collections.abc import Iterator
 
+from . import classifier, judge
 from .errors import RoleError, one_line
 from .names import import_name
 from .stores import import_redis
@@ -22,6 +24,12 @@ def problem(kind: str, key: str, name: str) -> str:
     try:
         if kind == "store":
             import_redis()
+            return ""
+        if kind == "pattern":
+            judge.compiled(name, key)
+            return ""
+        if kind == "classifier":
+            classifier.import_packages()
             return ""
         found = import_name(key, name)
         if kind == "function" and not callable(found):

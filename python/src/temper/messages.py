@@ -148,6 +148,9 @@ class VerifierKind(enum.IntEnum):
     REGEX = 2
     COMMAND = 3
     PYTHON = 4
+    JUDGE = 5
+    MODEL = 6
+    SUM = 7
 
 
 class SandboxKind(enum.IntEnum):
@@ -840,8 +843,131 @@ class TaskConfig:
 
 
 @dataclasses.dataclass(slots=True)
-class VerifierConfig:
-    #: How responses are judged.
+class JudgeConfig:
+    #: Base address of the API, as OpenAI clients take it; requests go to
+    #: `URL/chat/completions`.
+    url: str = ""
+    #: Model name in requests.
+    model: str = ""
+    #: Name of the environment variable with the API key; empty: none is sent. The key is
+    #: written nowhere.
+    key_variable: str = ""
+    #: The question. `{prompt}`, `{response}`, `{answer}` and the name of any column of the row
+    #: in braces are replaced by their text; other braces stay.
+    prompt: str = ""
+    #: The system message; empty: none.
+    system: str = ""
+    #: Regular expression of Python; its first group, or the whole of its last match in the
+    #: reply, is the score. Either this or `field`.
+    pattern: str = ""
+    #: Key of the score in the last JSON object of the reply.
+    field: str = ""
+    #: Score that becomes reward 0.
+    lowest: float = 0.0
+    #: Score that becomes reward 1; a reply with a score outside the range is invalid.
+    highest: float = 1.0
+    #: Sampling temperature.
+    temperature: float = 0.0
+    #: Longest reply, in tokens.
+    max_tokens: int = 1024
+    #: Requests for one response within `deadline`, if the first ones fail: no connection,
+    #: status 408, 429 or 5xx, or a reply without a valid score.
+    attempts: int = 4
+    #: Number of scores that are kept, so that equal questions are asked once.
+    cache: int = 100000
+    #: Price of a million input tokens, for `judge/cost`.
+    input_price: float = 0.0
+    #: Price of a million output tokens.
+    output_price: float = 0.0
+
+    def pack(self) -> Fields:
+        return {
+            1: self.url,
+            2: self.model,
+            3: self.key_variable,
+            4: self.prompt,
+            5: self.system,
+            6: self.pattern,
+            7: self.field,
+            8: self.lowest,
+            9: self.highest,
+            10: self.temperature,
+            11: self.max_tokens,
+            12: self.attempts,
+            13: self.cache,
+            14: self.input_price,
+            15: self.output_price,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> JudgeConfig:
+        get = fields.get
+        return cls(
+            get(1, ""),
+            get(2, ""),
+            get(3, ""),
+            get(4, ""),
+            get(5, ""),
+            get(6, ""),
+            get(7, ""),
+            get(8, 0.0),
+            get(9, 1.0),
+            get(10, 0.0),
+            get(11, 1024),
+            get(12, 4),
+            get(13, 100000),
+            get(14, 0.0),
+            get(15, 0.0),
+        )
+
+
+@dataclasses.dataclass(slots=True)
+class ClassifierConfig:
+    #: Folder of a model that AutoModelForSequenceClassification loads.
+    path: str = ""
+    #: Class whose probability is the reward. Empty: the model has one output, which is the
+    #: reward.
+    label: str = ""
+    #: Input of the classifier; names in braces as in `judge.prompt`.
+    text: str = "{prompt}{response}"
+    #: `none`: the input is `text`. `chat`: it is the conversation, the row's `messages` or the
+    #: prompt and then the response, rendered by the chat template of the folder.
+    template: TemplateKind = TemplateKind.NONE
+    #: `cpu`, `cuda` or `cuda:1`; empty: a GPU if there is one.
+    device: str = ""
+    #: Responses of one forward pass.
+    batch: int = 32
+
+    def pack(self) -> Fields:
+        return {
+            1: self.path,
+            2: self.label,
+            3: self.text,
+            4: int(self.template),
+            5: self.device,
+            6: self.batch,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> ClassifierConfig:
+        get = fields.get
+        return cls(
+            get(1, ""),
+            get(2, ""),
+            get(3, "{prompt}{response}"),
+            TemplateKind(get(4, 0)),
+            get(5, ""),
+            get(6, 32),
+        )
+
+
+@dataclasses.dataclass(slots=True)
+class VerifierTerm:
+    #: How responses are judged. `exact`: the response equals the answer; `numeric`: its last
+    #: number equals that of the answer; `regex`: it matches a pattern; `command`: your program
+    #: says so; `python`: your function in Python says so; `judge`: a language model behind an
+    #: OpenAI-compatible address gives a score; `model`: a sequence classifier of transformers
+    #: gives the reward; `sum`: the weighted sum of `terms`.
     kind: VerifierKind = VerifierKind.EXACT
     #: numeric: largest accepted difference from the answer.
     tolerance: float = 1e-06
@@ -850,10 +976,11 @@ class VerifierConfig:
     pattern: str = ""
     #: command: executable and arguments; reads and writes one JSON line per response.
     command: list[str] = dataclasses.field(default_factory=list)
-    #: command, python: number of processes.
+    #: command, python: number of processes. judge: requests at the same time.
     pool: int = 2
     #: command: time limit for one response; after it the process is replaced and the response
-    #: counts as failed. python: the same for one call with its responses.
+    #: counts as failed. python: the same for one call with its responses. judge: time limit for
+    #: one response with all attempts.
     deadline: int = 5000000000
     #: command: restrictions on the program. `none`: no restrictions. `limits`: bounded memory,
     #: files and descriptors, no new privileges. `namespaces`: `limits`, and no network, no
@@ -869,8 +996,12 @@ class VerifierConfig:
     #: python: module and function, called like a reward function of TRL: f(prompts,
     #: completions, completion_ids, **columns) returns a list of numbers.
     function: str = ""
-    #: python: several functions, each with the weight of its reward in the sum.
-    functions: dict[str, float] = dataclasses.field(default_factory=dict)
+    #: judge: the language model and its question.
+    judge: JudgeConfig = dataclasses.field(default_factory=JudgeConfig)
+    #: model: the classifier.
+    model: ClassifierConfig = dataclasses.field(default_factory=ClassifierConfig)
+    #: Factor of its reward in the sum; 0: the reward is shown, but not counted.
+    weight: float = 1.0
 
     def pack(self) -> Fields:
         return {
@@ -885,7 +1016,95 @@ class VerifierConfig:
             9: self.environment,
             10: self.hidden,
             11: self.function,
+            13: self.judge.pack(),
+            14: self.model.pack(),
+            15: self.weight,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> VerifierTerm:
+        get = fields.get
+        return cls(
+            VerifierKind(get(1, 0)),
+            get(2, 1e-06),
+            get(3, ""),
+            get(4, []),
+            get(5, 2),
+            get(6, 5000000000),
+            SandboxKind(get(7, 1)),
+            get(8, 8589934592),
+            get(9, []),
+            get(10, []),
+            get(11, ""),
+            JudgeConfig.unpack(get(13, {})),
+            ClassifierConfig.unpack(get(14, {})),
+            get(15, 1.0),
+        )
+
+
+@dataclasses.dataclass(slots=True)
+class VerifierConfig:
+    #: How responses are judged. `exact`: the response equals the answer; `numeric`: its last
+    #: number equals that of the answer; `regex`: it matches a pattern; `command`: your program
+    #: says so; `python`: your function in Python says so; `judge`: a language model behind an
+    #: OpenAI-compatible address gives a score; `model`: a sequence classifier of transformers
+    #: gives the reward; `sum`: the weighted sum of `terms`.
+    kind: VerifierKind = VerifierKind.EXACT
+    #: numeric: largest accepted difference from the answer.
+    tolerance: float = 1e-06
+    #: regex: ECMAScript pattern that must match in the response; `{answer}` is replaced by the
+    #: escaped answer.
+    pattern: str = ""
+    #: command: executable and arguments; reads and writes one JSON line per response.
+    command: list[str] = dataclasses.field(default_factory=list)
+    #: command, python: number of processes. judge: requests at the same time.
+    pool: int = 2
+    #: command: time limit for one response; after it the process is replaced and the response
+    #: counts as failed. python: the same for one call with its responses. judge: time limit for
+    #: one response with all attempts.
+    deadline: int = 5000000000
+    #: command: restrictions on the program. `none`: no restrictions. `limits`: bounded memory,
+    #: files and descriptors, no new privileges. `namespaces`: `limits`, and no network, no
+    #: other processes visible, read-only file systems, an empty private /tmp.
+    sandbox: SandboxKind = SandboxKind.LIMITS
+    #: command: memory limit of the program and everything it starts, unless `sandbox: none`.
+    memory: int = 8589934592
+    #: command: environment variables passed to the program in addition to PATH, HOME, USER,
+    #: LANG, LC_ALL, LC_CTYPE, TZ, TMPDIR and OMP_NUM_THREADS.
+    environment: list[str] = dataclasses.field(default_factory=list)
+    #: command, `sandbox: namespaces`: folders that appear empty to the program.
+    hidden: list[str] = dataclasses.field(default_factory=list)
+    #: python: module and function, called like a reward function of TRL: f(prompts,
+    #: completions, completion_ids, **columns) returns a list of numbers.
+    function: str = ""
+    #: judge: the language model and its question.
+    judge: JudgeConfig = dataclasses.field(default_factory=JudgeConfig)
+    #: model: the classifier.
+    model: ClassifierConfig = dataclasses.field(default_factory=ClassifierConfig)
+    #: python: several functions, each with the weight of its reward in the sum; short for
+    #: `kind: sum`.
+    functions: dict[str, float] = dataclasses.field(default_factory=dict)
+    #: sum: the verifiers by name, each with the keys of this section except `functions` and
+    #: `terms`, and `weight`.
+    terms: dict[str, VerifierTerm] = dataclasses.field(default_factory=dict)
+
+    def pack(self) -> Fields:
+        return {
+            1: int(self.kind),
+            2: self.tolerance,
+            3: self.pattern,
+            4: self.command,
+            5: self.pool,
+            6: self.deadline,
+            7: int(self.sandbox),
+            8: self.memory,
+            9: self.environment,
+            10: self.hidden,
+            11: self.function,
+            13: self.judge.pack(),
+            14: self.model.pack(),
             12: self.functions,
+            16: {k: x.pack() for k, x in self.terms.items()},
         }
 
     @classmethod
@@ -903,7 +1122,10 @@ class VerifierConfig:
             get(9, []),
             get(10, []),
             get(11, ""),
+            JudgeConfig.unpack(get(13, {})),
+            ClassifierConfig.unpack(get(14, {})),
             get(12, {}),
+            {k: VerifierTerm.unpack(x) for k, x in get(16, {}).items()},
         )
 
 
@@ -2000,6 +2222,44 @@ class JudgedItem:
 
 
 @dataclasses.dataclass(slots=True)
+class JudgeUsage:
+    #: Requests, repeated ones included.
+    requests: int = 0
+    #: Scores that a request for an equal question gave.
+    cached: int = 0
+    #: Requests that repeat a failed one.
+    retries: int = 0
+    #: Tokens of the questions, as reported.
+    input_tokens: int = 0
+    #: Tokens of the replies, as reported.
+    output_tokens: int = 0
+    #: Price of these tokens, by the prices of the judge.
+    cost: float = 0.0
+
+    def pack(self) -> Fields:
+        return {
+            1: self.requests,
+            2: self.cached,
+            3: self.retries,
+            4: self.input_tokens,
+            5: self.output_tokens,
+            6: self.cost,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> JudgeUsage:
+        get = fields.get
+        return cls(
+            get(1, 0),
+            get(2, 0),
+            get(3, 0),
+            get(4, 0),
+            get(5, 0),
+            get(6, 0.0),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class Judged:
     """`reward.judged`, worker to orchestrator."""
 
@@ -2015,12 +2275,19 @@ class Judged:
     #: The verifier has failed several times and given no reward since it was started. Ends a
     #: run that has had no reward yet.
     gave_up: bool = False
+    #: Of a sum of verifiers: the reward of each term by name, before its weight, one number per
+    #: response; NaN where the term does not apply.
+    terms: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+    #: Work of judges since the last message; nil: none.
+    usage: JudgeUsage | None = None
 
     def pack(self) -> Fields:
         return {
             1: self.lease,
             2: [x.pack() for x in self.items],
             3: self.gave_up,
+            4: self.terms,
+            5: None if self.usage is None else self.usage.pack(),
         }
 
     @classmethod
@@ -2030,6 +2297,8 @@ class Judged:
             get(1, 0),
             [JudgedItem.unpack(x) for x in get(2, ())],
             get(3, False),
+            get(4, {}),
+            None if (x := get(5, None)) is None else JudgeUsage.unpack(x),
         )
 
 

@@ -9,6 +9,8 @@ list with a number per completion, or None where it does not apply; it may be `a
 
     verifier: {kind: python, function: "my_module:right_answer", pool: 4, deadline: 5s}
 
+`temper.verifier` sums the rewards of functions and of other verifiers.
+
 If a call exceeds the deadline or its process dies, its responses fail and the process is replaced. If a
 function raises for a response, that response fails. A function that has never returned a reward ends
 the run at its third failed call, with its error.
@@ -31,7 +33,7 @@ from typing import Any
 from .errors import BrokenReward, RoleError, one_line
 from .names import import_name
 from .process import die_with_parent, name_process
-from .roles import Reward, Sample
+from .roles import Sample
 from .scoring import reward_of, shown
 
 #: Other arguments that TRL passes; here they do nothing.
@@ -40,8 +42,8 @@ _EXTRAS: dict[str, Any] = {
     "log_extra": lambda *_: None,
     "log_metric": lambda *_: None,
 }
-#: Failed calls after which functions that have never returned a reward end the run.
-_MOST_BAD_CALLS = 3
+#: Failures after which a verifier that has never returned a reward ends the run.
+MOST_FAILURES = 3
 #: Seconds that a process has to import the functions.
 _START = 120.0
 
@@ -86,7 +88,9 @@ def call(name: str, function: Callable[..., Any], columns: Columns) -> list[floa
             f"{name} returned {shown(rewards)}: expected a list with a number for each completion"
         )
     if len(rewards) != expected:
-        raise RoleError(f"{name}: expected {expected} rewards, one per completion, found {len(rewards)}")
+        raise RoleError(
+            f"{name}: expected {expected} rewards, one per completion, found {len(rewards)}"
+        )
     checked: list[float | None] = []
     for reward in rewards:
         number = None if reward is None else reward_of(name, reward)
@@ -100,16 +104,16 @@ async def _awaited(awaitable: Any) -> Any:
     return await awaitable
 
 
-def weighted(
-    columns: Columns, functions: list[tuple[str, Callable[..., Any], float]]
-) -> list[float | None]:
-    """The weighted sum of the rewards that apply; None where none applies."""
-    sums: list[float | None] = [None] * len(columns["prompts"])
-    for name, function, weight in functions:
-        for i, reward in enumerate(call(name, function, columns)):
+def call_all(
+    columns: Columns, functions: list[tuple[str, str, Callable[..., Any]]]
+) -> list[dict[str, float]]:
+    """Per response the rewards that apply, by term."""
+    rewards: list[dict[str, float]] = [{} for _ in columns["prompts"]]
+    for term, name, function in functions:
+        for of_response, reward in zip(rewards, call(name, function, columns)):
             if reward is not None:
-                sums[i] = (sums[i] or 0.0) + weight * reward
-    return sums
+                of_response[term] = reward
+    return rewards
 
 
 @dataclasses.dataclass(slots=True)
@@ -119,15 +123,13 @@ class RaisedError:
     error: str
 
 
-def _serve(
-    pipe: multiprocessing.connection.Connection, weights: dict[str, float], parent: int
-) -> None:
+def _serve(pipe: multiprocessing.connection.Connection, terms: dict[str, str], parent: int) -> None:
     """A process of the pool: answers Columns with rewards until the pipe closes."""
     die_with_parent(parent)
     name_process("temper-reward")
     with contextlib.suppress(EOFError, BrokenPipeError):  # the parent has ended
         try:
-            functions = [(name, find_function(name), weight) for name, weight in weights.items()]
+            functions = [(term, name, find_function(name)) for term, name in terms.items()]
         except BaseException as error:
             pipe.send(RaisedError(one_line(error)))
             return
@@ -137,10 +139,10 @@ def _serve(
 
 
 def _judge(
-    columns: Columns, functions: list[tuple[str, Callable[..., Any], float]]
-) -> list[float | RaisedError | None]:
+    columns: Columns, functions: list[tuple[str, str, Callable[..., Any]]]
+) -> list[dict[str, float] | RaisedError]:
     try:
-        return list(weighted(columns, functions))
+        return list(call_all(columns, functions))
     except Exception as error:
         count = len(columns["prompts"])
         if count == 1:
@@ -151,11 +153,11 @@ def _judge(
 
 
 class _Process:
-    def __init__(self, weights: dict[str, float]) -> None:
+    def __init__(self, terms: dict[str, str]) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(theirs, weights, os.getpid()), daemon=True
+            target=_serve, args=(theirs, terms, os.getpid()), daemon=True
         )
         self._process.start()
         theirs.close()
@@ -177,31 +179,39 @@ class _Process:
         return f"exit code {code}" if code is not None and code >= 0 else f"signal {-(code or 9)}"
 
 
-class Functions(Reward):
-    """The reward actor of `verifier.kind: python`."""
+class Functions:
+    """Reward functions in a pool of processes.
 
-    def __init__(self) -> None:
-        v = self.role.verifier
-        self._weights = dict(v.functions)
-        if v.function:
-            self._weights.setdefault(v.function, 1.0)
-        self._names = ", ".join(self._weights)
-        self._deadline = v.deadline / 1e9
+    Args:
+        terms: The function of each term.
+        pool: Number of processes.
+        deadline: Seconds of one call with its responses.
+    """
+
+    def __init__(self, terms: dict[str, str], pool: int, deadline: float) -> None:
+        self._terms = terms
+        self._names = ", ".join(terms.values())
+        self._deadline = deadline
         self._proven = False
         self._bad_calls = 0
-        self._pool = [_Process(self._weights) for _ in range(v.pool)]
+        self._pool = [_Process(terms) for _ in range(pool)]
 
-    def judge(self, samples: list[Sample]) -> list[float | Exception | None]:
+    def judge(self, samples: list[Sample]) -> list[dict[str, float] | Exception]:
+        """Per response the rewards that apply, by term, or why it failed.
+
+        Raises:
+            BrokenReward: The functions have failed several times and never returned a reward.
+        """
         try:
             return self._judge_all(samples)
         except BrokenReward:
             self._bad_calls = 0
             self.close()
-            self._pool = [_Process(self._weights) for _ in self._pool]
+            self._pool = [_Process(self._terms) for _ in self._pool]
             raise
 
-    def _judge_all(self, samples: list[Sample]) -> list[float | Exception | None]:
-        verdicts: list[float | Exception | None] = [None] * len(samples)
+    def _judge_all(self, samples: list[Sample]) -> list[dict[str, float] | Exception]:
+        verdicts: list[dict[str, float] | Exception] = [{} for _ in samples]
         size = max(1, math.ceil(len(samples) / len(self._pool)))
         shards = [range(i, min(i + size, len(samples))) for i in range(0, len(samples), size)]
         open_shards = len(shards)
@@ -265,13 +275,13 @@ class Functions(Reward):
 
     def _note_bad_calls(self, count: int, why: str) -> None:
         self._bad_calls += count
-        if not self._proven and self._bad_calls >= _MOST_BAD_CALLS:
+        if not self._proven and self._bad_calls >= MOST_FAILURES:
             raise BrokenReward(why)
 
     def _lost(self, process: _Process, why: str) -> tuple[range, list[Any]]:
         why = f"{self._names}: {why}"
         if process.shard is None:  # the process was starting
             raise self._cannot_judge(why)
-        self._pool[self._pool.index(process)] = _Process(self._weights)
+        self._pool[self._pool.index(process)] = _Process(self._terms)
         self._note_bad_calls(1, why)
         return process.shard, [RoleError(why) for _ in process.shard]

@@ -339,19 +339,34 @@ class Sample:
     columns: dict[str, Any]
 
 
+@dataclasses.dataclass(slots=True)
+class Verdict:
+    """A reward and its parts, for `Reward.judge()` to return.
+
+    Attributes:
+        reward: The reward.
+        terms: Its parts by name, before their weights. They are shown beside it: as `terms/NAME` in
+            the metrics and with each sample.
+    """
+
+    reward: float
+    terms: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
 class Reward:
     """Base class of a reward."""
 
     role: Role
 
-    def judge(self, samples: list[Sample]) -> Sequence[float | Exception | None]:
+    def judge(self, samples: list[Sample]) -> Sequence[float | Verdict | Exception | None]:
         """Computes rewards.
 
         Args:
             samples: The responses.
 
         Returns:
-            Per sample its reward. None or an exception fails this response only.
+            Per sample its reward, or a `temper.Verdict` that has its parts as well. None or an
+            exception fails this response only.
         """
         raise NotImplementedError
 
@@ -370,5 +385,6 @@ __all__ = [
     "Sample",
     "Scored",
     "Trainer",
+    "Verdict",
     "Weights",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from . import messages as m
 from .activity import ActivityLog
 from .errors import BrokenReward, RoleError, one_line
 from .messages import CardState, SwitchAction
-from .roles import Reference, Reward, Sample, Scored
+from .roles import Reference, Reward, Sample, Scored, Verdict
 from .switching import perform_switch
 
 
@@ -95,12 +96,21 @@ def verdict(name: str, given: Any) -> m.JudgedItem:
     """A reward, or the reason why there is none."""
     if isinstance(given, BaseException):
         return m.JudgedItem(0.0, one_line(given) or type(given).__name__)
+    if isinstance(given, Verdict):
+        given = given.reward
     if given is None:
         return m.JudgedItem(0.0, "no reward function applies: each one returned None")
     try:
         return m.JudgedItem(reward_of(name, given), "")
     except RoleError as error:
         return m.JudgedItem(0.0, one_line(error))
+
+
+def terms_of(verdicts: Sequence[Any]) -> dict[str, list[float]]:
+    """The parts of rewards by name, one per response; NaN where there is none."""
+    parts = [v.terms if isinstance(v, Verdict) else {} for v in verdicts]
+    names = sorted({name for of_response in parts for name in of_response})
+    return {name: [float(p.get(name, math.nan)) for p in parts] for name in names}
 
 
 class RewardActor:
@@ -131,7 +141,7 @@ class RewardActor:
                 rewards = list(self._reward.judge(samples))
         except BrokenReward as error:
             failed = m.JudgedItem(0.0, one_line(error))
-            self._send(m.Judged(message.lease, [failed] * len(samples), True))
+            self._send(m.Judged(message.lease, [failed] * len(samples), True, usage=self._usage()))
             return
         if len(rewards) != len(samples):
             raise RoleError(
@@ -139,7 +149,14 @@ class RewardActor:
                 f"response, found {len(rewards)}"
             )
         name = f"{type(self._reward).__name__}.judge()"
-        self._send(m.Judged(message.lease, [verdict(name, r) for r in rewards]))
+        items = [verdict(name, r) for r in rewards]
+        terms = terms_of(rewards)
+        self._send(m.Judged(message.lease, items, terms=terms, usage=self._usage()))
+
+    def _usage(self) -> m.JudgeUsage | None:
+        take = getattr(self._reward, "take_usage", None)
+        usage: m.JudgeUsage | None = take() if take is not None else None
+        return usage
 
     def work(self) -> bool:
         self._activity.report(self._send)

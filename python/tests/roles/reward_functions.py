@@ -81,3 +81,7 @@ def nothing(completions, **columns):
 
 def generator(completions, **columns):
     return (1.0 for _ in completions)
+
+
+def length(completions):
+    return [float(len(c)) for c in completions]

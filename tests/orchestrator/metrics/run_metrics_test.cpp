@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 namespace temper::orchestrator {
@@ -57,7 +58,10 @@ class Script {
     const LeaseId lease(200 + group);
     feed(event::DeadlineReached{},
          {command::Judge{ActorId(1), lease, {ResponseId(2 * group), ResponseId(2 * group + 1)}}});
-    feed(event::Judged{ActorId(1), lease, {{first, false}, {second, false}}});
+    event::Judged judged{ActorId(1), lease, {{first, false}, {second, false}}};
+    judged.terms = terms;
+    judged.usage = usage;
+    feed(judged);
   }
   void train(std::uint64_t group, std::uint64_t v0, std::uint64_t step, double reward = 0) {
     const LeaseId lease(300 + group);
@@ -77,6 +81,8 @@ class Script {
   }
   RunMetrics metrics;
   std::uint64_t sequence = 0;
+  actors::TermRewards terms;  ///< Of each group that is judged.
+  std::optional<actors::JudgeUsage> usage;
 
  private:
   Time now_{-1s};
@@ -91,6 +97,30 @@ TEST(RunMetrics, CountsPromptsAndResponsesOfTrainedGroups) {
   EXPECT_EQ(s.metrics.wasted(), Tokens(0));
   EXPECT_EQ(s.metrics.lengths().quantile(0.5), 10);
   EXPECT_EQ(s.metrics.lengths().max(), 20);
+}
+
+std::map<std::string, double> figures(const RunMetrics& metrics) {
+  return summarize(metrics, {}).last_step;
+}
+
+TEST(RunMetrics, ShowTheMeanOfEachTermOverTheResponsesToWhichItApplies) {
+  Script s;
+  s.terms = {{"right", {1, 0}}, {"brief", {0.25, std::numeric_limits<double>::quiet_NaN()}}};
+  s.whole_group(0, 0, 0, 1, 0);
+  EXPECT_EQ(figures(s.metrics).at("terms/right"), 0.5);
+  EXPECT_EQ(figures(s.metrics).at("terms/brief"), 0.25);
+  EXPECT_FALSE(figures(s.metrics).contains("judge/requests"));
+}
+
+TEST(RunMetrics, CountTheWorkOfJudgesByStepAndItsCostSoFar) {
+  Script s;
+  s.usage = actors::JudgeUsage{.requests = 3, .cached = 1, .input_tokens = 10, .cost = 0.25};
+  s.whole_group(0, 0, 0, 1, 0);
+  s.whole_group(1, 1, 1, 1, 0);
+  EXPECT_EQ(figures(s.metrics).at("judge/requests"), 3);
+  EXPECT_EQ(figures(s.metrics).at("judge/cached"), 1);
+  EXPECT_EQ(figures(s.metrics).at("judge/cost"), 0.5);
+  EXPECT_EQ(summarize(s.metrics, {}).judges->requests, 6U);
 }
 
 TEST(RunMetrics, GroupsWithEqualRewardsAreNotEffective) {

@@ -64,6 +64,23 @@ TEST(Changes, OfWhatIsUnderWayAreAllRefusedWithTheirReasons) {
   EXPECT_EQ(said.find("steps"), std::string::npos) << said;
 }
 
+TEST(Changes, OfATermFollowTheRulesOfAVerifier) {
+  PipelineConfig before;
+  before.verifier.kind = actors::VerifierKind::Sum;
+  before.verifier.terms["liked"].kind = actors::VerifierKind::Judge;
+  const auto refused = [&](auto&& change) {
+    PipelineConfig now = before;
+    change(now.verifier.terms["liked"]);
+    const auto changes = changed_settings(before, now);
+    EXPECT_FALSE(changes.empty());
+    return !refusal_of(changes.front()).empty();
+  };
+  EXPECT_FALSE(refused([](auto& term) { term.judge.url = "http://elsewhere/v1"; }));
+  EXPECT_FALSE(refused([](auto& term) { term.pool = 9; }));
+  EXPECT_TRUE(refused([](auto& term) { term.weight = 2; }));
+  EXPECT_TRUE(refused([](auto& term) { term.judge.prompt = "{response}?"; }));
+}
+
 TEST(Changes, AnAdapterKeepsItsShapeAndScale) {
   PipelineConfig before;
   before.model.lora = actors::LoraConfig{};

@@ -97,8 +97,17 @@ TEST(RoleConfig, FunctionsInPythonAreCalledByAWorkerInPython) {
   config.reward.engine.python = "/venv/bin/python";
   const actors::EngineConfig engine = engine_of(config, RoleKind::Reward);
   EXPECT_EQ(engine.kind, EngineKind::Python);
-  EXPECT_EQ(engine.use, "temper.rewards:Functions");
+  EXPECT_EQ(engine.use, "temper.verifier:Verifier");
   EXPECT_EQ(engine.python, "/venv/bin/python");
+}
+
+TEST(RoleConfig, ASumIsJudgedInPythonOnlyIfATermIs) {
+  PipelineConfig config;
+  config.verifier.kind = actors::VerifierKind::Sum;
+  config.verifier.terms["right"].kind = actors::VerifierKind::Numeric;
+  EXPECT_EQ(engine_of(config, RoleKind::Reward).kind, EngineKind::Native);
+  config.verifier.terms["liked"].kind = actors::VerifierKind::Judge;
+  EXPECT_EQ(engine_of(config, RoleKind::Reward).kind, EngineKind::Python);
 }
 
 }  // namespace

@@ -208,6 +208,33 @@ TEST_F(Payloads, VerdictsAreOnePerResponseAndTheFirstFailureIsTold) {
   EXPECT_EQ(payloads.response(kSecond).failure, "rollout-3: response 1: it hangs");
 }
 
+TEST_F(Payloads, RewardsOfTermsAreToldAndKeptWhereTheyApply) {
+  generate(Task::Reward);
+  actors::Judged message{lease, {{3, ""}, {1, ""}}};
+  message.terms = {{"a", {1, 1}}, {"b", {2, double{kNaN}}}};
+  message.usage = actors::JudgeUsage{.requests = 2, .cost = 0.5};
+  const auto told = this->told(message);
+  EXPECT_EQ(told.event.terms.at("a"), (std::vector<double>{1, 1}));
+  EXPECT_EQ(told.event.usage->requests, 2U);
+  keep(message, queue, payloads);
+  EXPECT_EQ(payloads.response(kFirst).terms, (std::map<std::string, double>{{"a", 1}, {"b", 2}}));
+  EXPECT_EQ(payloads.response(kSecond).terms, (std::map<std::string, double>{{"a", 1}}));
+}
+
+TEST_F(Payloads, ImpossibleTermsAndCostsAreRefused) {
+  generate(Task::Reward);
+  actors::Judged message{lease, {{1, ""}, {1, ""}}};
+  message.terms = {{"a", {1}}};
+  EXPECT_EQ(refusal(message), "term a: 1 rewards of 2 responses");
+  message.terms = {{"a\"b", {1, 1}}};
+  EXPECT_NE(refusal(message).find("name of a term"), std::string::npos);
+  message.terms = {{"a", {1, 1e30}}};
+  EXPECT_NE(refusal(message).find("term a: reward 1e+30"), std::string::npos);
+  message.terms.clear();
+  message.usage = actors::JudgeUsage{.cost = double{kNaN}};
+  EXPECT_NE(refusal(message).find("usage of judges"), std::string::npos);
+}
+
 TEST_F(Payloads, AnImpossibleRewardFailsItsResponseAlone) {
   generate(Task::Reward);
   payloads.response(kFirst).token_rewards = {9e17F, 0};
