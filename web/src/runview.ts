@@ -13,6 +13,13 @@ function groupsOf(table: MetricRow[]): MetricRow[][] {
   return [...groups.values()];
 }
 
+/** The metrics of a row in these series: those of a family (`terms/*`), or the one that it names. */
+function membersOf(row: MetricRow, series: Metrics["series"]): { name: string; label: string }[] {
+  if (!row.name.endsWith("/*")) return [row];
+  const prefix = row.name.slice(0, -1);
+  return Object.keys(series).filter((name) => name.startsWith(prefix)).map((name) => ({ name, label: name.slice(prefix.length) }));
+}
+
 function chartOf(rows: MetricRow[]): Chart {
   const hint = rows.length === 1 ? rows[0].doc : rows.map((row) => `${row.label}: ${row.doc}`).join("\n");
   return new Chart(rows[0].group, rows[0].unit ? `${hint} [${rows[0].unit}]` : hint, { zero: rows[0].unit !== "" });
@@ -129,7 +136,7 @@ export class RunView {
     const x = this.byTime ? m.time : m.step;
     for (const [rows, chart] of this.charts) {
       const lines: Line[] = [];
-      for (const [i, { name, label }] of rows.entries()) {
+      for (const [i, { name, label }] of rows.flatMap((row) => membersOf(row, m.series)).entries()) {
         const column = m.series[name];
         if (column) lines.push({ label, colour: css(PALETTE[i % PALETTE.length]), values: column.mean, min: column.min, max: column.max, smooth: this.smooth && x.length > 60 && !sparse(column.mean) && !/^(staleness|queue|length.m(in|ax))/.test(name) });
       }
