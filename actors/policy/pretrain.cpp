@@ -5,6 +5,7 @@
 #include "actors/policy/sampler.hpp"
 #include "actors/policy/transformer.hpp"
 #include "actors/task/prompts.hpp"
+#include "actors/task/same_problems.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
@@ -35,6 +36,11 @@ struct TextVisitor {
       text += fmt::format("{}={};", id, name_of(value));
     } else if constexpr (VectorLike<T>) {
       text += fmt::format("{}={};", id, fmt::join(value, ","));
+    } else if constexpr (MapLike<T>) {
+      for (auto& [key, element] : value) {
+        text += fmt::format("{}:", key);
+        field(id, {}, element);
+      }
     } else if constexpr (Described<T>) {
       TextVisitor inner;
       describe(inner, value);
@@ -259,6 +265,7 @@ std::string pretrain_key(const PretrainOptions& options) {
   PretrainOptions o = options;
   o.model.compute_dtype = {};  // Pretraining uses neither.
   o.model.lora.reset();
+  o.task = same_problems(std::move(o.task));
   TextVisitor visitor;
   describe(visitor, o.model);
   visitor.text += "|";

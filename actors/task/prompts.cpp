@@ -2,13 +2,24 @@
 
 #include "actors/task/internal/addition.hpp"
 #include "actors/task/internal/jsonl.hpp"
+#include "actors/task/internal/several_sources.hpp"
 #include "actors/task/internal/text_verifiers.hpp"
+#include "core/epoch_order.hpp"
 
 namespace temper::actors {
+
+Problem PromptSource::train(std::uint64_t index) const {
+  const std::vector<ProblemSet> all = sets();
+  const std::size_t set = index % all.size();
+  const EpochOrder order{all[set].stream, seed_, all[set].problems, shuffle_};
+  return problem(set, order.at(index / all.size()));
+}
 
 Result<std::unique_ptr<PromptSource>> make_prompt_source(const TaskConfig& task,
                                                          std::uint64_t seed,
                                                          const PromptOptions& options) {
+  if (!task.sources.empty())
+    return make_several_sources(task, seed, options);
   return task.kind == TaskKind::Addition ? make_addition_source(task, seed)
                                          : make_jsonl_source(task, seed, options);
 }

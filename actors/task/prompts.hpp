@@ -1,5 +1,6 @@
-// The prompts of a task. Prompt number i is a pure function of (task, seed, i), so there is no
-// state to store, and resuming a run needs only the number of the next prompt.
+// The prompts of a task: the problems of each of its sources, by number. The order in which they
+// are visited is a pure function (core/epoch_order.hpp). In a run, the scheduler draws the problem
+// of each group (orchestrator/scheduler/problems/), so resuming a run needs nothing from here.
 #pragma once
 
 #include "actors/task/task_config.hpp"
@@ -21,6 +22,7 @@ struct Problem {
                                   ///< are none.
   std::vector<TokenId> tokens{};  ///< Token ids of the prompt, if its row has them; empty: encode
                                   ///< the prompt.
+  std::string source{};           ///< Name of its source in `task.sources`; empty: none.
   bool operator==(const Problem&) const = default;
 };
 
@@ -28,12 +30,25 @@ struct Problem {
 enum class AnswerRule { Any, Text, Number };
 AnswerRule answers_for(const VerifierConfig& verifier);
 
+/// A source of training problems.
+struct ProblemSet {
+  std::string name;            ///< Key of `task.sources`; empty: the task is its only source.
+  std::string stream;          ///< Of its order.
+  std::uint64_t problems = 0;  ///< Number of training problems.
+};
+
 class PromptSource {
  public:
   virtual ~PromptSource() = default;
-  /// Training problem number `index`; jsonl data is reshuffled every epoch.
-  virtual Problem train(std::uint64_t index) const = 0;
-  /// Held-out problem number `index`; train() never returns it. Repeats beyond held_out_size().
+  /// At least one, sorted by name.
+  virtual std::vector<ProblemSet> sets() const = 0;
+  /// Training problem `number` of a source. Requires: set < sets().size(), and number is less than
+  /// the number of its problems.
+  virtual Problem problem(std::size_t set, std::uint64_t number) const = 0;
+  /// Training problem number `index` if the sources alternate. For pretraining and measurements: in
+  /// a run, the scheduler draws.
+  Problem train(std::uint64_t index) const;
+  /// Held-out problem number `index`; problem() never returns it. Repeats beyond held_out_size().
   /// Requires: held_out_size() > 0.
   virtual Problem held_out(std::uint64_t index) const = 0;
   /// Number of distinct held-out problems; 0 if the task has none.
@@ -41,12 +56,20 @@ class PromptSource {
   /// Length of the longest prompt, for comparison with the model's context. Error: a prompt that
   /// cannot be encoded.
   virtual Result<Tokens> longest_prompt(const Tokenizer& tokenizer) const = 0;
+
+ protected:
+  PromptSource(const TaskConfig& task, std::uint64_t seed) : seed_(seed), shuffle_(task.shuffle) {}
+
+ private:
+  const std::uint64_t seed_;
+  const bool shuffle_;
 };
 
 /// What the prompts of a task depend on, besides the task itself.
 struct PromptOptions {
   AnswerRule rule = AnswerRule::Any;
   std::filesystem::path model{};  ///< Folder with the chat template, for `template: chat`.
+  bool render = true;             ///< False: chats stay messages, for a caller that only counts.
 };
 
 /// The key to which an error belongs, at the beginning of its text, if no chat can be rendered.

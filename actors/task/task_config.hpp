@@ -5,6 +5,8 @@
 #include "actors/task/verifier_config.hpp"
 #include "core/describe.hpp"
 
+#include <map>
+#include <optional>
 #include <string>
 
 namespace temper {
@@ -14,6 +16,22 @@ namespace actors {
 enum class TaskKind { Addition, Jsonl };
 enum class TokenizerKind { Auto, Bytes, Characters };
 
+/// One of several sources of problems.
+struct TaskSource {
+  std::string path;
+  std::optional<std::int32_t> digits;
+  double weight = 1;
+  std::map<std::uint64_t, double> schedule;
+};
+
+/// Which problems are left out for some epochs, by the pass rate of their last group.
+struct SetAside {
+  std::optional<double> easy;
+  std::optional<double> hopeless;
+  std::int32_t epochs = 1;
+  bool is_on() const { return easy || hopeless; }
+};
+
 struct TaskConfig {
   TaskKind kind = TaskKind::Addition;
   std::int32_t digits = 3;
@@ -22,7 +40,55 @@ struct TaskConfig {
   std::string path;
   TokenizerKind tokenizer = TokenizerKind::Auto;
   TemplateKind prompt_template = TemplateKind::None;  ///< Key `template`.
+  std::map<std::string, TaskSource> sources;          ///< Empty: the task is its only source.
+  bool shuffle = true;
+  SetAside set_aside;
 };
+
+template <class V>
+void describe(V& v, TaskSource& c) {
+  v.field(1,
+          "path",
+          c.path,
+          {.doc = "jsonl: path of the file, in the format of `task.path`.",
+           .example = "data/math.jsonl"});
+  v.field(2,
+          "digits",
+          c.digits,
+          {.doc = "addition: digits of each summand, from 1 to 9. Null: `task.digits`."});
+  v.field(3,
+          "weight",
+          c.weight,
+          {.doc = "Groups of this source in proportion to those of the others.",
+           .min = 0.0,
+           .max = 1e6});
+  v.field(4,
+          "schedule",
+          c.schedule,
+          {.doc = "Weights by step in place of `weight`: linear between two steps, constant before "
+                  "the first and after the last.",
+           .example = "{0: 3, 200: 1}"});
+}
+
+template <class V>
+void describe(V& v, SetAside& c) {
+  v.field(1,
+          "easy",
+          c.easy,
+          {.doc = "Set a problem aside if at least this share of the responses of its last group "
+                  "passed (`evaluation.pass`). From 0 to 1. Null: never."});
+  v.field(2,
+          "hopeless",
+          c.hopeless,
+          {.doc = "Set a problem aside if at most this share of the responses of its last group "
+                  "passed. From 0 to 1. Null: never."});
+  v.field(3,
+          "for_epochs",
+          c.epochs,
+          {.doc = "Epochs of its source for which a problem is left out; then it is tried again.",
+           .min = 1,
+           .max = 1 << 20});
+}
 
 template <class V>
 void describe(V& v, TaskConfig& c) {
@@ -56,6 +122,17 @@ void describe(V& v, TaskConfig& c) {
       {.doc = "jsonl: `none`: prompts are texts that the engine gets unchanged. `chat`: prompts "
               "are texts or messages, rendered with the chat template of `model.path` (needs "
               "Python with jinja2)."});
+  v.field(8,
+          "sources",
+          c.sources,
+          {.doc = "Several sources of problems by name, each with a weight. The column `source` of "
+                  "a problem has the name. Empty: one source, by the keys above."});
+  v.field(9,
+          "shuffle",
+          c.shuffle,
+          {.doc = "Visit the problems of a source in another order in every epoch. False: in the "
+                  "order of the file."});
+  v.field(10, "set_aside", c.set_aside, {.doc = "Problems that are left out for some epochs."});
 }
 
 }  // namespace actors

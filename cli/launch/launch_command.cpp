@@ -95,7 +95,7 @@ void pack(const PipelineConfig& given, LaunchPlan& plan) {
   constexpr std::size_t kMost = std::size_t{512} << 10;  // of the 1 MiB that Kubernetes allows
   PipelineConfig config = given;
   std::size_t bytes = 0;
-  const auto take = [&](const char* key, std::string& path, const char* name) {
+  const auto take = [&](const std::string& key, std::string& path, const std::string& name) {
     if (path.empty())
       return;
     const auto text = read_file(path);
@@ -109,6 +109,9 @@ void pack(const PipelineConfig& given, LaunchPlan& plan) {
         fmt::format("{}: {}{}", key, path, text ? fmt::format(" ({} bytes)", text->size()) : ""));
   };
   take("task.path", config.task.path, "task.jsonl");
+  for (auto& [name, source] : config.task.sources)
+    take(
+        fmt::format("task.sources.{}.path", name), source.path, fmt::format("task.{}.jsonl", name));
   take("evaluation.path", config.evaluation.path, "evaluation.jsonl");
   if (!config.model.path.empty())
     plan.not_packed.push_back("model.path: " + config.model.path);

@@ -69,6 +69,8 @@ void print(const FoundGroup& group, bool reversed, Colours colours, std::ostream
       fmt::format("step {}  group {}  {}", first.step, first.group, spread_text(group));
   if (first.age)
     head += fmt::format("  age {}", *first.age);
+  if (!first.source.empty())
+    head += fmt::format("  source {}", shown(first.source));
   out << head << '\n' << faint("  prompt    ") << shown(first.prompt) << '\n';
   if (!first.answer.empty()) {
     out << faint("  expected  ") << shown(first.answer);

@@ -15,6 +15,7 @@ namespace table {
 using Line = const MetricsLine&;
 using Evaluation = const EvaluationFigures&;
 using Judges = const JudgeFigures&;
+using Source = const SourceFigures&;
 
 constexpr double number(auto count) {
   return static_cast<double>(count);
@@ -38,6 +39,11 @@ double since(Judges j, std::uint64_t actors::JudgeUsage::*count) {
 }
 double since(Line l, std::uint64_t GroupCounts::*groups) {
   return number(l.update.groups.*groups - l.update.before.groups.*groups);
+}
+std::optional<double> mean_reward(Source s) {
+  if (s.responses == 0)
+    return std::nullopt;
+  return to_4_places(s.rewards / number(s.responses));
 }
 
 // Names in TRL 1.x (GRPOTrainer, AsyncGRPOTrainer), verl (metric_utils.py) and prime-rl
@@ -286,6 +292,20 @@ constexpr auto kTable = std::to_array<Metric>({
     {.name = "restarts",
      .doc = "Restarts of actors and resumes so far.",
      .value = [](Line l) { return number(l.restarts); }},
+    {.name = "sources/*/groups",
+     .unit = "groups",
+     .doc = "Groups of the batch from this source (`task.sources`; `task`: the only one).",
+     .of_source = [](Source s) { return std::optional(number(s.groups)); }},
+    {.name = "sources/*/reward",
+     .doc = "Mean reward over the responses of these groups.",
+     .of_source = mean_reward},
+    {.name = "sources/*/epoch",
+     .doc = "Times that every problem of the source was visited or left out.",
+     .of_source = [](Source s) { return std::optional(number(s.epoch)); }},
+    {.name = "sources/*/set_aside",
+     .unit = "problems",
+     .doc = "Problems of the source that are set aside (`task.set_aside`).",
+     .of_source = [](Source s) { return std::optional(number(s.set_aside)); }},
     {.name = "evaluation/step",
      .unit = "version",
      .doc = "Policy version of the newest evaluation.",

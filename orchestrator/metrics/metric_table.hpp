@@ -5,6 +5,7 @@
 
 #include "orchestrator/pipeline/watch_sections.hpp"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@ namespace temper::orchestrator {
 
 struct EvaluationFigures;
 struct JudgeFigures;
+struct SourceFigures;
 struct MetricsLine;
 
 struct Metric {
@@ -35,6 +37,8 @@ struct Metric {
   double (*value)(const MetricsLine& line) = nullptr;
   double (*of_evaluation)(const EvaluationFigures& evaluation) = nullptr;
   double (*of_judges)(const JudgeFigures& judges) = nullptr;
+  /// `*` in the name stands for the source. None: the source has no value.
+  std::optional<double> (*of_source)(const SourceFigures& source) = nullptr;
 };
 
 std::span<const Metric> metric_table();

@@ -22,6 +22,11 @@ void for_each_figure(const MetricsLine& line,
     } else if (metric.name == "terms/*") {
       for (const auto& [term, reward] : line.update.batch.terms)
         use(fmt::format("terms/{}", term), rounded(reward.mean(), 1e4));
+    } else if (metric.of_source != nullptr) {
+      for (const SourceFigures& source : line.update.batch.sources) {
+        if (const auto value = metric.of_source(source))
+          use(std::string(metric.name).replace(metric.name.find('*'), 1, source.name), *value);
+      }
     } else if (metric.name == "states/*") {
       for (const auto& [state, share] : line.states)
         use(fmt::format("states/{}", name_of(state)), share);

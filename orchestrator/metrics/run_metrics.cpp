@@ -53,11 +53,6 @@ void RunMetrics::feed_training(const Record& record) {
     take_snapshot(record.sequence);
 }
 
-double RunMetrics::token_staleness() const {
-  const auto tokens = stored_.trained_responses.count();
-  return tokens == 0 ? 0 : static_cast<double>(stored_.token_age) / static_cast<double>(tokens);
-}
-
 const SchedulerConfig& RunMetrics::config() const {
   return *config_;
 }
@@ -282,6 +277,7 @@ void RunMetrics::on_event(const event::Trained& e) {
     last_batch_.bound = c.bound;
   for (const auto& entry : c.groups)
     train_group(entry, c.step, update);
+  update.batch.sources = stored_.sources.take(config_->problems);
   if (!c.groups.empty())
     update.staleness_mean /= static_cast<double>(c.groups.size());
   update.tokens = tokens();
@@ -330,6 +326,7 @@ void RunMetrics::train_group(const actors::Certificate::Entry& entry,
       update.batch.terms[name].add(reward);
     rewards.push_back(r.reward);
   }
+  stored_.sources.train(entry.group, rewards);
   stored_.trained += tokens;
   ++update.batch.groups;
   if (is_effective(rewards))
@@ -392,6 +389,7 @@ void RunMetrics::on_command(const command::Rollback& c) {
 
 void RunMetrics::on_command(const command::Dispatch& c) {
   work_began_ = work_began_.value_or(now_);
+  stored_.sources.dispatch(c.group, c.draw);
   const auto [it, fresh] = groups_.try_emplace(c.group.value());
   if (fresh) {
     it->second.responses.resize(ids_.per_group());
@@ -436,6 +434,7 @@ void RunMetrics::on_command(const command::Release& c) {
   ++(c.outcome == Outcome::Failed    ? stored_.groups.failed
      : c.outcome == Outcome::Evicted ? stored_.groups.evicted
                                      : stored_.groups.filtered);
+  stored_.sources.drop(c.group);
   const auto it = groups_.find(c.group.value());
   if (it == groups_.end())
     return;

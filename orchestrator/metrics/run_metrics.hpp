@@ -12,6 +12,7 @@
 #pragma once
 
 #include "orchestrator/metrics/slots.hpp"
+#include "orchestrator/metrics/source_figures.hpp"
 #include "orchestrator/metrics/timeline.hpp"
 #include "orchestrator/metrics/turns.hpp"
 #include "orchestrator/metrics/update_history.hpp"
@@ -124,7 +125,10 @@ class RunMetrics {
   TokenCounts tokens() const { return {generated_, stored_.trained, stored_.effective}; }
   const ValueCounts& staleness() const { return stored_.staleness; }
   /// Mean over trained tokens.
-  double token_staleness() const;
+  double token_staleness() const {
+    const auto tokens = stored_.trained_responses.count();
+    return tokens == 0 ? 0 : static_cast<double>(stored_.token_age) / static_cast<double>(tokens);
+  }
   /// Lengths of trained responses, in tokens.
   const ValueCounts& lengths() const { return stored_.lengths; }
   /// Mean length of responses that finished, whether trained or not; failed ones do not count.
@@ -191,6 +195,7 @@ class RunMetrics {
     std::uint64_t responses_failed = 0;
     std::int64_t token_age = 0;
     ValueCounts staleness, lengths, generated_lengths;
+    SourceCounts sources;
   };
   struct Snapshot {
     std::uint64_t sequence = 0;

@@ -5,6 +5,7 @@
 #include "actors/protocol/judge_usage.hpp"
 #include "actors/protocol/update_metrics.hpp"
 #include "core/describe.hpp"
+#include "orchestrator/metrics/source_figures.hpp"
 
 #include <deque>
 #include <map>
@@ -53,7 +54,8 @@ struct BatchFigures {
   std::map<std::string, Spread> terms;  ///< Rewards by term of the verifier; empty: no sum.
   Spread length;                        ///< Tokens per response.
   std::uint64_t groups = 0;
-  std::uint64_t equal_groups = 0;  ///< Groups with all rewards equal: they carry no gradient.
+  std::uint64_t equal_groups = 0;      ///< Groups with all rewards equal: they carry no gradient.
+  std::vector<SourceFigures> sources;  ///< Empty: the run has one, and sets nothing aside.
 };
 
 /// Totals of the run at a moment.

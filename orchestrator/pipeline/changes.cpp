@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -51,6 +52,7 @@ constexpr Rule kRules[] = {
     {"hardware", "it would be a different run"},
     {"policy", "it would be a different run"},
     {"task", kProblems},
+    {"task.set_aside", ""},
     {"verifier", kRewards},
     {"verifier.pool", ""},
     {"verifier.deadline", ""},
@@ -126,6 +128,15 @@ bool within(std::string_view key, std::string_view rule) {
   return key.starts_with(rule) && (key.size() == rule.size() || key[rule.size()] == '.');
 }
 
+/// How much of a source of the task is dispatched, rather than what is in it.
+bool is_weight(std::string_view key) {
+  constexpr std::string_view kSources = "task.sources.";
+  if (!key.starts_with(kSources))
+    return false;
+  key.remove_prefix(std::min(key.find('.', kSources.size()), key.size() - 1) + 1);
+  return within(key, "weight") || within(key, "schedule");
+}
+
 }  // namespace
 
 Flat flat_settings(std::string_view yaml) {
@@ -164,6 +175,8 @@ std::string refusal_of(const SettingChange& change) {
   }
   if (best == nullptr)
     return "this setting cannot change during a run";
+  if (is_weight(change.key))
+    return {};
   if (change.key == "staleness.bound") {
     if (std::strtod(change.to.c_str(), nullptr) < std::strtod(change.from.c_str(), nullptr))
       return "it can only be raised, because unfinished groups were admitted under the old bound";

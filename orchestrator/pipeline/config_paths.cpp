@@ -11,9 +11,10 @@ namespace temper::orchestrator {
 namespace {
 
 /// Matched by suffix: every role has an `engine`, every distribution a `trace`.
-constexpr std::array<std::pair<std::string_view, TextKind>, 23> kTexts{
+constexpr std::array<std::pair<std::string_view, TextKind>, 24> kTexts{
     {{"run_dir", TextKind::Path},
      {"task.path", TextKind::Path},
+     {"task.sources.path", TextKind::Path},
      {"model.path", TextKind::Path},
      {"reference.model", TextKind::Path},
      {"evaluation.path", TextKind::Path},
@@ -100,8 +101,8 @@ class Expander {
 
   const std::string& home_;
   std::vector<ModelIssue>& issues_;
-  std::string key_;    ///< Without list indices.
-  std::string place_;  ///< With list indices, as YamlReader counts them.
+  std::string key_;    ///< Without list indices and names in maps.
+  std::string place_;  ///< With them, as YamlReader counts them.
 };
 
 }  // namespace

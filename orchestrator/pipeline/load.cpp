@@ -54,6 +54,8 @@ bool involves_an_issue(const BrokenRule& rule, const std::vector<YamlIssue>& iss
 void find_beside(const std::filesystem::path& file, PipelineConfig& config) {
   std::vector<std::string*> named{
       &config.task.path, &config.simulation.cluster, &config.simulation.model};
+  for (auto& [name, source] : config.task.sources)
+    named.push_back(&source.path);
   for (actors::ClusterConfig& cluster : config.simulation.clusters)
     named.push_back(&cluster.hardware);
   for (std::string* const name : named) {

@@ -119,6 +119,7 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   const EvaluationSection& e = config.evaluation;
   if (e.every > 0)
     out.evaluation = {e.every, e.problems, e.samples, e.pass, e.keep_best};
+  out.problems = pipeline.problems;
   return out;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/scheduler/problems/problem_plan.hpp"
 #include "orchestrator/scheduler/state/actor_spec.hpp"
 
 #include <optional>
@@ -24,6 +25,9 @@ struct ResolvedPipeline {
   std::vector<std::int32_t> shares;  ///< card_shares().
   std::vector<std::int32_t> parts;   ///< share_parts(); empty without shares.
   std::int64_t kv_slots = 0;         ///< kv_slots(); 0 without shares.
+  /// read_problem_plan(), once a run is prepared whose engines get prompts; until then, and for
+  /// other runs, it has no sources.
+  ProblemPlan problems{};
 };
 
 /// Reads the descriptions and traces of a simulated configuration. Errors: those of

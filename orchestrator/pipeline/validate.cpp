@@ -10,6 +10,7 @@
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/placement_rules.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/source_rules.hpp"
 #include "orchestrator/pipeline/verifier_rules.hpp"
 #include "trainer/algorithm_table.hpp"
 
@@ -98,9 +99,7 @@ void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, 
 }
 
 void check_task(const PipelineConfig& c, Rules& rules) {
-  rules.require(c.task.kind != actors::TaskKind::Jsonl || !c.task.path.empty(),
-                {"task.path", "task.kind"},
-                "required by `task.kind: jsonl`");
+  check_sources(c, rules);
   const bool chat = c.task.prompt_template == actors::TemplateKind::Chat;
   rules.require(!chat || c.task.kind == actors::TaskKind::Jsonl,
                 {"task.template", "task.kind"},

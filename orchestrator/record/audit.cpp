@@ -79,7 +79,7 @@ void Auditor::violation(const std::string& what) {
   }
 }
 
-void Auditor::note(const EvaluationAudit::Violations& violations) {
+void Auditor::note(const std::vector<std::string>& violations) {
   for (const std::string& what : violations)
     violation(what);
 }
@@ -147,6 +147,7 @@ void Auditor::on_event(const event::Started& e) {
     violation("a second start; a run starts once, at record 0");
   config_ = *e.config;
   state_.evaluation.start(config_.evaluation);
+  state_.problems.use(config_.problems);
 }
 
 void Auditor::on_event(const event::Resumed& e) {
@@ -174,6 +175,7 @@ void Auditor::on_event(const event::Resumed& e) {
     config_ = **e.config;
   }
   state_.evaluation.resume(config_.evaluation);
+  state_.problems.use(config_.problems);
   recount_stages();
   batches_.drop_from(state_.version);
   saved_.erase(std::next(it), saved_.end());
@@ -323,7 +325,7 @@ void Auditor::on_event(const event::Trained& e) {
     state_.age_max = std::max(state_.age_max, age);
     ++state_.trained;
     batch.groups.push_back(certified(g.value(), it->second));
-    drop(it);
+    drop(it, Outcome::Trained);
   }
   std::ranges::sort(batch.groups, {}, &AuditedBatch::Group::id);
   if (batches_.size() == 0 || batches_.at(batches_.size() - 1).step <= batch.step)

@@ -11,6 +11,8 @@
 //   order         the published version grows by one; engines never return to an older version;
 //                 time never decreases; activity spans do not overlap
 //   certificates  every batch has one, with its groups, their versions and the bound
+//   problems      each group has the next problem of its source that is not set aside; sources get
+//                 their shares
 //   evaluations   each evaluates every problem under one version, and its result follows from the
 //                 rewards
 //   actors        work is given only to actors that the run has; ids keep their meaning
@@ -22,6 +24,7 @@
 #include "orchestrator/record/audited_batches.hpp"
 #include "orchestrator/record/evaluation_audit.hpp"
 #include "orchestrator/record/event_log.hpp"
+#include "orchestrator/record/problem_audit.hpp"
 #include "orchestrator/record/wait_audit.hpp"
 #include "orchestrator/scheduler/state/config.hpp"
 
@@ -128,6 +131,7 @@ class Auditor {
     std::set<std::uint32_t> visiting;  ///< Time-shared references that are on the cards now.
     std::uint64_t updating = 0;        ///< Lease of the current step; 0: none.
     EvaluationAudit evaluation;
+    ProblemAudit problems;
     WaitAudit waits;
   };
 
@@ -177,9 +181,9 @@ class Auditor {
   /// A generated response whose tensors no longer exist is back at its prompt.
   void start_over(ResponseId lost);
   /// The group leaves the run.
-  void drop(Outstanding::iterator group);
+  void drop(Outstanding::iterator group, Outcome outcome);
   void violation(const std::string& what);
-  void note(const EvaluationAudit::Violations& violations);
+  void note(const std::vector<std::string>& violations);
   /// The largest age that the staleness rule allows; nullopt: any.
   std::optional<std::uint64_t> bound() const;
   /// False for an actor that the run does not have.

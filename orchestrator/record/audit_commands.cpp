@@ -93,6 +93,7 @@ void Auditor::on_command(const command::Dispatch& c) {
     group.dispatched = group.age_from = c.version.value();
     for (const ResponseId r : c.responses)
       group.responses[r.value()];
+    note(state_.problems.dispatch(c, state_.version));
   } else if (c.version.value() < state_.outstanding[c.group.value()].dispatched) {
     violation(fmt::format("group {} continues with weights older than its first", c.group));
   }
@@ -211,7 +212,7 @@ void Auditor::on_command(const command::Release& c) {
   ++(c.outcome == Outcome::Failed    ? state_.failed
      : c.outcome == Outcome::Evicted ? state_.evicted
                                      : state_.filtered);
-  drop(it);
+  drop(it, c.outcome);
   if (c.outcome != Outcome::Filtered)
     drop_empty_leases();
 }
@@ -241,7 +242,16 @@ void Auditor::check_filtered(GroupId id, const GroupState& group) {
     violation(fmt::format("group {} is filtered, but its rewards differ", id));
 }
 
-void Auditor::drop(Outstanding::iterator group) {
+void Auditor::drop(Outstanding::iterator group, Outcome outcome) {
+  std::optional<std::vector<double>> rewards;
+  if (outcome == Outcome::Trained || outcome == Outcome::Filtered) {
+    rewards.emplace();
+    for (const auto& [id, r] : group->second.responses) {
+      if (!r.failed)
+        rewards->push_back(r.reward);
+    }
+  }
+  state_.problems.leave(group->first, rewards);
   const auto each = static_cast<std::uint64_t>(config_.responses_per_group);
   state_.waits.left(group->first * each, (group->first + 1) * each);
   state_.outstanding.erase(group);

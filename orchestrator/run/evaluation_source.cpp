@@ -22,6 +22,7 @@ Result<std::unique_ptr<actors::PromptSource>> make_evaluation_source(
   if (!e.path.empty()) {
     task.kind = actors::TaskKind::Jsonl;
     task.path = e.path;
+    task.sources.clear();
     task.held_out = 1;
   }
   TEMPER_TRY(auto source,

@@ -12,7 +12,8 @@ Status PayloadStore::add(GroupId group,
   if (!tokens)
     return std::move(tokens).error().within(fmt::format("prompt of group {}", group));
   GroupPayload& payload = groups_[group];
-  payload = {problem.prompt, problem.answer, *std::move(tokens), {}, problem.columns};
+  payload = {
+      problem.prompt, problem.answer, *std::move(tokens), {}, problem.columns, problem.source};
   payload.responses.resize(ids_.per_group());
   return {};
 }

@@ -36,6 +36,7 @@ struct GroupPayload {
   actors::TokenBlob prompt_tokens;
   std::vector<ResponsePayload> responses;
   std::string columns;
+  std::string source{};  ///< Key of `task.sources`; empty: the only source.
 };
 
 template <class V>
@@ -59,6 +60,7 @@ void describe(V& v, GroupPayload& p) {
   v.field(3, "prompt_tokens", p.prompt_tokens);
   v.field(4, "responses", p.responses);
   v.field(5, "columns", p.columns);
+  v.field(6, "source", p.source);
 }
 
 class PayloadStore {

@@ -46,6 +46,10 @@ bool goes_on(const SchedulerConfig& before, const SchedulerConfig& after) {
   same.filter_equal_rewards = before.filter_equal_rewards;
   same.filter_limit = before.filter_limit;
   same.evaluation = before.evaluation;
+  // Their problems are those of before, unless an earlier build recorded none.
+  if (before.problems.sources.empty() ||
+      problem_difference(before.problems, after.problems).empty())
+    same.problems = before.problems;
   return encode(same) == encode(before) && after.staleness_bound >= before.staleness_bound &&
          roles_at_work(after.actors) == roles_at_work(before.actors);
 }
@@ -145,6 +149,11 @@ Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConf
   }
   SchedulerConfig config = wanted;
   config.actors = point.actors = actors_from_now(reader.config()->actors, wanted.actors);
+  const ProblemPlan& problems = reader.config()->problems;
+  if (!problems.sources.empty()) {
+    if (auto what = problem_difference(problems, config.problems); !what.empty())
+      return invalid_input(std::move(what) + "; restore its data, or start a new run with --from");
+  }
   if (!goes_on(*reader.config(), config)) {
     return invalid_input(fmt::format(
         "{}: the configuration differs from the one that the run started with", path.string()));

@@ -28,6 +28,8 @@ std::string impossible_field(const SavedState& saved, const SchedulerConfig& con
   if (saved.outstanding.batch != config.groups_per_update || queue.ids().per_group() != each)
     return fmt::format(
         "updates of {} groups of {}", saved.outstanding.batch, queue.ids().per_group());
+  if (auto what = saved.problems.impossible_field(config.problems); !what.empty())
+    return what;
   if (queue.groups().empty())
     return {};
   const std::uint64_t first = queue.groups().begin()->first.value();

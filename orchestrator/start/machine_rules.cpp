@@ -6,6 +6,7 @@
 #include "orchestrator/pipeline/message_sizes.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/run/evaluation_source.hpp"
+#include "orchestrator/run/problem_sources.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/start/programs.hpp"
 #include "orchestrator/start/python_imports.hpp"
@@ -58,8 +59,11 @@ std::optional<Tokens> longest_prompt(const PipelineConfig& config,
                                      std::vector<BrokenRule>& broken) {
   const auto prompts =
       actors::make_prompt_source(config.task, config.seed, prompt_options(config, base_of(config)));
+  const std::string task = config.task.sources.empty() ? "task.path" : "task.sources";
   if (!prompts)
-    blame("task.path", prompts.error().context, broken);
+    blame(task, prompts.error().context, broken);
+  else if (const auto plan = problem_plan(config, **prompts); !plan)
+    blame("task.set_aside", plan.error().context, broken);
   const auto tokenizer = tokenizer_of(config, base_of(config));
   if (!tokenizer)
     blame("model.path", tokenizer.error().context, broken);
@@ -67,7 +71,7 @@ std::optional<Tokens> longest_prompt(const PipelineConfig& config,
     return std::nullopt;
   const auto longest = (*prompts)->longest_prompt(*tokenizer);
   if (!longest)
-    blame("task.path", longest.error().context, broken);
+    blame(task, longest.error().context, broken);
   Tokens most = longest ? *longest : Tokens(0);
   if (config.evaluation.every > 0) {
     const std::string key =

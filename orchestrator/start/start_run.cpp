@@ -9,6 +9,7 @@
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/run/live/base_checkpoint.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
+#include "orchestrator/run/problem_sources.hpp"
 #include "orchestrator/run/processes/core_leases.hpp"
 #include "orchestrator/run/resume.hpp"
 #include "orchestrator/run/scale_request.hpp"
@@ -178,6 +179,14 @@ Result<bool> has_nothing_to_do(const RunPlan& plan) {
 
 namespace {
 
+/// Counts the problems, for runs whose engines get prompts.
+Status plan_problems(ResolvedPipeline& pipeline) {
+  if (is_simulated(pipeline.config) && !is_twin(pipeline.config))
+    return {};
+  TEMPER_TRY(pipeline.problems, read_problem_plan(pipeline.config));
+  return {};
+}
+
 /// Restores the settings that the log has, and reports on stderr those that are undone.
 Status undo_unrecorded_changes(const RunDir& run_dir) {
   TEMPER_TRY(const std::size_t unrecorded, unrecorded_changes(run_dir));
@@ -251,6 +260,7 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signa
     TEMPER_TRY_STATUS(run_dir.create());
   }
   TEMPER_TRY(RunLock lock, run_dir.lock());
+  TEMPER_TRY_STATUS(plan_problems(plan.pipeline));
   TEMPER_TRY_STATUS(decline_older_request(plan.run_dir));
   if (from_start) {
     // Left by a failed start, perhaps with another model. A pretrained base is in the cache.

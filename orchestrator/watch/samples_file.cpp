@@ -27,6 +27,7 @@ Sample sample_of(const ReleasedGroup& group, const RunMetrics& metrics) {
   s.reason = sentence(group.release.reason, metrics.config().actors);
   s.prompt = group.payload.prompt;
   s.answer = group.payload.answer;
+  s.source = group.payload.source;
   s.time = metrics.wall();
   if (!metrics.updates().empty())
     s.step = metrics.updates().back().version.value();

@@ -4,7 +4,7 @@
 //   {"step":12,"group":77,"place":3,"outcome":"trained","reason":"","age":1,"v0":10,"time":4.21,
 //    "prompt":"12+34=","answer":"64","response":"64","reward":1,"rewards":{},"length":3,
 //    "segments":[{"version":10,"tokens":2,"text":"6"},{"version":11,"tokens":1,"text":"4"}],
-//    "tokens":[8,6,1],"logprob":-0.31}
+//    "tokens":[8,6,1],"logprob":-0.31,"source":""}
 //
 // step: version that the step of the group produced; of a group that was not trained, the newest
 // version at that time. outcome, reason: of the group; of a response that failed by itself,
@@ -12,7 +12,8 @@
 // and its reason; its group continues without it. age: age that the bound limits
 // (docs/explanation/semantics.md); null: not trained. reward: null if the response was not judged
 // or failed. rewards: that of each term by name, before its weight, if the verifier is a sum.
-// logprob: mean over the tokens of the response.
+// logprob: mean over the tokens of the response. source: key of task.sources; empty: the run has
+// one source.
 //
 // The number of a group alone decides whether it is kept, so that a resumed run keeps the same
 // groups. If a step would have no sample, its group that came closest is kept. A resume removes the
@@ -55,6 +56,7 @@ struct Sample {
   std::vector<SampleSegment> segments;
   std::vector<std::int32_t> tokens;
   double logprob = 0;
+  std::string source;  ///< Of the problem; empty: the run has one.
 };
 
 template <class V>
@@ -82,6 +84,7 @@ void describe(V& v, Sample& s) {
   v.field(15, "segments", s.segments);
   v.field(16, "tokens", s.tokens);
   v.field(17, "logprob", s.logprob);
+  v.field(18, "source", s.source);
 }
 
 /// An interval on the clock of the run that a resume made void: from the checkpoint to the resume.

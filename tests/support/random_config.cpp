@@ -9,6 +9,30 @@ namespace temper::orchestrator::testing {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+/// Half of the runs have no problems, as runs whose work is counted.
+ProblemPlan random_problems(Random random) {
+  ProblemPlan plan;
+  if (random.chance(0.5))
+    return plan;
+  plan.seed = random.next();
+  plan.shuffle = random.chance(0.7);
+  for (std::uint64_t k = 0, n = 1 + random.below(4); k < n; ++k) {
+    ProblemSource& source = plan.sources.emplace_back();
+    source.name = source.stream = std::string(1, static_cast<char>('a' + k));
+    source.problems = 1 + random.below(6);
+    source.weights = {{0, k == 0 ? 1 : 3 * random.uniform()}};
+    if (k > 0 && random.chance(0.5))
+      source.weights[1 + random.below(6)] = random.chance(0.5) ? 0 : 3 * random.uniform();
+  }
+  if (random.chance(0.6))
+    plan.set_aside = {random.uniform(), 0.5 * random.uniform(), 0.5, 1 + random.below(3)};
+  return plan;
+}
+
+}  // namespace
+
 SchedulerConfig random_config(Random& random) {
   SchedulerConfig c;
   c.staleness_bound = random.below(5);
@@ -90,6 +114,7 @@ SchedulerConfig random_config(Random& random) {
                     random.uniform(),
                     random.chance(0.5)};
   }
+  c.problems = random_problems(Random(random.state()[0], "problems"));
   return c;
 }
 

@@ -25,6 +25,7 @@ SchedulerConfig config_of(const StoredRunOptions& options) {
   config.staleness_bound = 1;
   config.staleness_rule = StalenessRuleKind::Exact;
   config.filter_equal_rewards = false;
+  config.problems = options.problems;
   config.evaluation = options.keeps_best ? EvaluationPlan{1, 4, 4, 0.5, true} : EvaluationPlan{};
   for (std::uint32_t a = 0; a < config.actors.size(); ++a)
     config.actors[a].cards = {CardId(a)};

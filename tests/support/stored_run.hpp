@@ -30,6 +30,7 @@ struct StoredRunOptions {
   /// Adds to what the trainer saves of a version.
   std::function<void(const std::filesystem::path& checkpoint, PolicyVersion)> save = {};
   std::uint64_t seed = 1;
+  ProblemPlan problems = {};
 };
 
 class StoredRun {

@@ -1,6 +1,6 @@
 #include "actors/task/internal/addition.hpp"
 
-#include "core/hash.hpp"
+#include "actors/task/internal/problem_columns.hpp"
 #include "core/random.hpp"
 
 #include <fmt/format.h>
@@ -34,23 +34,24 @@ std::uint64_t share_of(std::uint64_t n, double share) {
 /// with a fixed key, and the first ones are held out.
 class AdditionSource final : public PromptSource {
  public:
-  AdditionSource(const TaskConfig& task, std::uint64_t seed)
-      : digits_(static_cast<std::size_t>(task.digits)),
+  AdditionSource(const TaskConfig& task, std::uint64_t seed, std::string source)
+      : PromptSource(task, seed),
+        source_(std::move(source)),
+        digits_(static_cast<std::size_t>(task.digits)),
         reverse_(task.reverse_answer),
-        seed_(seed),
         numbers_(static_cast<std::uint64_t>(std::llround(std::pow(10.0, task.digits)))),
         couples_(numbers_ / 2 * (numbers_ - 1)),
         held_couples_(share_of(couples_, task.held_out)),
         held_doubles_(share_of(numbers_, task.held_out)) {}
 
-  Problem train(std::uint64_t index) const override {
-    const std::uint64_t train_couples = couples_ - held_couples_;
-    const std::uint64_t size = 2 * train_couples + (numbers_ - held_doubles_);
-    const std::uint64_t epoch = index / size;
-    const std::uint64_t key = hash64("addition", seed_ ^ hash64("epoch", epoch));
-    const std::uint64_t i = permuted(index % size, size, key);
-    return i < 2 * train_couples ? problem(couple(held_couples_ + i / 2, i % 2))
-                                 : problem(twice(held_doubles_ + i - 2 * train_couples));
+  std::vector<ProblemSet> sets() const override {
+    return {{source_, "addition", 2 * train_couples() + (numbers_ - held_doubles_)}};
+  }
+
+  Problem problem(std::size_t /*set*/, std::uint64_t i) const override {
+    const std::uint64_t couples = train_couples();
+    return i < 2 * couples ? problem(couple(held_couples_ + i / 2, i % 2))
+                           : problem(twice(held_doubles_ + i - 2 * couples));
   }
 
   Problem held_out(std::uint64_t index) const override {
@@ -67,6 +68,8 @@ class AdditionSource final : public PromptSource {
   }
 
  private:
+  std::uint64_t train_couples() const { return couples_ - held_couples_; }
+
   /// Couple number `i` of the fixed shuffle, in either order. Couples are numbered by their
   /// distance on a ring of m numbers, 1 to m/2; distance m/2 has half as many.
   Pair couple(std::uint64_t i, std::uint64_t mirror) const {
@@ -87,12 +90,13 @@ class AdditionSource final : public PromptSource {
     out.answer = fmt::format("{:0{}}", p.a + p.b, digits_ + 1);
     if (reverse_)
       std::reverse(out.answer.begin(), out.answer.end());
+    set_source(out, source_);
     return out;
   }
 
+  const std::string source_;
   const std::size_t digits_;
   const bool reverse_;
-  const std::uint64_t seed_;
   const std::uint64_t numbers_;  ///< m, even.
   const std::uint64_t couples_;
   const std::uint64_t held_couples_;
@@ -102,10 +106,11 @@ class AdditionSource final : public PromptSource {
 }  // namespace
 
 Result<std::unique_ptr<PromptSource>> make_addition_source(const TaskConfig& task,
-                                                           std::uint64_t seed) {
+                                                           std::uint64_t seed,
+                                                           const std::string& source) {
   if (task.digits < 1 || task.digits > 9)
     return invalid_input(fmt::format("task.digits: expected 1 to 9, found {}", task.digits));
-  return std::unique_ptr<PromptSource>(std::make_unique<AdditionSource>(task, seed));
+  return std::unique_ptr<PromptSource>(std::make_unique<AdditionSource>(task, seed, source));
 }
 
 }  // namespace temper::actors

@@ -10,8 +10,10 @@
 
 namespace temper::actors {
 
-/// Requires: task.kind is Addition. Error: digits out of range.
+/// `source`: name of the source; empty: none. Requires: task.kind is Addition. Error: digits out of
+/// range.
 Result<std::unique_ptr<PromptSource>> make_addition_source(const TaskConfig& task,
-                                                           std::uint64_t seed);
+                                                           std::uint64_t seed,
+                                                           const std::string& source = {});
 
 }  // namespace temper::actors

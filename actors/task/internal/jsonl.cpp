@@ -1,11 +1,11 @@
 #include "actors/task/internal/jsonl.hpp"
 
 #include "actors/task/internal/numbers.hpp"
+#include "actors/task/internal/problem_columns.hpp"
 #include "actors/task/internal/text.hpp"
 #include "core/files.hpp"
 #include "core/hash.hpp"
 #include "core/json_document.hpp"
-#include "core/random.hpp"
 
 #include <fmt/format.h>
 
@@ -263,17 +263,34 @@ class LineErrors {
   std::size_t count_ = 0;
 };
 
+/// Gives the problems of all rows their source.
+Status name_source(std::string_view name, std::vector<JsonlRow>& rows, const std::string& source) {
+  LineErrors errors(name);
+  for (JsonlRow& row : rows) {
+    if (!set_source(row.problem, source)) {
+      errors.add(row.line,
+                 fmt::format("the column `{}` is the name of the source in task.sources; rename "
+                             "that of the file",
+                             kSourceColumn));
+    }
+  }
+  return std::move(errors).status();
+}
+
 class JsonlSource final : public PromptSource {
  public:
-  JsonlSource(std::vector<JsonlRow> rows, double held_out, std::uint64_t seed) : seed_(seed) {
+  JsonlSource(std::vector<JsonlRow> rows,
+              const TaskConfig& task,
+              std::uint64_t seed,
+              std::string source)
+      : PromptSource(task, seed), source_(std::move(source)) {
     for (JsonlRow& row : rows)
-      (is_held_out(row, held_out) ? held_out_ : train_).push_back(std::move(row.problem));
+      (is_held_out(row, task.held_out) ? held_out_ : train_).push_back(std::move(row.problem));
   }
 
-  Problem train(std::uint64_t index) const override {
-    const std::uint64_t epoch = index / train_.size();
-    const std::uint64_t key = hash64("jsonl", seed_ ^ hash64("epoch", epoch));
-    return train_[permuted(index % train_.size(), train_.size(), key)];
+  std::vector<ProblemSet> sets() const override { return {{source_, "jsonl", train_.size()}}; }
+  Problem problem(std::size_t /*set*/, std::uint64_t number) const override {
+    return train_[number];
   }
   Problem held_out(std::uint64_t index) const override {
     TEMPER_CHECK(!held_out_.empty(), "no problem is held out");
@@ -284,7 +301,7 @@ class JsonlSource final : public PromptSource {
   bool can_train() const { return !train_.empty(); }
 
  private:
-  const std::uint64_t seed_;
+  const std::string source_;
   std::vector<Problem> train_;
   std::vector<Problem> held_out_;
 };
@@ -382,24 +399,26 @@ Status render_chats(std::string_view name,
 
 Result<std::unique_ptr<PromptSource>> make_jsonl_source(const TaskConfig& task,
                                                         std::uint64_t seed,
-                                                        const PromptOptions& options) {
+                                                        const PromptOptions& options,
+                                                        const std::string& source) {
   if (task.path.empty())
     return invalid_input("task.path: expected a file for kind `jsonl`, found none");
   TEMPER_TRY(const std::string text, read_file(task.path));
   TEMPER_TRY(std::vector<JsonlRow> rows,
              parse_jsonl(task.path, text, options.rule, task.prompt_template));
-  if (task.prompt_template == TemplateKind::Chat) {
+  TEMPER_TRY_STATUS(name_source(task.path, rows, source));
+  if (task.prompt_template == TemplateKind::Chat && options.render) {
     if (options.model.empty())
       return invalid_input(
           fmt::format("{}`chat` needs a model folder in model.path", kTemplateKey));
     TEMPER_TRY_STATUS(render_chats(task.path, rows, chat_renderer(chat_program(options.model))));
   }
   const std::size_t size = rows.size();
-  auto source = std::make_unique<JsonlSource>(std::move(rows), task.held_out, seed);
-  if (!source->can_train() && task.held_out < 1)
+  auto made = std::make_unique<JsonlSource>(std::move(rows), task, seed, source);
+  if (!made->can_train() && task.held_out < 1)
     return invalid_input(
         fmt::format("{}: all {} problems are held out; lower task.held_out", task.path, size));
-  return std::unique_ptr<PromptSource>(std::move(source));
+  return std::unique_ptr<PromptSource>(std::move(made));
 }
 
 }  // namespace temper::actors

@@ -46,10 +46,12 @@ Result<std::vector<JsonlRow>> parse_jsonl(std::string_view name,
 Status render_chats(std::string_view name, std::vector<JsonlRow>& rows, const ChatRenderer& render);
 
 /// Errors: as parse_jsonl() and render_chats(); also a file that cannot be read, has no problems,
-/// or has no training problems left, unless all are held out (held_out: 1). In that case train()
-/// must not be called.
+/// or has no training problems left, unless all are held out (held_out: 1), so that there is none
+/// to call problem() with. `source`: name of the source, whose rows must not have a column
+/// `source`; empty: none.
 Result<std::unique_ptr<PromptSource>> make_jsonl_source(const TaskConfig& task,
                                                         std::uint64_t seed,
-                                                        const PromptOptions& options);
+                                                        const PromptOptions& options,
+                                                        const std::string& source = {});
 
 }  // namespace temper::actors

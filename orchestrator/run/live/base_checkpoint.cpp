@@ -1,6 +1,7 @@
 #include "orchestrator/run/live/base_checkpoint.hpp"
 
 #include "actors/model_folder/model_folder.hpp"
+#include "actors/task/same_problems.hpp"
 #include "core/cache_folder.hpp"
 #include "core/files.hpp"
 #include "core/hash.hpp"
@@ -22,8 +23,8 @@ std::string cache_name(const PipelineConfig& c) {
   actors::ModelConfig model = c.model;
   model.compute_dtype = {};  // Pretraining uses neither.
   model.lora.reset();
-  const std::string inputs = encode(model) + encode(c.task) + encode(c.pretrain) +
-                             encode(c.sampling.temperature) + encode(c.seed);
+  const std::string inputs = encode(model) + encode(actors::same_problems(c.task)) +
+                             encode(c.pretrain) + encode(c.sampling.temperature) + encode(c.seed);
   return fmt::format("base-v2-{:016x}", hash64(inputs));
 }
 

@@ -4,6 +4,7 @@
 #include "actors/server/url.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/run/evaluation_source.hpp"
+#include "orchestrator/run/problem_sources.hpp"
 #include "orchestrator/run/redis_tensors.hpp"
 #include "orchestrator/run/shm_tensors.hpp"
 #include "orchestrator/scheduler/queue/evaluation_ids.hpp"
@@ -139,7 +140,8 @@ void WorkExchange::execute(const command::Dispatch& c) {
     return links_.send(c.actor, work);
   }
   if (!payloads_.has(c.group)) {
-    const Status added = payloads_.add(c.group, prompts_->train(c.group.value()), tokenizer_);
+    const Status added =
+        payloads_.add(c.group, drawn_problem(*prompts_, c.group, c.draw), tokenizer_);
     if (!added)
       return core_.fail(added.error().context);
   }

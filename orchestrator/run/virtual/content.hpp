@@ -9,8 +9,11 @@
 
 #include "actors/protocol/weights.hpp"
 #include "actors/protocol/work.hpp"
+#include "orchestrator/scheduler/problems/problem_plan.hpp"
 
+#include <optional>
 #include <span>
+#include <vector>
 
 namespace temper::orchestrator {
 
@@ -20,6 +23,7 @@ struct Sampling {
   GroupId group;
   PolicyVersion version;  ///< Of the engine's weights, which is published.
   std::vector<ResponseId> responses;
+  std::optional<Draw> draw{};  ///< Of a new group.
 };
 
 class ContentSource {

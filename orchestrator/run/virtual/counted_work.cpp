@@ -62,7 +62,7 @@ void CountedWork::execute(const command::Dispatch& c) {
         {c.responses[i], core_.state().table_of(c.lease).row(c.responses[i])->tokens, cached});
   }
   if (content_) {
-    Sampling sampling{c.lease, c.group, c.version, {}};
+    Sampling sampling{c.lease, c.group, c.version, {}, c.draw};
     for (const auto& item : work.items) {
       if (item.prefix == Tokens(0))
         sampling.responses.push_back(item.response);

@@ -4,6 +4,7 @@
 #include "actors/protocol/catalog.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/run/evaluation_source.hpp"
+#include "orchestrator/run/problem_sources.hpp"
 #include "orchestrator/run/role_configs.hpp"
 
 #include <fmt/format.h>
@@ -93,10 +94,10 @@ TwinContent::~TwinContent() {
 
 // --- Work
 
-Status TwinContent::add_group(GroupId group) {
+Status TwinContent::add_group(GroupId group, const std::optional<Draw>& draw) {
   if (payloads_.has(group))
     return {};
-  return payloads_.add(group, prompts_->train(group.value()), tokenizer_);
+  return payloads_.add(group, drawn_problem(*prompts_, group, draw), tokenizer_);
 }
 
 Result<ActorId> TwinContent::sampler_at(PolicyVersion version) {
@@ -126,7 +127,7 @@ Result<ActorId> TwinContent::sampler_at(PolicyVersion version) {
 }
 
 Status TwinContent::sample(const Sampling& work) {
-  TEMPER_TRY_STATUS(add_group(work.group));
+  TEMPER_TRY_STATUS(add_group(work.group, work.draw));
   for (const ResponseId r : work.responses) {
     payloads_.response(r) = {};
     payloads_.response(r).first_version = work.version;

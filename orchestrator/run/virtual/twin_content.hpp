@@ -79,7 +79,7 @@ class TwinContent final : public ContentSource {
   TwinContent(TwinOptions options, std::unique_ptr<actors::PromptSource> prompts);
   Status open(boost::asio::io_context& io, const Log& log);
   Status start(ActorId actor, actors::RoleKind role, std::int32_t concurrency);
-  Status add_group(GroupId group);
+  Status add_group(GroupId group, const std::optional<Draw>& draw);
   /// The rollout for work of this version, with jobs that bring it there.
   Result<ActorId> sampler_at(PolicyVersion version);
 

@@ -68,11 +68,15 @@ std::optional<ActorId> engine_for(const RunState& run,
   return best;
 }
 
-void send(RunState& run, ActorId engine, GroupId group, std::vector<ResponseId> responses) {
+void send(RunState& run,
+          ActorId engine,
+          GroupId group,
+          std::vector<ResponseId> responses,
+          std::optional<Draw> draw = {}) {
   const PolicyVersion version = *run.fleet.state(engine).version;
   const LeaseId lease = run.saved.queue.lease(
       Task::Generate, engine, responses, run.now + run.config.deadlines.generate);
-  command::Dispatch command{engine, lease, group, version, std::move(responses), {}};
+  command::Dispatch command{engine, lease, group, version, std::move(responses), {}, draw};
   if (run.config.stragglers.keep_kv &&
       !run.saved.queue.row(command.responses.front())->segments.empty()) {
     for (const ResponseId r : command.responses)
@@ -142,7 +146,10 @@ bool Dispatcher::dispatch_one(RunState& run, const CardSharing& sharing) {
   run.saved.queue.add_group(group, version);
   run.saved.outstanding.add(version);
   just_in_time_.dispatched(group, run.now);
-  send(run, *engine, group, run.saved.queue.live_responses(group));
+  std::optional<Draw> draw;
+  if (const ProblemPlan& plan = run.config.problems; !plan.sources.empty())
+    draw = run.saved.problems.draw(plan, group, run.saved.progress.version.value());
+  send(run, *engine, group, run.saved.queue.live_responses(group), draw);
   return true;
 }
 

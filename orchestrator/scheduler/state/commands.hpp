@@ -5,6 +5,7 @@
 #include "actors/protocol/weights.hpp"
 #include "actors/protocol/work.hpp"
 #include "core/describe.hpp"
+#include "orchestrator/scheduler/problems/problem_plan.hpp"
 #include "orchestrator/scheduler/state/facts.hpp"
 
 #include <variant>
@@ -55,6 +56,9 @@ struct Dispatch {
   std::vector<ResponseId> responses;
   /// Per response, the engine that caches its prefix; empty: no engine caches any.
   std::vector<std::optional<ActorId>> cached_on;
+  /// The problem of a group that is dispatched for the first time; nullopt for others, and if the
+  /// run draws no problems.
+  std::optional<Draw> draw{};
 };
 template <class V>
 void describe(V& v, Dispatch& c) {
@@ -64,6 +68,7 @@ void describe(V& v, Dispatch& c) {
   v.field(4, "version", c.version);
   v.field(5, "responses", c.responses);
   v.field(6, "cached_on", c.cached_on);
+  v.field(7, "draw", c.draw);
 }
 
 /// The result of this response is no longer needed.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/protocol/placement_mode.hpp"
+#include "orchestrator/scheduler/problems/problem_plan.hpp"
 #include "orchestrator/scheduler/state/actor_spec.hpp"
 #include "orchestrator/scheduler/state/settings.hpp"
 
@@ -51,6 +52,7 @@ struct SchedulerConfig {
   bool filter_equal_rewards = false;
   double filter_limit = 0;
   EvaluationPlan evaluation;
+  ProblemPlan problems;
 
   bool has_reference() const {
     return std::ranges::any_of(actors, [](const ActorSpec& actor) {
@@ -101,6 +103,7 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(30, "judge_batch", c.judge_batch);
   v.field(31, "parts", c.parts);
   v.field(32, "kv_slots", c.kv_slots);
+  v.field(33, "problems", c.problems);
 }
 
 }  // namespace temper::orchestrator

@@ -8,6 +8,19 @@ namespace temper::orchestrator {
 
 namespace {
 
+/// Share of the responses that passed, of those that were judged; nullopt: the group left before
+/// all were.
+std::optional<double> pass_rate(const Group& group, Outcome outcome, double pass) {
+  if (outcome != Outcome::Trained && outcome != Outcome::Filtered)
+    return std::nullopt;
+  std::size_t judged = 0, passed = 0;
+  for (const Row& row : group.rows) {
+    judged += row.failed ? 0 : 1;
+    passed += !row.failed && row.reward >= pass ? 1 : 0;
+  }
+  return static_cast<double>(passed) / static_cast<double>(std::max<std::size_t>(1, judged));
+}
+
 /// Fewer groups than a batch divided by this are not worth a pass of their own.
 constexpr std::int64_t kParts = 16;
 
@@ -47,6 +60,8 @@ void RunState::release(GroupId group, Outcome outcome, std::optional<Reason> rea
       withdrawn.erase(r);
     }
   }
+  saved.problems.group_left(
+      config.problems, group, pass_rate(g, outcome, config.problems.set_aside.pass));
   using Left = OutstandingGroups::Left;
   saved.outstanding.remove(g.age_from(),
                            outcome == Outcome::Trained ? Left::Trained : Left::GivenUp);

@@ -3,6 +3,7 @@
 // that more than one part asks, and the few changes that more than one part makes.
 #pragma once
 
+#include "orchestrator/scheduler/problems/problem_sampler.hpp"
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
 #include "orchestrator/scheduler/staleness/staleness_rule.hpp"
 #include "orchestrator/scheduler/state/commands.hpp"
@@ -39,6 +40,7 @@ struct SavedState {
   std::uint64_t failed_since_step = 0;
   std::optional<PolicyVersion> evaluated;  ///< The last evaluated version.
   std::optional<double> best;              ///< Highest pass_1 so far.
+  ProblemSampler problems;
 };
 
 template <class V>
@@ -62,6 +64,7 @@ void describe(V& v, SavedState& s) {
   v.field(7, "failed_since_update", s.failed_since_step);
   v.field(8, "evaluated", s.evaluated);
   v.field(9, "best", s.best);
+  v.field(10, "problems", s.problems);
 }
 
 /// What the trainer was asked to do, and what it holds for the next step.

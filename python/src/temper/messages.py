@@ -798,6 +798,65 @@ class ModelConfig:
 
 
 @dataclasses.dataclass(slots=True)
+class TaskSource:
+    #: jsonl: path of the file, in the format of `task.path`.
+    path: str = ""
+    #: addition: digits of each summand, from 1 to 9. Null: `task.digits`.
+    digits: int | None = None
+    #: Groups of this source in proportion to those of the others.
+    weight: float = 1.0
+    #: Weights by step in place of `weight`: linear between two steps, constant before the first
+    #: and after the last.
+    schedule: dict[int, float] = dataclasses.field(default_factory=dict)
+
+    def pack(self) -> Fields:
+        return {
+            1: self.path,
+            2: self.digits,
+            3: self.weight,
+            4: self.schedule,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> TaskSource:
+        get = fields.get
+        return cls(
+            get(1, ""),
+            get(2, None),
+            get(3, 1.0),
+            get(4, {}),
+        )
+
+
+@dataclasses.dataclass(slots=True)
+class SetAside:
+    #: Set a problem aside if at least this share of the responses of its last group passed
+    #: (`evaluation.pass`). From 0 to 1. Null: never.
+    easy: float | None = None
+    #: Set a problem aside if at most this share of the responses of its last group passed. From
+    #: 0 to 1. Null: never.
+    hopeless: float | None = None
+    #: Epochs of its source for which a problem is left out; then it is tried again.
+    for_epochs: int = 1
+
+    def pack(self) -> Fields:
+        return {
+            1: self.easy,
+            2: self.hopeless,
+            3: self.for_epochs,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> SetAside:
+        get = fields.get
+        return cls(
+            get(1, None),
+            get(2, None),
+            get(3, 1),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class TaskConfig:
     #: `addition` (built in) or `jsonl` (a file of prompts).
     kind: TaskKind = TaskKind.ADDITION
@@ -816,6 +875,14 @@ class TaskConfig:
     #: texts or messages, rendered with the chat template of `model.path` (needs Python with
     #: jinja2).
     template: TemplateKind = TemplateKind.NONE
+    #: Several sources of problems by name, each with a weight. The column `source` of a problem
+    #: has the name. Empty: one source, by the keys above.
+    sources: dict[str, TaskSource] = dataclasses.field(default_factory=dict)
+    #: Visit the problems of a source in another order in every epoch. False: in the order of
+    #: the file.
+    shuffle: bool = True
+    #: Problems that are left out for some epochs.
+    set_aside: SetAside = dataclasses.field(default_factory=SetAside)
 
     def pack(self) -> Fields:
         return {
@@ -826,6 +893,9 @@ class TaskConfig:
             5: self.path,
             6: int(self.tokenizer),
             7: int(self.template),
+            8: {k: x.pack() for k, x in self.sources.items()},
+            9: self.shuffle,
+            10: self.set_aside.pack(),
         }
 
     @classmethod
@@ -839,6 +909,9 @@ class TaskConfig:
             get(5, ""),
             TokenizerKind(get(6, 0)),
             TemplateKind(get(7, 0)),
+            {k: TaskSource.unpack(x) for k, x in get(8, {}).items()},
+            get(9, True),
+            SetAside.unpack(get(10, {})),
         )
 
 

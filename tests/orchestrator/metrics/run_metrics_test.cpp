@@ -1,5 +1,6 @@
 #include "orchestrator/metrics/run_metrics.hpp"
 
+#include "orchestrator/metrics/metrics_line.hpp"
 #include "orchestrator/metrics/summary.hpp"
 #include "orchestrator/record/sentences.hpp"
 #include "tests/support/scheduler_world.hpp"
@@ -31,14 +32,15 @@ class Script {
     now_ += 1s;
     metrics.feed({sequence++, now_, std::move(e), std::move(commands)});
   }
-  void dispatch(std::uint64_t group, std::uint64_t version) {
+  void dispatch(std::uint64_t group, std::uint64_t version, std::optional<Draw> draw = {}) {
     feed(event::DeadlineReached{},
          {command::Dispatch{ActorId(0),
                             LeaseId(100 + group),
                             GroupId(group),
                             PolicyVersion(version),
                             {ResponseId(2 * group), ResponseId(2 * group + 1)},
-                            {}}});
+                            {},
+                            draw}});
   }
   /// A prompt of 3 tokens, a response of `tokens`.
   void generate(std::uint64_t group,
@@ -129,6 +131,34 @@ TEST(RunMetrics, GroupsWithEqualRewardsAreNotEffective) {
   s.whole_group(1, 1, 1, 1, 1);
   EXPECT_EQ(s.metrics.tokens().trained, Tokens(72));
   EXPECT_EQ(s.metrics.tokens().effective, Tokens(36));
+}
+
+TEST(RunMetrics, FiguresOfSourcesAreThoseOfTheBatchAndOfTheirLastDraws) {
+  Script s;
+  SchedulerConfig c = s.metrics.config();
+  c.problems.sources = {{"a", "a", 10}, {"b", "b", 10}};
+  s.feed(event::Started{c});
+  s.dispatch(0, 0, Draw{1, 25, 3, 4});
+  s.generate(0, 0, 10, 0);
+  s.generate(0, 1, 20, 0);
+  s.judge(0, 1, 0);
+  s.train(0, 0, 0);
+  const auto& sources = s.metrics.updates().back().batch.sources;
+  ASSERT_EQ(sources.size(), 2U);
+  std::map<std::string, double> figures;
+  for_each_figure({s.metrics.updates().back(), 0, 0, {}, {}},
+                  [&](std::string_view name, double value) {
+                    if (name.starts_with("sources/"))
+                      figures.emplace(name, value);
+                  });
+  EXPECT_EQ(figures,
+            (std::map<std::string, double>{{"sources/a/epoch", 0},
+                                           {"sources/a/groups", 0},
+                                           {"sources/a/set_aside", 0},
+                                           {"sources/b/epoch", 2},
+                                           {"sources/b/groups", 1},
+                                           {"sources/b/reward", 0.5},
+                                           {"sources/b/set_aside", 4}}));
 }
 
 TEST(RunMetrics, FilteredGroupsAreWasteAndNeitherTrainedNorEffective) {

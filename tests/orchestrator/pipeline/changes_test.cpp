@@ -49,6 +49,24 @@ TEST(Changes, OfWhatOnlyConcernsTheTimeToComeAreAccepted) {
             "");
 }
 
+TEST(Changes, OfWeightsOfSourcesAreAcceptedButNotOfTheSourcesThemselves) {
+  const auto with = [](double weight, std::map<std::uint64_t, double> schedule, const char* path) {
+    PipelineConfig c;
+    c.task.sources["math"] = {path, std::nullopt, weight, std::move(schedule)};
+    return c;
+  };
+  const PipelineConfig before = with(1, {}, "a.jsonl");
+  EXPECT_TRUE(check_changes(changed_settings(before, with(3, {}, "a.jsonl"))));
+  EXPECT_TRUE(check_changes(changed_settings(before, with(1, {{0, 2}, {9, 1}}, "a.jsonl"))));
+  const Status refused = check_changes(changed_settings(before, with(1, {}, "b.jsonl")));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().context.find("task.sources.math.path: a.jsonl -> b.jsonl"),
+            std::string::npos)
+      << refused.error().context;
+  EXPECT_EQ(refusal([](PipelineConfig& c) { c.task.set_aside.easy = 0.9; }), "");
+  EXPECT_NE(refusal([](PipelineConfig& c) { c.task.shuffle = false; }), "");
+}
+
 TEST(Changes, OfWhatIsUnderWayAreAllRefusedWithTheirReasons) {
   const std::string said = refusal([](PipelineConfig& c) {
     c.seed = 2;

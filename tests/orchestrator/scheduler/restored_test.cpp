@@ -20,7 +20,10 @@ TEST(Restored, ACheckpointOfARunOfOtherSizesIsAnErrorThatNamesThem) {
 }
 
 TEST(Restored, AnyBitThatIsFlippedIsAnErrorOrAStateThatIsRestoredAsItWas) {
-  ScriptedRun run;
+  SchedulerConfig small = ScriptedRun::small_config();
+  small.problems.sources = {{"a", "a", 3}, {"b", "b", 5}};
+  small.problems.set_aside.easy = 0;
+  ScriptedRun run(small);
   run.until<command::Judge>();
   const std::string whole = run.scheduler().snapshot();
   const SchedulerConfig config = run.scheduler().config();

@@ -51,6 +51,7 @@ struct Means {
   std::uint64_t came = 0;       ///< An actor was launched that the run began without.
   std::uint64_t went = 0;       ///< One was taken away, and ended.
   bool away = false;            ///< The trainer has some cards now.
+  std::uint64_t drawn = 0;      ///< Problems were drawn while some were set aside.
   std::set<std::string_view> rules, placements;
 
   void note(const Record& record, const SchedulerConfig& config) {
@@ -63,6 +64,8 @@ struct Means {
       if (const auto* launch = std::get_if<command::Launch>(&command))
         came += launch->actor.value() >= config.actors.size() ? 1 : 0;
       evaluated += std::holds_alternative<command::Evaluated>(command) ? 1 : 0;
+      if (const auto* dispatch = std::get_if<command::Dispatch>(&command))
+        drawn += dispatch->draw && dispatch->draw->set_aside > 0 ? 1 : 0;
       beside += away && std::holds_alternative<command::Dispatch>(command) ? 1 : 0;
       if (const auto* wait = std::get_if<command::Waiting>(&command))
         held_back += wait->cause.kind == WaitKind::TrainerDemand ? 1 : 0;
@@ -138,6 +141,7 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   EXPECT_GT(means.beside, 0U);
   EXPECT_GT(means.held_back, 0U);
   EXPECT_GT(means.evaluated, 0U);
+  EXPECT_GT(means.drawn, 0U);
   EXPECT_GT(means.came, 0U);
   EXPECT_GT(means.went, 0U);
   EXPECT_EQ(means.rules.size(), kStalenessRules.size());
@@ -186,6 +190,36 @@ TEST(SchedulerProperty, AGateOverAllGroupsTogetherIsCaught) {
       caught_in([](SchedulerConfig& c) { c.staleness_rule = StalenessRuleKind::Aggregate; }, said);
   ASSERT_TRUE(seed.has_value());
   EXPECT_NE(said.find("bound"), std::string::npos) << said;
+}
+
+TEST(SchedulerProperty, AProblemThatIsNotTheNextOneIsCaught) {
+  std::set<std::string> said;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Random random(seed, "problems");
+    World world(random_config(random), {}, seed);
+    Auditor auditor;
+    world.on_record = [&](Record record) {
+      for (Command& command : record.commands) {
+        auto* dispatch = std::get_if<command::Dispatch>(&command);
+        if (dispatch == nullptr || !dispatch->draw || dispatch->group.value() % 5 != 4)
+          continue;
+        if (seed % 3 == 0)
+          ++dispatch->draw->position;
+        else if (seed % 3 == 1)
+          ++dispatch->draw->set_aside;
+        else
+          dispatch->draw.reset();
+      }
+      auditor.feed(record);
+    };
+    world.play();
+    for (const std::string& violation : auditor.report().violations) {
+      for (const char* what : {"is at its position", "are said to be set aside", "has no problem"})
+        if (violation.find(what) != std::string::npos)
+          said.insert(what);
+    }
+  }
+  EXPECT_EQ(said.size(), 3U);
 }
 
 TEST(SchedulerProperty, TheExactRuleIsNotCaughtWhereTheBrokenOnesAre) {

@@ -248,6 +248,31 @@ TEST(Resume, TheLogIsToldOfAnotherConfigurationAndOnlyOfThat) {
   EXPECT_EQ(resumed.changes.size(), 1U);
 }
 
+TEST(Resume, TakesOtherWeightsButNoOtherNumberOfProblems) {
+  ProblemPlan problems;
+  problems.sources = {{"a", "a", 5}, {"b", "b", 7}};
+  StoredRunOptions options = kKilled;
+  options.problems = problems;
+  const StoredRun run(options);
+  SchedulerConfig other = run.config();
+  other.problems.sources[1].weights = {{0, 3}, {9, 1}};
+  other.problems.set_aside.easy = 0.9;
+  EXPECT_TRUE(find_resume_point(run.dir(), other));
+  other.problems.sources[1].problems = 8;
+  const auto refused = find_resume_point(run.dir(), other);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().context,
+            "task.sources.b: the run started with 7 training problems, found 8; restore its data, "
+            "or start a new run with --from");
+}
+
+TEST(Resume, TakesTheProblemsOfARunThatRecordedNone) {
+  const StoredRun run(kKilled);
+  SchedulerConfig now = run.config();
+  now.problems.sources = {{"", "jsonl", 100}};
+  EXPECT_TRUE(find_resume_point(run.dir(), now));
+}
+
 TEST(Resume, OnlyARunThatFailedBeforeItsFirstUpdateIsStillborn) {
   const StoredRun ended;
   EXPECT_FALSE(is_stillborn(ended.log()));

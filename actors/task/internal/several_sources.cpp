@@ -1,0 +1,98 @@
+#include "actors/task/internal/several_sources.hpp"
+
+#include "actors/task/internal/addition.hpp"
+#include "actors/task/internal/jsonl.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace temper::actors {
+namespace {
+
+struct NamedSource {
+  std::string name;
+  std::unique_ptr<PromptSource> source;
+};
+
+class SeveralSources final : public PromptSource {
+ public:
+  SeveralSources(const TaskConfig& task, std::uint64_t seed, std::vector<NamedSource> sources)
+      : PromptSource(task, seed), sources_(std::move(sources)) {
+    for (const NamedSource& named : sources_)
+      held_out_size_ += named.source->held_out_size();
+  }
+
+  std::vector<ProblemSet> sets() const override {
+    std::vector<ProblemSet> sets;
+    for (const NamedSource& named : sources_)
+      sets.push_back({named.name, named.name, named.source->sets().front().problems});
+    return sets;
+  }
+  Problem problem(std::size_t set, std::uint64_t number) const override {
+    return sources_[set].source->problem(0, number);
+  }
+  Problem held_out(std::uint64_t index) const override;
+  std::uint64_t held_out_size() const override { return held_out_size_; }
+  Result<Tokens> longest_prompt(const Tokenizer& tokenizer) const override {
+    Tokens longest(0);
+    for (const NamedSource& named : sources_) {
+      TEMPER_TRY(const Tokens of_source, named.source->longest_prompt(tokenizer));
+      longest = std::max(longest, of_source);
+    }
+    return longest;
+  }
+
+ private:
+  std::vector<NamedSource> sources_;
+  std::uint64_t held_out_size_ = 0;
+};
+
+/// A round takes one problem of each source that still has one. The sources in it change only after
+/// as many rounds as the smallest of them has problems.
+Problem SeveralSources::held_out(std::uint64_t index) const {
+  TEMPER_CHECK(held_out_size_ > 0, "no problem is held out");
+  index %= held_out_size_;
+  for (std::uint64_t rounds = 0;;) {
+    std::vector<const PromptSource*> left;
+    std::uint64_t next = std::numeric_limits<std::uint64_t>::max();
+    for (const NamedSource& named : sources_) {
+      if (const std::uint64_t size = named.source->held_out_size(); size > rounds) {
+        left.push_back(named.source.get());
+        next = std::min(next, size);
+      }
+    }
+    const std::uint64_t problems = (next - rounds) * left.size();
+    if (index < problems)
+      return left[index % left.size()]->held_out(rounds + index / left.size());
+    index -= problems;
+    rounds = next;
+  }
+}
+
+/// The task that has only this source.
+TaskConfig task_of(const TaskConfig& task, const TaskSource& source) {
+  TaskConfig one = task;
+  one.sources.clear();
+  one.path = source.path;
+  one.digits = source.digits.value_or(task.digits);
+  return one;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PromptSource>> make_several_sources(const TaskConfig& task,
+                                                           std::uint64_t seed,
+                                                           const PromptOptions& options) {
+  std::vector<NamedSource> sources;
+  for (const auto& [name, source] : task.sources) {
+    const TaskConfig one = task_of(task, source);
+    TEMPER_TRY(auto made,
+               task.kind == TaskKind::Addition ? make_addition_source(one, seed, name)
+                                               : make_jsonl_source(one, seed, options, name));
+    sources.push_back({name, std::move(made)});
+  }
+  return std::unique_ptr<PromptSource>(
+      std::make_unique<SeveralSources>(task, seed, std::move(sources)));
+}
+
+}  // namespace temper::actors

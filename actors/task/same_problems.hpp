@@ -1,0 +1,19 @@
+// What the problems of a task depend on.
+#pragma once
+
+#include "actors/task/task_config.hpp"
+
+namespace temper::actors {
+
+/// The task without the settings that only decide how often a run draws its problems, so that a
+/// base checkpoint does not depend on them.
+inline TaskConfig same_problems(TaskConfig task) {
+  task.set_aside = {};
+  for (auto& [name, source] : task.sources) {
+    source.weight = 1;
+    source.schedule.clear();
+  }
+  return task;
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,43 @@
+#include "orchestrator/scheduler/problems/problem_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace temper::orchestrator {
+
+double ProblemSource::weight(std::uint64_t step) const {
+  const auto after = weights.lower_bound(step);
+  if (after == weights.end())
+    return weights.empty() ? 1 : weights.rbegin()->second;
+  if (after == weights.begin() || after->first == step)
+    return after->second;
+  const auto before = std::prev(after);
+  const double way =
+      static_cast<double>(step - before->first) / static_cast<double>(after->first - before->first);
+  return before->second + way * (after->second - before->second);
+}
+
+std::string problem_difference(const ProblemPlan& before, const ProblemPlan& after) {
+  if (before.sources.size() != after.sources.size()) {
+    return fmt::format("task.sources: the run started with {} sources, found {}",
+                       before.sources.size(),
+                       after.sources.size());
+  }
+  for (std::size_t k = 0; k < before.sources.size(); ++k) {
+    const ProblemSource &was = before.sources[k], &is = after.sources[k];
+    const std::string key =
+        is.name.empty() ? std::string("task") : fmt::format("task.sources.{}", is.name);
+    if (was.name != is.name)
+      return fmt::format("{}: the run started with the source `{}` in its place", key, was.name);
+    if (was.problems != is.problems) {
+      return fmt::format("{}: the run started with {} training problems, found {}",
+                         key,
+                         was.problems,
+                         is.problems);
+    }
+  }
+  return {};
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,92 @@
+// The sources of problems of a run, as the scheduler knows them: their sizes and weights. A part of
+// the configuration that is recorded as the first event of a run.
+#pragma once
+
+#include "core/describe.hpp"
+#include "core/epoch_order.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace temper::orchestrator {
+
+struct ProblemSource {
+  std::string name;            ///< Key of `task.sources`; empty: the only source.
+  std::string stream;          ///< Of its order.
+  std::uint64_t problems = 1;  ///< Number of training problems.
+  /// By step; linear between two steps, constant before the first and after the last.
+  std::map<std::uint64_t, double> weights{{0, 1.0}};
+
+  double weight(std::uint64_t step) const;
+};
+
+/// A problem is set aside if the pass rate of its last group is extreme: it is left out for some
+/// epochs of its source.
+struct SetAsideRule {
+  std::optional<double> easy;      ///< From this pass rate; nullopt: never.
+  std::optional<double> hopeless;  ///< Up to this pass rate; nullopt: never.
+  double pass = 1;                 ///< Smallest reward of a response that passes.
+  std::uint64_t epochs = 1;
+
+  bool applies_to(double pass_rate) const {
+    return (easy && pass_rate >= *easy) || (hopeless && pass_rate <= *hopeless);
+  }
+};
+
+struct ProblemPlan {
+  std::vector<ProblemSource> sources;  ///< Empty: the scheduler draws no problems.
+  std::uint64_t seed = 0;
+  bool shuffle = true;
+  SetAsideRule set_aside;
+
+  /// Requires: source < sources.size().
+  EpochOrder order(std::size_t source) const {
+    return {sources[source].stream, seed, sources[source].problems, shuffle};
+  }
+};
+
+/// The problem of a group.
+struct Draw {
+  std::uint32_t source = 0;     ///< Index in ProblemPlan::sources.
+  std::uint64_t position = 0;   ///< In the order of its source.
+  std::uint64_t problem = 0;    ///< Number of the problem in its source.
+  std::uint64_t set_aside = 0;  ///< Problems of its source that are set aside after this draw.
+  bool operator==(const Draw&) const = default;
+};
+
+/// Names the first source whose problems are not those of before; empty: all are the same.
+std::string problem_difference(const ProblemPlan& before, const ProblemPlan& after);
+
+template <class V>
+void describe(V& v, ProblemSource& s) {
+  v.field(1, "name", s.name);
+  v.field(2, "stream", s.stream);
+  v.field(3, "problems", s.problems);
+  v.field(4, "weights", s.weights);
+}
+template <class V>
+void describe(V& v, SetAsideRule& r) {
+  v.field(1, "easy", r.easy);
+  v.field(2, "hopeless", r.hopeless);
+  v.field(3, "pass", r.pass);
+  v.field(4, "epochs", r.epochs);
+}
+template <class V>
+void describe(V& v, ProblemPlan& p) {
+  v.field(1, "sources", p.sources);
+  v.field(2, "seed", p.seed);
+  v.field(3, "shuffle", p.shuffle);
+  v.field(4, "set_aside", p.set_aside);
+}
+template <class V>
+void describe(V& v, Draw& d) {
+  v.field(1, "source", d.source);
+  v.field(2, "position", d.position);
+  v.field(3, "problem", d.problem);
+  v.field(4, "set_aside", d.set_aside);
+}
+
+}  // namespace temper::orchestrator
