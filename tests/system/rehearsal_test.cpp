@@ -169,15 +169,19 @@ TEST_F(Rehearsal, AReportOfARunThatWasCutOffSaysHowItGoesOn) {
   ASSERT_EQ(temper(arguments("a", {"--driver", "in-process"})).status, 0);
   const fs::path log = run_folder("a") / "events.log";
   fs::remove(run_folder("a") / "live.json");
-  fs::resize_file(log, fs::file_size(log) / 2);
-  const Ended report = temper({"report", run_folder("a").string()});
-  EXPECT_EQ(report.status, 0) << report.output;
-  EXPECT_NE(report.output.find("unfinished after"), std::string::npos) << report.output;
-  EXPECT_NE(report.output.find("temper run --resume " + run_folder("a").string()),
-            std::string::npos)
-      << report.output;
-  EXPECT_NE(report.output.find("last record of events.log is incomplete"), std::string::npos)
-      << report.output;
+  const std::uintmax_t half = fs::file_size(log) / 2;
+  std::string said;
+  for (const std::uintmax_t size : {half + 1, half}) {  // at most one of them ends a record
+    fs::resize_file(log, size);
+    const Ended report = temper({"report", run_folder("a").string()});
+    EXPECT_EQ(report.status, 0) << report.output;
+    EXPECT_NE(report.output.find("unfinished after"), std::string::npos) << report.output;
+    EXPECT_NE(report.output.find("temper run --resume " + run_folder("a").string()),
+              std::string::npos)
+        << report.output;
+    said += report.output;
+  }
+  EXPECT_NE(said.find("last record of events.log is incomplete"), std::string::npos) << said;
 }
 
 TEST_F(Rehearsal, CardsThatAreNoWholeEngineAreNotLent) {
