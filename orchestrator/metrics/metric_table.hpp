@@ -37,7 +37,7 @@ struct Metric {
   double (*value)(const MetricsLine& line) = nullptr;
   double (*of_evaluation)(const EvaluationFigures& evaluation) = nullptr;
   double (*of_judges)(const JudgeFigures& judges) = nullptr;
-  /// `*` in the name stands for the source. None: the source has no value.
+  /// `*` at the end of the name stands for the source. None: the source has no value.
   std::optional<double> (*of_source)(const SourceFigures& source) = nullptr;
 };
 

@@ -152,13 +152,13 @@ TEST(RunMetrics, FiguresOfSourcesAreThoseOfTheBatchAndOfTheirLastDraws) {
                       figures.emplace(name, value);
                   });
   EXPECT_EQ(figures,
-            (std::map<std::string, double>{{"sources/a/epoch", 0},
-                                           {"sources/a/groups", 0},
-                                           {"sources/a/set_aside", 0},
-                                           {"sources/b/epoch", 2},
-                                           {"sources/b/groups", 1},
-                                           {"sources/b/reward", 0.5},
-                                           {"sources/b/set_aside", 4}}));
+            (std::map<std::string, double>{{"sources/epoch/a", 0},
+                                           {"sources/groups/a", 0},
+                                           {"sources/set_aside/a", 0},
+                                           {"sources/epoch/b", 2},
+                                           {"sources/groups/b", 1},
+                                           {"sources/reward/b", 0.5},
+                                           {"sources/set_aside/b", 4}}));
 }
 
 TEST(RunMetrics, FilteredGroupsAreWasteAndNeitherTrainedNorEffective) {
