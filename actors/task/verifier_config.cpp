@@ -28,14 +28,15 @@ std::map<std::string, VerifierTerm> terms_of(const VerifierConfig& config) {
     if (!config.function.empty())
       functions.try_emplace(config.function, 1.0);
   }
+  const SingleVerifier& single = config;
   for (const auto& [function, weight] : functions) {
     VerifierTerm& term = terms[short_name(function, functions)];
-    static_cast<SingleVerifier&>(term) = config;
+    static_cast<SingleVerifier&>(term) = single;
     term.function = function;
     term.weight = weight;
   }
   if (terms.empty())
-    static_cast<SingleVerifier&>(terms[std::string(name_of(config.kind))]) = config;
+    static_cast<SingleVerifier&>(terms[std::string(name_of(config.kind))]) = single;
   return terms;
 }
 

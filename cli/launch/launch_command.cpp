@@ -109,9 +109,10 @@ void pack(const PipelineConfig& given, LaunchPlan& plan) {
         fmt::format("{}: {}{}", key, path, text ? fmt::format(" ({} bytes)", text->size()) : ""));
   };
   take("task.path", config.task.path, "task.jsonl");
-  for (auto& [name, source] : config.task.sources)
+  for (auto& [name, source] : config.task.sources) {
     take(
         fmt::format("task.sources.{}.path", name), source.path, fmt::format("task.{}.jsonl", name));
+  }
   take("evaluation.path", config.evaluation.path, "evaluation.jsonl");
   if (!config.model.path.empty())
     plan.not_packed.push_back("model.path: " + config.model.path);
@@ -120,7 +121,7 @@ void pack(const PipelineConfig& given, LaunchPlan& plan) {
     const std::string section = section_of(config.verifier, name);
     for (const std::string& word : term.command) {
       if (std::filesystem::is_regular_file(word, ignored))
-        plan.not_packed.push_back(section + ".command: " + word);
+        plan.not_packed.push_back(fmt::format("{}.command: {}", section, word));
     }
     if (!term.function.empty())
       plan.not_packed.push_back(section + ".function: the module of " + term.function);

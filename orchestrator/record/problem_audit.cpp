@@ -76,19 +76,21 @@ void ProblemAudit::check_order(const command::Dispatch& c, Violations& found) {
     if (is_aside(draw.position) && draw.position - source.next < order.size)
       found.push_back(fmt::format("group {} has a problem that is set aside", c.group));
   }
-  if (draw.problem != order.at(draw.position))
+  if (draw.problem != order.at(draw.position)) {
     found.push_back(fmt::format("group {} has problem {}, but problem {} is at its position",
                                 c.group,
                                 draw.problem,
                                 order.at(draw.position)));
+  }
   source.next = draw.position + 1;
   source.aside.erase(draw.problem);
   outstanding_[c.group.value()] = {draw.source, draw.problem, order.epoch(draw.position)};
-  if (draw.set_aside != source.aside.size())
+  if (draw.set_aside != source.aside.size()) {
     found.push_back(fmt::format("group {}: {} problems are said to be set aside, found {}",
                                 c.group,
                                 draw.set_aside,
                                 source.aside.size()));
+  }
 }
 
 void ProblemAudit::leave(std::uint64_t group, const std::optional<std::vector<double>>& rewards) {
