@@ -193,8 +193,7 @@ class Update:
             metrics["micro_batches"] += self._backward(minibatch, proximal, sums)
             if number == 0:
                 metrics |= ratio_metrics(self._over_ranks(sums))
-                self._set_learning_rate(metrics["effective_samples"])
-            metrics["gradient_norm"] += self._step(sums["loss"])
+            metrics["gradient_norm"] += self._step(sums["loss"], metrics["effective_samples"])
         self._optimizer.zero_grad(set_to_none=True)
         self._check_weights()
         self._updates += 1
@@ -319,12 +318,7 @@ class Update:
             row = rows[int(tokens.response[at])]
             self._largest = (float(gap[at]), f"response {row.id} of group {row.group}")
 
-    def _set_learning_rate(self, effective_samples: float) -> None:
-        scale = math.sqrt(effective_samples) if self._a.scale_by_effective_samples else 1.0
-        for group in self._optimizer.param_groups:
-            group["lr"] = self._a.learning_rate * scale
-
-    def _step(self, loss: float) -> float:
+    def _step(self, loss: float, effective_samples: float) -> float:
         """Clips and applies the gradients. Returns their norm before clipping."""
         gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
         local = [self._local(g) for g in gradients]
@@ -339,7 +333,13 @@ class Update:
             )
         if norm > self._a.gradient_clip:
             torch._foreach_mul_(local, self._a.gradient_clip / norm)
+        scale = math.sqrt(effective_samples) if self._a.scale_by_effective_samples else 1.0
+        rates = [group["lr"] for group in self._optimizer.param_groups]
+        for group, rate in zip(self._optimizer.param_groups, rates):
+            group["lr"] = rate * scale
         self._optimizer.step()
+        for group, rate in zip(self._optimizer.param_groups, rates):
+            group["lr"] = rate
         self._steps += 1
         return norm
 
