@@ -144,7 +144,7 @@ class RunMetrics {
   const std::optional<PolicyVersion>& evaluating() const { return evaluating_; }
 
   // --- Not rolled back by a resume
-  /// Work of language models as judges; none: no judge has worked.
+  /// Work of language models as judges. Empty if no judge has worked.
   const std::optional<actors::JudgeUsage>& judges() const { return judges_; }
   Tokens wasted() const { return generated_ - stored_.trained_responses - outstanding_; }
   const std::vector<Restart>& restarts() const { return restarts_; }

@@ -148,7 +148,7 @@ struct Summary {
   bool simulated = false;  ///< Times are virtual.
   std::optional<EvaluationSummary> evaluation;  ///< None: no evaluation.
   double start_s = 0;  ///< Time until the first dispatch; part of the wall time.
-  std::optional<actors::JudgeUsage> judges{};  ///< Of the whole run; none: no judge.
+  std::optional<actors::JudgeUsage> judges{};  ///< Of the whole run. Empty without a judge.
   /// Figures of the last step by name (metric_table.hpp), if finite; without states and evaluation.
   std::map<std::string, double> last_step;
 };

@@ -13,7 +13,7 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Names of the outputs of a sequence classifier, in the order of their numbers.
+/// Names of the outputs of a sequence classifier.
 std::vector<std::string> labels_of(const nlohmann::json& config) {
   std::vector<std::string> labels;
   const auto names = config.find("id2label");
@@ -80,8 +80,10 @@ void check_classifier(const std::string& section,
 void check_key(const std::string& section,
                const std::string& variable,
                std::vector<BrokenRule>& broken) {
-  const char* const key = variable.empty() ? "" : std::getenv(variable.c_str());
-  if (key != nullptr && (variable.empty() || *key != '\0'))
+  if (variable.empty())
+    return;
+  const char* const key = std::getenv(variable.c_str());
+  if (key != nullptr && *key != '\0')
     return;
   broken.push_back(
       {{section + ".judge.key_variable"},

@@ -89,7 +89,7 @@ class Classifier:
         return rewards
 
     def _find_label(self) -> int | None:
-        """Index of the label; None: the only output is the reward."""
+        """Index of the label, or None if the only output is the reward."""
         names: dict[int, str] = self._model.config.id2label
         label = self._config.label
         if not label and len(names) == 1:

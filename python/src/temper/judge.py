@@ -109,7 +109,7 @@ class Judge:
         return rewards
 
     def take_usage(self) -> m.JudgeUsage | None:
-        """Returns the requests, tokens and cost since the last call; None: no request."""
+        """Returns the requests, tokens and cost since the last call, or None if there was no request."""
         with self._lock:
             taken, self._usage = self._usage, m.JudgeUsage()
         return taken if taken != m.JudgeUsage() else None

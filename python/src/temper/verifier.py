@@ -88,7 +88,7 @@ class Verifier(Reward):
         return [self._sum([rewards[i] for rewards in found]) for i in range(len(samples))]
 
     def take_usage(self) -> m.JudgeUsage | None:
-        """Returns the work of the judges since the last call; None: none."""
+        """Returns the work of the judges since the last call, or None if there was none."""
         total: m.JudgeUsage | None = None
         for part in self._parts:
             take = getattr(getattr(part, "inner", None), "take_usage", None)
