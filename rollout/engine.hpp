@@ -13,18 +13,19 @@
 namespace temper {
 namespace rollout {
 
-/// What happens to the KV cache of running responses when weights change. KeepKv: it is kept, so
-/// that later tokens are sampled from neither version's policy. Recompute: it is recomputed under
-/// the new weights.
-enum class OnNewWeights { KeepKv, Recompute };
+/// What happens to running responses when weights change. KeepKv: they continue with the new
+/// weights and their KV cache, so that later tokens are sampled from neither version's policy.
+/// Recompute: the same with a cache that is recomputed under the new weights. Finish: they end
+/// under the weights that began them.
+enum class OnNewWeights { KeepKv, Recompute, Finish };
 
 }  // namespace rollout
 
 template <>
 struct EnumNames<rollout::OnNewWeights> {
   using O = rollout::OnNewWeights;
-  static constexpr std::array<std::pair<O, std::string_view>, 2> value{
-      {{O::KeepKv, "keep_kv"}, {O::Recompute, "recompute"}}};
+  static constexpr std::array<std::pair<O, std::string_view>, 3> value{
+      {{O::KeepKv, "keep_kv"}, {O::Recompute, "recompute"}, {O::Finish, "finish"}}};
 };
 
 namespace rollout {
@@ -110,7 +111,8 @@ class Engine {
   virtual Result<StepResult> step() = 0;
   /// Responses queued or in the batch.
   virtual std::size_t load() const = 0;
-  /// Removes all responses, queued ones included, and returns their tokens (finish Interrupted).
+  /// Removes all responses, queued ones included, and returns their tokens (finish Interrupted);
+  /// with OnNewWeights::Finish without tokens, since another attempt may be under other weights.
   virtual std::vector<Generation> interrupt() = 0;
   /// As interrupt(), for these responses if present; others continue.
   virtual std::vector<Generation> withdraw(std::span<const ResponseId> ids) = 0;
@@ -121,7 +123,8 @@ class Engine {
   /// thread than step(). `weights` is not kept. Errors: Corrupt for a damaged image; Io. An error
   /// leaves the weights in use as they are.
   virtual Status stage(PolicyVersion version, std::span<const std::byte> weights) = 0;
-  /// Makes the staged weights current; running responses continue with them.
+  /// Makes the staged weights current: for responses that begin later, and as OnNewWeights says
+  /// for running ones.
   /// Error: `version` was not staged, or is older than version().
   virtual Status commit(PolicyVersion version) = 0;
   virtual PolicyVersion version() const = 0;

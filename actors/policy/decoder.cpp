@@ -34,7 +34,7 @@ struct Decoder::State {
   struct ProductShape {
     std::int64_t rows = 0, in = 0, out = 0;
   };
-  /// y[rows, out] (+)= x[rows, in] * w^T, and the adapter of this tensor. Rounds x if w is.
+  /// y[rows, out] (+)= x[rows, in] * w^T, and the adapters of this tensor. Rounds x if w is.
   void multiply(const WeightsView& weights,
                 std::size_t tensor,
                 const std::vector<float>& x,
@@ -79,11 +79,13 @@ void Decoder::State::multiply(const WeightsView& weights,
                               const ProductShape& p,
                               Accumulate accumulate) {
   multiply_base(weights.tensor(tensor), from, to, p, accumulate);
-  const Adapter* adapter = weights.adapter();
-  if (adapter == nullptr)
-    return;
-  for (const AdapterTarget& target : adapter->layout().targets_in(tensor))
-    add_low_rank(*adapter, target, {from.data(), to.data(), p.rows, p.out}, low_rank);
+  std::int64_t first = 0;
+  for (const AdapterRows& own : weights.adapters()) {
+    const LowRankRows rows{from.data() + first * p.in, to.data() + first * p.out, own.rows, p.out};
+    for (const AdapterTarget& target : own.adapter->layout().targets_in(tensor))
+      add_low_rank(*own.adapter, target, rows, low_rank);
+    first += own.rows;
+  }
 }
 
 void Decoder::State::multiply_base(const TensorValues& w,

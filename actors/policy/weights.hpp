@@ -83,23 +83,30 @@ class InferenceWeights {
   FloatBuffer rounded_;  ///< Memory of bfloat16, two in a float.
 };
 
-/// The tensors of either kind of weights, and an adapter beside them or none. All must outlive it.
+/// Consecutive rows of a pass that are computed with the same adapter.
+struct AdapterRows {
+  const Adapter* adapter = nullptr;
+  std::int64_t rows = 0;
+};
+
+/// The tensors of either kind of weights, and the adapters beside them. All must outlive it.
 class WeightsView {
  public:
   WeightsView(const Weights& w) : floats_(&w) {}              // NOLINT(google-explicit-constructor)
   WeightsView(const InferenceWeights& w) : inference_(&w) {}  // NOLINT(google-explicit-constructor)
-  /// `adapter` may be null.
-  WeightsView(const InferenceWeights& w, const Adapter* adapter)
-      : inference_(&w), adapter_(adapter) {}
+  /// The rows of `adapters` are those of the pass, in order; no adapter is null.
+  WeightsView(const InferenceWeights& w, std::vector<AdapterRows> adapters)
+      : inference_(&w), adapters_(std::move(adapters)) {}
   TensorValues tensor(std::size_t index) const {
     return floats_ != nullptr ? TensorValues{floats_->tensor(index)} : inference_->tensor(index);
   }
-  const Adapter* adapter() const { return adapter_; }
+  /// Empty: no row has an adapter.
+  std::span<const AdapterRows> adapters() const { return adapters_; }
 
  private:
   const Weights* floats_ = nullptr;
   const InferenceWeights* inference_ = nullptr;
-  const Adapter* adapter_ = nullptr;
+  std::vector<AdapterRows> adapters_;
 };
 
 }  // namespace temper::actors

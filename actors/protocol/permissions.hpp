@@ -26,6 +26,7 @@ enum class Claim {
   SegmentsAddUp,
   HasTokens,
   VersionsGoForward,
+  OneVersion,
   HandedBackOnRequest,
   ValuesArePossible,
   UpdateIsUnderWay,
@@ -59,6 +60,8 @@ constexpr std::string_view sentence(Claim claim) {
     case Claim::VersionsGoForward:
       return "versions of segments never decrease, neither below that of the response's previous "
              "token nor below the group's v0, and never exceed the engine's version";
+    case Claim::OneVersion:
+      return "with `rollout.on_new_weights: finish`, all tokens of a response are of one version";
     case Claim::HandedBackOnRequest:
       return "a response is handed back only on request";
     case Claim::ValuesArePossible:
@@ -96,6 +99,7 @@ constexpr bool costs_the_response(Claim claim) {
     case Claim::SegmentsAddUp:
     case Claim::HasTokens:
     case Claim::VersionsGoForward:
+    case Claim::OneVersion:
     case Claim::ValuesArePossible:
       return true;
     default:
@@ -134,6 +138,7 @@ inline constexpr std::array kOfGenerated{Claim::LeaseIsItsOwn,
                                          Claim::SegmentsAddUp,
                                          Claim::HasTokens,
                                          Claim::VersionsGoForward,
+                                         Claim::OneVersion,
                                          Claim::HandedBackOnRequest};
 inline constexpr std::array kOfCountedGenerated{Claim::LeaseIsItsOwn,
                                                 Claim::ResponseIsLeased,
@@ -141,6 +146,7 @@ inline constexpr std::array kOfCountedGenerated{Claim::LeaseIsItsOwn,
                                                 Claim::SegmentsAddUp,
                                                 Claim::HasTokens,
                                                 Claim::VersionsGoForward,
+                                                Claim::OneVersion,
                                                 Claim::HandedBackOnRequest};
 inline constexpr std::array kOfScored{
     Claim::LeaseIsItsOwn, Claim::AnswersAll, Claim::OneLogprobPerToken, Claim::ValuesArePossible};

@@ -30,7 +30,9 @@ sim_hw::Ledger engine_ledger(const SimulationSettings& s, const sim_hw::RolloutL
   sim_hw::InferenceShape shape;
   shape.batch_tokens = as_double(s.config.rollout.prefill_tokens);
   shape.logit_rows = std::ceil(as_double(s.concurrency) / layout.dp);
-  return sim_hw::inference_ledger(served_model(s), engine_shards(layout), shape);
+  sim_hw::Ledger ledger = sim_hw::inference_ledger(served_model(s), engine_shards(layout), shape);
+  ledger.older_weights = as_double(s.older_versions) * ledger.weights;
+  return ledger;
 }
 
 double kv_token_bytes(const SimulationSettings& s, const sim_hw::RolloutLayout& layout) {
@@ -41,7 +43,8 @@ double kv_token_bytes(const SimulationSettings& s, const sim_hw::RolloutLayout& 
 double kv_blocks(const SimulationSettings& s,
                  const sim_hw::RolloutLayout& layout,
                  const sim_hw::Ledger& engine) {
-  const double room = s.config.rollout.kv_share * (device_capacity(s) - engine.weights);
+  const double room =
+      s.config.rollout.kv_share * (device_capacity(s) - engine.weights - engine.older_weights);
   const double block = kv_token_bytes(s, layout) * as_double(s.config.rollout.block);
   return std::max(0.0, std::floor(room / block));
 }

@@ -258,6 +258,7 @@ struct SimulatedRun {
   /// Number of responses that each simulated response stands for; costs are multiplied accordingly
   /// (study/simulate/simulate.hpp, thinned runs).
   std::int64_t response_weight = 1;
+  std::int64_t older_versions = 0;  ///< Most versions before the current one that an engine keeps.
 };
 
 /// Settings of one actor: the run, and its own share of it.
@@ -286,6 +287,7 @@ void describe(V& v, SimulationSettings& c) {
   v.field(11, "response_weight", c.response_weight);
   v.field(12, "clusters", c.clusters);
   v.field(13, "expert_trace", c.expert_trace);
+  v.field(14, "older_versions", c.older_versions);
 }
 
 }  // namespace actors

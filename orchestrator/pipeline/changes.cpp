@@ -183,6 +183,8 @@ std::string refusal_of(const SettingChange& change) {
   }
   if (change.key == "reference.replicas" && (change.from == "0" || change.to == "0"))
     return "unfinished groups expect the old setting: scored by a reference, or not scored";
+  if (change.key == "rollout.on_new_weights" && change.to == "finish")
+    return "unfinished responses may have tokens of an older version";
   return std::string(best->why);
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
@@ -63,6 +64,11 @@ class Sizes {
   double trained() const { return adapter_ ? adapter() : weights(); }
   /// The image of a version.
   double published() const { return adapter_ ? adapter() : for_generation(); }
+  /// Versions before the current one that a rollout engine may keep.
+  double older_versions() const {
+    const bool finish = config_.rollout.on_new_weights == rollout::OnNewWeights::Finish;
+    return finish ? std::floor(config_.staleness.bound) : 0;
+  }
   /// Weights of a rollout engine without an adapter.
   double for_generation() const {
     if (layout_.model().compute_dtype == actors::ComputeType::Float32)
@@ -149,6 +155,8 @@ Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
       }
       if (there)
         parts.push_back({"next version and its image", 2 * sizes.published()});
+      if (sizes.older_versions() > 0)
+        parts.push_back({"older versions", sizes.older_versions() * sizes.published()});
       return parts;
     }
     case RoleKind::Trainer:

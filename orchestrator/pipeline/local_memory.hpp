@@ -3,7 +3,8 @@
 //
 // W: bytes of the weights (float32). In addition to the program itself, each process holds:
 //   rollout    generating  weights; KV cache (every position of every slot); buffers of a step; if
-//                          versions arrive during generation, also the staged one and its image
+//                          versions arrive during generation, also the staged one and its image;
+//                          with `on_new_weights: finish` as many older versions as the bound
 //              otherwise   buffers of a step
 //   trainer    training    weights; gradients; optimizer (2 W); activations of a micro-batch
 //              otherwise   weights; its optimizer is in host memory

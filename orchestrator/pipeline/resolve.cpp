@@ -89,6 +89,7 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   out.staleness_rule = config.staleness.rule;
   out.staleness_bound = static_cast<std::uint64_t>(config.staleness.bound);
   out.staleness_fraction = config.staleness.bound - std::floor(config.staleness.bound);
+  out.one_version = config.rollout.on_new_weights == rollout::OnNewWeights::Finish;
   out.lending = config.placement.lending;
   out.return_share = config.placement.return_share;
   out.switching = config.placement.switching;

@@ -189,6 +189,8 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
   }
   run.trainer_cards = std::ssize(placement.trainer);
   run.deadline_first = config.stragglers.deadline_first;
+  if (config.rollout.on_new_weights == rollout::OnNewWeights::Finish)
+    run.older_versions = static_cast<std::int64_t>(config.staleness.bound);
   return run;
 }
 

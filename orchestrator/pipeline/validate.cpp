@@ -241,8 +241,41 @@ void check_agent(const PipelineConfig& c, Rules& rules) {
                   name_of(c.policy)));
 }
 
+/// Checks that engines can hold each version until its responses have ended.
+void check_finish(const PipelineConfig& c, Rules& rules) {
+  if (c.rollout.on_new_weights != rollout::OnNewWeights::Finish)
+    return;
+  const std::string key = "rollout.on_new_weights";
+  const actors::EngineKind kind = c.rollout.engine.kind;
+  rules.require(
+      c.hardware == HardwareKind::Simulated ||
+          (kind == actors::EngineKind::Native && c.policy == actors::PolicyKind::Torch),
+      {key, "rollout.engine.kind", "policy"},
+      fmt::format("`finish` requires an engine that holds several versions: `native` with "
+                  "`policy: torch`, or simulated hardware; found `{}`, `{}`",
+                  name_of(kind),
+                  name_of(c.policy)));
+  const actors::PlacementTraits& mode = traits_of(c.placement.mode);
+  rules.require(!mode.shares,
+                {key, "placement.mode"},
+                fmt::format("`finish` requires `placement.mode: separate`, found `{}`: a role "
+                            "switch interrupts responses, which then end under newer weights",
+                            mode.name));
+  rules.require(c.rollout.agent.command.empty(),
+                {key, "rollout.agent.command"},
+                "`finish` does not support an agent, whose turns are responses of their own; use "
+                "`recompute`");
+  const StalenessTraits& rule = traits_of(c.staleness.rule);
+  rules.require(rule.limits_running,
+                {key, "staleness.rule"},
+                fmt::format("`finish` requires a rule that limits the age of running responses, "
+                            "and so the versions that an engine holds; found `{}`, use `exact`",
+                            rule.name));
+}
+
 void check_engines(const PipelineConfig& c, Rules& rules) {
   check_agent(c, rules);
+  check_finish(c, rules);
   check_engine(c, "rollout", c.rollout.engine, c.rollout.replicas, rules);
   check_engine(c, "trainer", c.trainer.engine, 1, rules);
   check_engine(c, "reference", c.reference.engine, c.reference.replicas, rules);

@@ -224,6 +224,8 @@ void Auditor::on_event(const event::Generated& e) {
       if (s.version.value() > state_.version) {
         violation(fmt::format("response {} has tokens of an unpublished version", item.response));
       }
+      if (config_.one_version && r->begun && s.version.value() != r->last_version)
+        violation(fmt::format("response {} has tokens of several versions", item.response));
       if (!r->begun)
         r->first_version = s.version.value();
       r->begun = true;

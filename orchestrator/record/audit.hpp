@@ -2,7 +2,8 @@
 // independent; it shares only the structs of the log with the scheduler.
 //
 // Checked:
-//   staleness     every trained group is within the bound, by the versions that engines reported
+//   staleness     every trained group is within the bound, by the versions that engines reported;
+//                 with `rollout.on_new_weights: finish`, each response is of one version
 //   conservation  every dispatched group is exactly one of trained (once), filtered, failed and
 //                 outstanding; a run that succeeded leaves none outstanding
 //   completeness  every trained response was generated, judged and, if the run has a reference,

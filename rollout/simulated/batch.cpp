@@ -57,6 +57,7 @@ void Batch::add(const BatchRequest& request, std::vector<FinishedResponse>& ende
   r.state = State::Waiting;
   r.ticket = ++ticket_;
   r.segments.clear();
+  r.version.reset();
   r.moved = request.moved;
   r.parked = false;
   if (const auto kept = kept_.find(request.response); kept != kept_.end()) {
@@ -75,8 +76,19 @@ void Batch::add(const BatchRequest& request, std::vector<FinishedResponse>& ende
 
 // --- Removing
 
+void Batch::add_segment(Response& r, PolicyVersion version, std::int64_t tokens) {
+  if (tokens == 0)
+    return;
+  if (!r.segments.empty() && r.segments.back().version == version)
+    r.segments.back().tokens += Tokens(tokens);
+  else
+    r.segments.push_back({version, Tokens(tokens)});
+}
+
 /// The tokens of the current stay, by version.
 void Batch::add_segments(Response& r) const {
+  if (r.version)
+    return add_segment(r, *r.version, counter_ - r.entered);
   std::int64_t from = r.entered;
   auto next = std::upper_bound(
       versions_.begin(), versions_.end(), from, [](std::int64_t step, const VersionStart& v) {
@@ -84,13 +96,7 @@ void Batch::add_segments(Response& r) const {
       });
   while (from < counter_) {
     const std::int64_t to = next == versions_.end() ? counter_ : std::min(next->step, counter_);
-    const PolicyVersion version = std::prev(next)->version;
-    if (to > from) {
-      if (!r.segments.empty() && r.segments.back().version == version)
-        r.segments.back().tokens += Tokens(to - from);
-      else
-        r.segments.push_back({version, Tokens(to - from)});
-    }
+    add_segment(r, std::prev(next)->version, std::max<std::int64_t>(0, to - from));
     from = to;
     if (next != versions_.end())
       ++next;
@@ -108,6 +114,7 @@ void Batch::leave(Response& r) {
   kv_.remove(own_tokens(r));
   r.done += counter_ - r.entered;
   context_ -= r.request.prompt + r.done;
+  count(r, -1);
   Group& g = groups_[r.group];
   if (--g.running == 0)
     kv_.release(shared_blocks(g));
@@ -116,9 +123,35 @@ void Batch::leave(Response& r) {
     prefill_.clear();
 }
 
+/// Adds so many responses with the tokens of this one to those that its version generates.
+void Batch::count(const Response& r, std::int64_t responses) {
+  if (!r.version)
+    return;
+  VersionLoad& load = open_.at(*r.version).load;
+  load.running += responses;
+  load.context += responses * (r.request.prompt + r.done);
+}
+
+std::vector<VersionLoad> Batch::loads() const {
+  if (!limits_.finish)
+    return {{running_, context_}};
+  std::vector<VersionLoad> out;
+  for (const auto& [version, open] : open_) {
+    if (open.load.running > 0)
+      out.push_back(open.load);
+  }
+  return out;
+}
+
+std::int64_t Batch::older_versions() const {
+  return std::ssize(open_) - static_cast<std::int64_t>(open_.contains(versions_.back().version));
+}
+
 void Batch::forget(Slot slot) {
   Response& r = responses_[slot];
   unpark(r);
+  if (r.version && --open_.at(*r.version).responses == 0)
+    open_.erase(*r.version);
   by_id_.remove(r.request.response);
   Group& g = groups_[r.group];
   if (--g.members == 0) {
@@ -191,6 +224,10 @@ void Batch::withdraw(const std::vector<ResponseId>& responses,
     const Slot slot = *entry;
     const bool cached = is_cached(responses_[slot]);
     stop(responses_[slot]);
+    if (limits_.finish) {
+      responses_[slot].done = responses_[slot].request.prefix;
+      responses_[slot].segments.clear();
+    }
     ended.push_back(take(slot, actors::FinishReason::Interrupted));
     ended.back().cached = cached && ended.back().tokens > Tokens(0);
   }
@@ -288,6 +325,11 @@ void Batch::enter(Slot slot) {
   unpark(r);
   r.moved = false;
   r.state = State::Running;
+  if (limits_.finish && !r.version) {
+    r.version = versions_.back().version;
+    ++open_[*r.version].responses;
+  }
+  count(r, 1);
   r.entered = counter_;
   r.ticket = ++ticket_;
   kv_.add(own_tokens(r));
@@ -346,6 +388,8 @@ void Batch::decode(std::int64_t k, std::vector<FinishedResponse>& ended) {
     return;
   counter_ += k;
   context_ += k * running_;
+  for (auto& [version, open] : open_)
+    open.load.context += k * open.load.running;
   kv_.advance(k - 1);
   most_blocks_ = std::max(most_blocks_, kv_.used());
   kv_.advance(1);

@@ -13,8 +13,12 @@
 // prompt are shared by the running responses of a group; each has its own copy of the last, partial
 // one. Prefill creates cached tokens, each decode step one token of every running response.
 //
+// Versions: tokens are of the version of their step. With `finish`, all tokens of a response are of
+// the version under which it entered first; withdrawn, it loses them.
+//
 // Assumption: responses spread so evenly over the replicas that their caches act as one. A response
-// that needs more than the cache of one replica fails at once.
+// that needs more than the cache of one replica fails at once. With `finish`, too, a prompt is
+// computed and cached once for all running responses of a group.
 // Cost: O(log n) for each response and O(block) for each run of steps, none per token.
 #pragma once
 
@@ -35,6 +39,7 @@ struct BatchLimits {
   std::int64_t replica_blocks = 0;  ///< Blocks of one replica.
   std::int64_t block = 128;         ///< Tokens per block.
   bool deadline_first = false;      ///< Serve lower ids first, hence older groups; see the rules.
+  bool finish = false;              ///< Responses end under the version that began them.
 };
 
 struct BatchRequest {
@@ -47,6 +52,12 @@ struct BatchRequest {
   bool cut_off = false;     ///< A limit ends it at that length.
   bool kept = false;        ///< After an interruption, the prefix may still be cached here.
   bool moved = false;       ///< The cache of the prefix comes from another engine.
+};
+
+/// Running responses that one version generates.
+struct VersionLoad {
+  std::int64_t running = 0;
+  std::int64_t context = 0;  ///< Tokens of all of them; the prompt counts for each.
 };
 
 /// Tokens to cache before decoding continues, after `offset` tokens of the same sequence.
@@ -115,6 +126,10 @@ class Batch {
   }
   /// Tokens of all running responses; the prompt counts for each.
   std::int64_t context() const { return context_; }
+  /// The running responses by version, oldest first; without `finish`, all in one.
+  std::vector<VersionLoad> loads() const;
+  /// Versions older than the current one that responses still need; without `finish` 0.
+  std::int64_t older_versions() const;
   const KvBlocks& kv() const { return kv_; }
   std::int64_t steps_done() const { return counter_; }
   /// Tokens cached in host memory for waiting responses.
@@ -134,6 +149,7 @@ class Batch {
     std::uint64_t ticket = 0;  ///< Of its last change of state; makes older references void.
     Slot group = 0;
     State state = State::Free;
+    std::optional<PolicyVersion> version;   ///< With `finish`, of the version that began it.
     bool parked = false;                    ///< Its cache is in host memory.
     bool moved = false;                     ///< Its cache is on another engine.
     std::vector<actors::Segment> segments;  ///< Of earlier stays in the batch.
@@ -199,6 +215,8 @@ class Batch {
     parked_tokens_ += done;
   }
   void add_segments(Response& r) const;
+  static void add_segment(Response& r, PolicyVersion version, std::int64_t tokens);
+  void count(const Response& r, std::int64_t responses);
   void forget(Slot slot);
   std::int64_t steps_left(const Response& r) const {
     return r.request.length - r.done - (r.state == State::Running ? counter_ - r.entered : 0);
@@ -224,6 +242,11 @@ class Batch {
   std::vector<End> ends_;        ///< Heap; void references below the top.
   std::deque<PrefillPiece> prefill_;
   std::vector<VersionStart> versions_;
+  struct OpenVersion {
+    VersionLoad load;
+    std::int64_t responses = 0;  ///< That began under it and have not ended.
+  };
+  std::map<PolicyVersion, OpenVersion> open_;  ///< With `finish`.
   std::int64_t running_ = 0;
   std::int64_t waiting_ = 0;
   std::int64_t context_ = 0;

@@ -84,10 +84,10 @@ const EngineCost::PerBatch& EngineCost::per_batch(std::int64_t batch) {
   return kept;
 }
 
-EngineCost::Decode EngineCost::decode(std::int64_t running) {
-  const PerBatch& kept = per_batch((running + replicas_ - 1) / replicas_);
-  const auto all = static_cast<double>(running);
-  return {kept.fixed, kept.per_context / all, all, kept.sent};
+EngineCost::Decode EngineCost::decode(const VersionLoad& load) {
+  const PerBatch& kept = per_batch((load.running + replicas_ - 1) / replicas_);
+  const auto all = static_cast<double>(load.running);
+  return {kept.fixed, kept.per_context / all, all, load.context, kept.sent};
 }
 
 double EngineCost::decode_flops(std::int64_t running,

@@ -4,7 +4,8 @@
 // over ep of its devices, which the tokens of ep / tp replicas reach.
 //   decode   parallel_decode_seconds() of the fullest replica, b = ceil(running / dp) responses of
 //            mean context c. This is affine in c: A(b) + S(b) c, evaluated at two contexts and
-//            cached for each b. An untuned host adds its overhead to every step.
+//            cached for each b. An untuned host adds its overhead to every step. Responses of
+//            several versions are one such pass for each version, one after another.
 //   prefill  one pass over t = max(tokens / dp, longest piece) tokens of a replica: operators and
 //            exchanges as for t tokens, attention of each piece over itself and what is cached
 //            before it (the difference of two causal triangles), spread over the replicas likewise
@@ -38,20 +39,22 @@ class EngineCost {
   /// The loads of the experts under this version. Requires: versions do not decrease.
   void use_version(PolicyVersion version);
 
-  /// Seconds of `steps` decode steps of `running` responses with `context` cached tokens in total
-  /// before the first step: the sum of an arithmetic series.
+  /// Decode steps of responses that have `context` cached tokens in total before the first one.
   struct Decode {
     double fixed = 0;        ///< Seconds per step.
     double per_context = 0;  ///< Seconds per cached token of all responses.
     double running = 0;
+    std::int64_t context = 0;
     sim_hw::LevelBytes sent;  ///< Bytes per step and device.
-    double seconds(std::int64_t steps, std::int64_t context) const {
+    /// The sum of an arithmetic series.
+    double seconds(std::int64_t steps) const {
       const auto k = static_cast<double>(steps);
       return k * fixed +
              per_context * (k * static_cast<double>(context) + running * (k * (k - 1) / 2));
     }
   };
-  Decode decode(std::int64_t running);
+  /// Requires: responses run.
+  Decode decode(const VersionLoad& load);
   /// Lower bound of the seconds of `steps` decode steps while at most `load` responses run, under
   /// any loads of the experts.
   Duration least(std::int64_t steps, std::int64_t load);

@@ -57,7 +57,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   }
   weight_bytes_ = device.weights;
   kv_bytes_ = device.kv_cache;
-  other_bytes_ = device.total() - weight_bytes_ - kv_bytes_;
+  other_bytes_ = device.total() - weight_bytes_ - device.older_weights - kv_bytes_;
   staged_bytes_ = memory.host.weights;
 
   prompts_.emplace(c.prompt, seed_, actors::kPromptLengths);
@@ -77,6 +77,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   limits.blocks = replica_blocks * cost_->replicas();
   limits.block = c.rollout.block;
   limits.deadline_first = settings_.deadline_first;
+  limits.finish = on_new_weights_ == OnNewWeights::Finish;
   batch_.emplace(limits, version_);
   has_weights_ = has_kv_ = !settings_.colocated;
   meter_.predict(memory);
@@ -205,7 +206,10 @@ void SimulatedRollout::begin(Operation what, Time now, Duration takes) {
 }
 
 Time SimulatedRollout::decode_end(std::int64_t steps) const {
-  return began_ + from_seconds(run_cost_.seconds(steps, run_context_));
+  double seconds = 0;
+  for (const EngineCost::Decode& pass : run_cost_)
+    seconds += pass.seconds(steps);
+  return began_ + from_seconds(seconds);
 }
 
 /// The smallest number of steps of the run that ends at or after `now`.
@@ -316,7 +320,9 @@ void SimulatedRollout::start_step(Time now) {
   batch_->preempt([this](const PrefillPiece& piece) { return parks(piece); });
   run_steps_ = batch_->steps();
   run_context_ = batch_->context();
-  run_cost_ = cost_->decode(batch_->running());
+  run_cost_.clear();
+  for (const VersionLoad& load : batch_->loads())
+    run_cost_.push_back(cost_->decode(load));
   begin(Operation::Decode, now, Duration(0));
   ends_ = decode_end(run_steps_);
 }

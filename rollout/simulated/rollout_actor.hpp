@@ -16,12 +16,13 @@
 //
 // Prefill precedes decode. Weights: staging takes actors::publish_seconds(), committing
 // actors::swap_seconds(). Running responses continue with the new version, with their cache kept or
-// recomputed. Switch actions that move no bytes take no time: Interrupt, FreeKv, FreeWeights (the
-// weights are dropped, as the trainer has them); AllocateKv writes the cache once. On exclusive
-// cards an engine starts with weights and cache; co-located it starts with neither. Co-located, a
-// version that is staged while the engine has weights is stored on its hosts, and is committed from
-// there (actors::publish_beside(), swap_beside_seconds()).
-// Responses that cannot be generated for lack of weights or cache wait for them.
+// recomputed, or end under theirs, whose weights are held until then. Switch actions that move no
+// bytes take no time: Interrupt, FreeKv, FreeWeights (the weights are dropped, as the trainer has
+// them); AllocateKv writes the cache once. On exclusive cards an engine starts with weights and
+// cache; co-located it starts with neither. Co-located, a version that is staged while the engine
+// has weights is stored on its hosts, and is committed from there (actors::publish_beside(),
+// swap_beside_seconds()). Responses that cannot be generated for lack of weights or cache wait for
+// them.
 //
 // Uses: the FLOP of its tokens, the exchanges of its steps, weights as they arrive (from the
 // trainer, to its hosts and back), copies of parked caches. Memory: weights, the KV blocks in use,
@@ -148,7 +149,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   Time ends_{};
   std::int64_t run_steps_ = 0;  ///< Steps of the decode run.
   std::int64_t run_context_ = 0;
-  EngineCost::Decode run_cost_;
+  std::vector<EngineCost::Decode> run_cost_;  ///< A pass for each version.
   PolicyVersion committing_;
   HeldMemory switch_before_;
   std::optional<Time> staging_until_;

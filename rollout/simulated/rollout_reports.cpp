@@ -57,7 +57,8 @@ void SimulatedRollout::stop(Time now, actors::Outbox& out) {
 
 void SimulatedRollout::count_steps(std::int64_t steps) {
   meter_.add_flops(each() * cost_->decode_flops(batch_->running(), steps, run_context_));
-  meter_.add_sent(run_cost_.sent, static_cast<double>(steps) * meter_.devices());
+  for (const EngineCost::Decode& pass : run_cost_)
+    meter_.add_sent(pass.sent, static_cast<double>(steps) * meter_.devices());
 }
 
 void SimulatedRollout::count_prefill() {
@@ -73,7 +74,8 @@ void SimulatedRollout::count_held() {
       static_cast<double>(batch_->most_blocks()) / static_cast<double>(batch_->kv().capacity());
   const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
                         static_cast<double>(cost_->replicas());
-  meter_.hold(has_weights_ ? weight_bytes_ + other_bytes_ + used * kv_bytes_ : 0,
+  const double older = static_cast<double>(batch_->older_versions()) * weight_bytes_;
+  meter_.hold(has_weights_ ? weight_bytes_ + older + other_bytes_ + used * kv_bytes_ : 0,
               parked + (staged_ ? staged_bytes() : 0));
 }
 

@@ -3,12 +3,13 @@
 #include "actors/policy/decoder.hpp"
 #include "actors/policy/sampler.hpp"
 #include "rollout/torch/policy_versions.hpp"
+#include "rollout/torch/sequence.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
-#include <optional>
+#include <set>
 #include <unordered_set>
 
 namespace temper::rollout {
@@ -16,27 +17,6 @@ namespace {
 
 using actors::DecoderRow;
 using actors::FinishReason;
-
-/// A response in a slot. Its cache has every token but the last, which the next step feeds.
-struct Sequence {
-  GenerationRequest request;
-  Generation out;
-  std::int32_t slot = 0;
-  std::int32_t cached = 0;
-  std::int32_t last_token = 0;
-  std::size_t limit = 0;  ///< Largest number of response tokens, including the prefix.
-  bool outdated = false;  ///< Its cache has older weights, and must be recomputed.
-
-  std::int32_t token(std::int32_t position) const {
-    auto at = static_cast<std::size_t>(position);
-    for (const auto* part : {&request.prompt, &request.prefix}) {
-      if (at < part->size())
-        return (*part)[at];
-      at -= part->size();
-    }
-    return out.tokens[at];
-  }
-};
 
 class TorchEngine final : public Engine {
  public:
@@ -76,9 +56,14 @@ class TorchEngine final : public Engine {
   Tokens recompute();
   void add_rows(const Sequence& running, std::int32_t from, std::int32_t to);
   void start(GenerationRequest request);
+  void prefill_rows();
   Result<Tokens> decode(std::vector<Generation>& finished);
-  void append(Sequence& running, const actors::SampledToken& sampled);
+  std::vector<VersionRows> running_by_version() const;
+  Status sample(std::span<Sequence> sequences, std::span<const float> logits);
+  static void append(Sequence& running, const actors::SampledToken& sampled);
   bool is_done(Sequence& running) const;
+  Generation handed_back(Generation part) const;
+  void drop_unused_versions();
 
   const TorchEngineOptions options_;
 
@@ -87,7 +72,7 @@ class TorchEngine final : public Engine {
   actors::Sampler sampler_;
 
   std::deque<GenerationRequest> queue_;
-  std::vector<Sequence> running_;
+  std::vector<Sequence> running_;    ///< Versions never decrease.
   std::vector<Generation> settled_;  ///< Finished without a step: rejected, or a complete prefix.
   std::vector<std::int32_t> free_slots_;
   std::vector<DecoderRow> rows_;
@@ -182,11 +167,19 @@ Tokens TorchEngine::prefill() {
     computed.push_back(own);
     add_rows(running_[own], 0, running_[own].cached);
   }
-  if (!rows_.empty())
-    decoder_.forward(versions_.view(), rows_, actors::Decoder::Output::Nothing);
+  prefill_rows();
   for (const auto& [from, to] : copies)
     decoder_.copy_slot(running_[from].slot, running_[to].slot, running_[from].cached);
   return Tokens(static_cast<std::int64_t>(rows_.size()));
+}
+
+/// Computes the caches of rows_ under the current version.
+void TorchEngine::prefill_rows() {
+  if (rows_.empty())
+    return;
+  const VersionRows all{version(), std::ssize(rows_)};
+  const PolicyPass pass = versions_.passes({&all, 1}).front();
+  decoder_.forward(pass.weights, rows_, actors::Decoder::Output::Nothing);
 }
 
 void TorchEngine::add_rows(const Sequence& running, std::int32_t from, std::int32_t to) {
@@ -215,8 +208,7 @@ Tokens TorchEngine::recompute() {
     rows += r.cached - (same == chosen.end() ? 0 : of_prompt);
     chosen.push_back(&r);
   }
-  if (!rows_.empty())
-    decoder_.forward(versions_.view(), rows_, actors::Decoder::Output::Nothing);
+  prefill_rows();
   for (const auto& [from, to] : copies)
     decoder_.copy_slot(
         from->slot, to->slot, static_cast<std::int32_t>(to->request.prompt.size()) - 1);
@@ -225,8 +217,7 @@ Tokens TorchEngine::recompute() {
     add_rows(*r, static_cast<std::int32_t>(r->request.prompt.size()) - 1, r->cached);
     r->outdated = false;
   }
-  if (!rows_.empty())
-    decoder_.forward(versions_.view(), rows_, actors::Decoder::Output::Nothing);
+  prefill_rows();
   return Tokens(rows);
 }
 
@@ -238,18 +229,49 @@ void TorchEngine::start(GenerationRequest request) {
   running.cached = static_cast<std::int32_t>(request.prompt.size() + request.prefix.size()) - 1;
   running.last_token = request.prefix.empty() ? request.prompt.back() : request.prefix.back();
   running.limit = limit_of(request);
+  running.version = version();
   running.request = std::move(request);
   running_.push_back(std::move(running));
 }
 
 Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
-  rows_.clear();
-  for (const Sequence& r : running_)
-    rows_.push_back({r.last_token, r.slot, r.cached});
-  const auto logits = decoder_.forward(versions_.view(), rows_, actors::Decoder::Output::Logits);
+  auto next = running_.begin();
+  for (const PolicyPass& pass : versions_.passes(running_by_version())) {
+    const std::span<Sequence> own(next, static_cast<std::size_t>(pass.rows));
+    next += pass.rows;
+    rows_.clear();
+    for (const Sequence& r : own)
+      rows_.push_back({r.last_token, r.slot, r.cached});
+    TEMPER_TRY_STATUS(
+        sample(own, decoder_.forward(pass.weights, rows_, actors::Decoder::Output::Logits)));
+  }
+  const Tokens sampled(std::ssize(running_));
+  std::erase_if(running_, [&](Sequence& r) {
+    if (!is_done(r))
+      return false;
+    free_slots_.push_back(r.slot);
+    finished.push_back(std::move(r.out));
+    return true;
+  });
+  drop_unused_versions();
+  return sampled;
+}
+
+std::vector<VersionRows> TorchEngine::running_by_version() const {
+  std::vector<VersionRows> out;
+  for (const Sequence& r : running_) {
+    if (out.empty() || out.back().version != r.version)
+      out.push_back({r.version, 0});
+    ++out.back().rows;
+  }
+  return out;
+}
+
+/// `logits` are of one row for each sequence.
+Status TorchEngine::sample(std::span<Sequence> sequences, std::span<const float> logits) {
   const auto width = static_cast<std::size_t>(options_.vocabulary);
-  for (std::size_t i = 0; i < running_.size(); ++i) {
-    Sequence& r = running_[i];
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    Sequence& r = sequences[i];
     const auto position = static_cast<std::int64_t>(r.request.prefix.size() + r.out.tokens.size());
     const auto row = logits.subspan(i * width, width);
     const double u = actors::sampling_uniform(options_.seed, r.out.id, position);
@@ -257,32 +279,30 @@ Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
         r.request.greedy ? sampler_.likeliest(row) : sampler_.draw(row, u);
     if (sampled.token < 0)
       return Error{ErrorCode::NotFinite,
-                   fmt::format("rollout engine: logits of version {} are not finite", version())};
+                   fmt::format("rollout engine: logits of version {} are not finite", r.version)};
     append(r, sampled);
   }
-  const Tokens sampled(static_cast<std::int64_t>(running_.size()));
-  for (std::size_t i = 0; i < running_.size();) {
-    if (!is_done(running_[i])) {
-      ++i;
-      continue;
-    }
-    free_slots_.push_back(running_[i].slot);
-    finished.push_back(std::move(running_[i].out));
-    std::swap(running_[i], running_.back());
-    running_.pop_back();
-  }
-  return sampled;
+  return {};
 }
 
 void TorchEngine::append(Sequence& running, const actors::SampledToken& sampled) {
   Generation& out = running.out;
   out.tokens.push_back(sampled.token);
   out.logprobs.push_back(sampled.logprob);
-  if (out.segments.empty() || out.segments.back().version != version())
-    out.segments.push_back({version(), Tokens(0)});
+  if (out.segments.empty() || out.segments.back().version != running.version)
+    out.segments.push_back({running.version, Tokens(0)});
   out.segments.back().tokens += Tokens(1);
   running.last_token = sampled.token;
   ++running.cached;
+}
+
+void TorchEngine::drop_unused_versions() {
+  if (versions_.held() < 2)
+    return;
+  std::set<PolicyVersion> used;
+  for (const VersionRows& own : running_by_version())
+    used.insert(own.version);
+  versions_.drop_others(used);
 }
 
 /// Also sets the reason.
@@ -298,14 +318,25 @@ bool TorchEngine::is_done(Sequence& running) const {
   return running.request.prefix.size() + running.out.tokens.size() >= running.limit;
 }
 
+/// What another attempt continues: with Finish nothing, as it may be under another version.
+Generation TorchEngine::handed_back(Generation part) const {
+  if (options_.on_new_weights == OnNewWeights::Finish) {
+    part.tokens.clear();
+    part.logprobs.clear();
+    part.segments.clear();
+  }
+  part.finish = FinishReason::Interrupted;
+  return part;
+}
+
 std::vector<Generation> TorchEngine::interrupt() {
   std::vector<Generation> all = std::exchange(settled_, {});
   for (Sequence& r : running_) {
-    r.out.finish = FinishReason::Interrupted;
     free_slots_.push_back(r.slot);
-    all.push_back(std::move(r.out));
+    all.push_back(handed_back(std::move(r.out)));
   }
   running_.clear();
+  drop_unused_versions();
   for (const GenerationRequest& request : queue_) {
     Generation waiting;
     waiting.id = request.id;
@@ -322,8 +353,7 @@ std::vector<Generation> TorchEngine::withdraw(std::span<const ResponseId> ids) {
   for (Sequence& r : running_) {
     if (!leaving.contains(r.out.id))
       continue;
-    Generation& part = out.emplace_back(r.out);
-    part.finish = FinishReason::Interrupted;
+    out.push_back(handed_back(r.out));
   }
   for (const GenerationRequest& request : queue_) {
     if (!leaving.contains(request.id))
@@ -350,6 +380,7 @@ void TorchEngine::cancel(std::span<const ResponseId> ids) {
     free_slots_.push_back(r.slot);
     return true;
   });
+  drop_unused_versions();
 }
 
 Status TorchEngine::stage(PolicyVersion version, std::span<const std::byte> weights) {
@@ -358,8 +389,13 @@ Status TorchEngine::stage(PolicyVersion version, std::span<const std::byte> weig
 
 Status TorchEngine::commit(PolicyVersion version) {
   TEMPER_TRY_STATUS(versions_.commit(version));
-  for (Sequence& r : running_)
-    r.outdated = options_.on_new_weights == OnNewWeights::Recompute;
+  if (options_.on_new_weights != OnNewWeights::Finish) {
+    for (Sequence& r : running_) {
+      r.version = version;
+      r.outdated = options_.on_new_weights == OnNewWeights::Recompute;
+    }
+  }
+  drop_unused_versions();
   return {};
 }
 

@@ -7,7 +7,8 @@
 // With OnNewWeights::Recompute, the steps after a commit are prefills of the running responses,
 // until every cache has the new weights. With KeepKv, a token sampled after a commit comes from a
 // mixture: the new weights on keys and values of the old ones; the recorded log-prob is that of the
-// sampling.
+// sampling. With Finish, the engine holds every version that still has responses, and a decode is
+// one pass for each version, or one for all of them if versions are adapters.
 #pragma once
 
 #include "actors/model/model_config.hpp"

@@ -64,7 +64,7 @@ Status PolicyVersions::commit(PolicyVersion version) {
   if (version < version_)
     return invalid_input(
         fmt::format("commit of version {}: the engine already has version {}", version, version_));
-  current_ = std::move(staged_->policy);
+  held_.insert_or_assign(version, std::move(staged_->policy));
   if (staged_->base)
     frozen_ = std::move(staged_->base);
   version_ = version;
@@ -78,16 +78,35 @@ void PolicyVersions::reset() {
   version_ = PolicyVersion(0);
 }
 
-actors::WeightsView PolicyVersions::view() const {
-  TEMPER_CHECK(present(), "the engine has no weights");
-  if (current_->adapter)
-    return {*frozen_, &*current_->adapter};
-  return {*current_->weights};
+std::vector<PolicyPass> PolicyVersions::passes(std::span<const VersionRows> rows) const {
+  std::vector<PolicyPass> out;
+  std::vector<actors::AdapterRows> adapters;
+  std::int64_t adapted = 0;
+  for (const VersionRows& own : rows) {
+    const auto held = held_.find(own.version);
+    TEMPER_CHECK(held != held_.end(), "the engine does not hold this version");
+    if (const Version& policy = held->second; policy.adapter) {
+      adapters.push_back({&*policy.adapter, own.rows});
+      adapted += own.rows;
+    } else {
+      out.push_back({*policy.weights, own.rows});
+    }
+  }
+  if (!adapters.empty())
+    out.push_back({{*frozen_, std::move(adapters)}, adapted});
+  return out;
+}
+
+void PolicyVersions::drop_others(const std::set<PolicyVersion>& used) {
+  const std::lock_guard lock(staging_);
+  std::erase_if(held_, [&](const auto& held) {
+    return held.first != version_ && !used.contains(held.first);
+  });
 }
 
 void PolicyVersions::free() {
   const std::lock_guard lock(staging_);
-  current_.reset();
+  held_.clear();
   if (staged_ && frozen_ && !staged_->base)
     staged_->base = std::move(frozen_);  // The staged adapter needs it.
   frozen_.reset();
@@ -95,7 +114,9 @@ void PolicyVersions::free() {
 
 Bytes PolicyVersions::bytes() const {
   const std::lock_guard lock(staging_);
-  Bytes sum = current_ ? current_->bytes() : Bytes(0);
+  Bytes sum(0);
+  for (const auto& [version, policy] : held_)
+    sum += policy.bytes();
   if (frozen_)
     sum += frozen_->bytes();
   if (staged_)

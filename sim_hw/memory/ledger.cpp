@@ -168,8 +168,9 @@ Ledger stage_ledger(const ModelSpec& model,
 
 }  // namespace
 
-std::array<std::pair<std::string_view, double>, 9> Ledger::entries() const {
+std::array<std::pair<std::string_view, double>, 10> Ledger::entries() const {
   return {{{"weights", weights},
+           {"older weights", older_weights},
            {"gradients", gradients},
            {"optimizer", optimizer},
            {"activations", activations},
@@ -181,8 +182,8 @@ std::array<std::pair<std::string_view, double>, 9> Ledger::entries() const {
 }
 
 double Ledger::total() const {
-  return weights + gradients + optimizer + activations + recompute_working_set + head + kv_cache +
-         communication + reserve;
+  return weights + older_weights + gradients + optimizer + activations + recompute_working_set +
+         head + kv_cache + communication + reserve;
 }
 
 double layers_in_flight(const ModelSpec& model,

@@ -35,6 +35,7 @@ inline constexpr double kFrameworkReserve = 1073741824.0;
 /// Bytes of one device, or of its share of host memory.
 struct Ledger {
   double weights = 0;
+  double older_weights = 0;  ///< Versions whose responses have not ended.
   double gradients = 0;
   double optimizer = 0;
   double activations = 0;            ///< Kept from the forward to the backward pass.
@@ -44,7 +45,7 @@ struct Ledger {
   double communication = 0;  ///< Gathered inputs, dispatched tokens, stage boundaries.
   double reserve = 0;
 
-  std::array<std::pair<std::string_view, double>, 9> entries() const;
+  std::array<std::pair<std::string_view, double>, 10> entries() const;
   double total() const;
 };
 

@@ -1,6 +1,7 @@
 #include "study/machine/machine_rollout.hpp"
 
 #include <algorithm>
+#include <map>
 #include <unordered_set>
 
 namespace temper::study {
@@ -47,11 +48,7 @@ Status MachineRollout::on_message(const actors::IncomingMessage& message, actors
                      world_.calibration.slowdowns.other,
                      MachineTask::Threads::One,
                      [this, version = work.version](actors::Outbox& o) {
-                       version_ = version;
-                       const bool again =
-                           world_.config.rollout.on_new_weights == rollout::OnNewWeights::Recompute;
-                       for (Response& r : running_)
-                         r.outdated = again;
+                       commit(version);
                        o.send(actors::WeightsCommitted{version, ""});
                      }};
     auto done = std::move(task.done);
@@ -61,6 +58,17 @@ Status MachineRollout::on_message(const actors::IncomingMessage& message, actors
     orders_.push_back(perform(work.action));
   }
   return {};
+}
+
+void MachineRollout::commit(PolicyVersion version) {
+  version_ = version;
+  const rollout::OnNewWeights mode = world_.config.rollout.on_new_weights;
+  if (mode == rollout::OnNewWeights::Finish)
+    return;
+  for (Response& r : running_) {
+    r.version = version;
+    r.outdated = mode == rollout::OnNewWeights::Recompute;
+  }
 }
 
 void MachineRollout::add(const actors::CountedGenerate& work) {
@@ -153,6 +161,7 @@ std::optional<MachineTask> MachineRollout::prefill() {
       rows += r.cached();
       computed = content;
     }
+    r.version = version_;
     running_.push_back(std::move(r));
     ++entered;
   }
@@ -184,13 +193,22 @@ std::optional<MachineTask> MachineRollout::recompute() {
 }
 
 MachineTask MachineRollout::decode() {
-  std::int64_t context = 0;
-  for (const Response& r : running_)
-    context += r.cached();
-  const auto batch = static_cast<std::int64_t>(running_.size());
-  return shown(CardState::Decode,
-               of_engine(decode_seconds(times_, batch, context)),
-               [this](actors::Outbox& out) { finish_step(out); });
+  struct Pass {
+    std::int64_t batch = 0, context = 0;
+  };
+  // Adapters of several versions are applied in one pass.
+  const bool one_pass = world_.config.model.lora.has_value();
+  std::map<PolicyVersion, Pass> passes;
+  for (const Response& r : running_) {
+    Pass& pass = passes[one_pass ? version_ : r.version];
+    ++pass.batch;
+    pass.context += r.cached();
+  }
+  double seconds = 0;
+  for (const auto& [version, pass] : passes)
+    seconds += decode_seconds(times_, pass.batch, pass.context);
+  return shown(
+      CardState::Decode, of_engine(seconds), [this](actors::Outbox& out) { finish_step(out); });
 }
 
 void MachineRollout::finish_step(actors::Outbox& out) {
@@ -198,8 +216,8 @@ void MachineRollout::finish_step(actors::Outbox& out) {
   for (std::size_t i = 0; i < running_.size();) {
     Response& r = running_[i];
     ++r.made;
-    if (r.segments.empty() || r.segments.back().version != version_)
-      r.segments.push_back({version_, Tokens(0)});
+    if (r.segments.empty() || r.segments.back().version != r.version)
+      r.segments.push_back({r.version, Tokens(0)});
     r.segments.back().tokens += Tokens(1);
     if (r.prefix + r.made < r.length) {
       ++i;

@@ -56,7 +56,7 @@ Engine::Engine(const actors::SimulationSettings& s)
 double Engine::step(double b, double context) {
   const double whole = std::max(1.0, std::ceil(b - 1e-9));
   const auto running = static_cast<std::int64_t>(whole * replicas);
-  const auto d = cost.decode(running);
+  const auto d = cost.decode({running, 0});
   return d.fixed + d.per_context * d.running * context;
 }
 

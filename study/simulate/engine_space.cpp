@@ -52,8 +52,8 @@ EngineRate engine_rate(const actors::SimulationSettings& engine,
   const std::int64_t slots = std::clamp<std::int64_t>(sim_hw::slots_in(lengths, cached), 1, wanted);
   out.running = std::min<std::int64_t>(slots * out.replicas, engine.concurrency);
   const auto n = static_cast<double>(out.running);
-  out.step = cost.decode(out.running)
-                 .seconds(1, static_cast<std::int64_t>(std::ceil(n * lengths.context)));
+  const auto context = static_cast<std::int64_t>(std::ceil(n * lengths.context));
+  out.step = cost.decode({out.running, context}).seconds(1);
   const auto prompt =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(std::llround(lengths.prompt)));
   const std::int64_t of_pass =

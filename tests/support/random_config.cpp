@@ -115,6 +115,8 @@ SchedulerConfig random_config(Random& random) {
                     random.chance(0.5)};
   }
   c.problems = random_problems(Random(random.state()[0], "problems"));
+  c.one_version = !mode.shares && traits_of(c.staleness_rule).limits_running &&
+                  Random(random.state()[0], "one version").chance(0.5);
   return c;
 }
 

@@ -70,6 +70,7 @@ Played World::play(std::uint64_t most_events) {
   played.lies_found = lies_found_;
   played.responses_lost = responses_lost_;
   played.lost_in_batch = lost_in_batch_;
+  played.most_versions = most_versions_;
   return played;
 }
 
@@ -265,9 +266,21 @@ void World::generate(ActorId id, Actor& actor, const command::Dispatch& c) {
     Running running;
     running.lease = c.lease;
     running.left = static_cast<std::int64_t>(1 + random_.below(50));
+    running.began = actor.version.value_or(PolicyVersion(0));
     actor.running[r] = running;
     finish_response(id, r, now_ + delay(20));
   }
+  count_versions(actor);
+}
+
+/// Versions that an engine holds which ends each response under the one that began it.
+void World::count_versions(const Actor& actor) {
+  if (!config_.one_version)
+    return;
+  std::set<PolicyVersion> held;
+  for (const auto& [id, running] : actor.running)
+    held.insert(running.began);
+  most_versions_ = std::max(most_versions_, held.size());
 }
 
 void World::finish_response(ActorId id, ResponseId response, Time due) {
@@ -282,7 +295,8 @@ void World::finish_response(ActorId id, ResponseId response, Time due) {
       return;
     Running done = std::move(it->second);
     a.running.erase(it);
-    done.segments.push_back({a.version.value_or(PolicyVersion(0)), Tokens(done.left)});
+    const PolicyVersion now = a.version.value_or(PolicyVersion(0));
+    done.segments.push_back({config_.one_version ? done.began : now, Tokens(done.left)});
     event::Generated::Item item{lease, response, Tokens(5), {}, done.segments};
     for (const auto& s : item.segments)
       item.tokens += s.tokens;
@@ -294,6 +308,8 @@ void World::finish_response(ActorId id, ResponseId response, Time due) {
 
 /// A part of every running response was sampled under the weights in use so far.
 void World::split_segments(Actor& actor, PolicyVersion current) {
+  if (config_.one_version)
+    return;
   for (auto& [id, r] : actor.running) {
     const auto part = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(r.left)));
     if (part == 0)

@@ -38,6 +38,8 @@ struct Played {
   std::uint64_t events = 0;
   std::uint64_t lies_told = 0, lies_found = 0;
   std::uint64_t responses_lost = 0, lost_in_batch = 0;
+  /// With one version per response: most versions whose responses an engine had at once.
+  std::size_t most_versions = 0;
   bool stuck = false;
 
   /// Why the run ended, in words.
@@ -60,6 +62,7 @@ class World {
   struct Running {
     LeaseId lease;
     std::int64_t left = 0;
+    PolicyVersion began;  ///< The engine's version when it arrived.
     std::vector<actors::Segment> segments;
   };
   struct Actor {
@@ -91,6 +94,7 @@ class World {
   Duration delay(double mean_ms);
   void generate(ActorId id, Actor& actor, const command::Dispatch& c);
   void finish_response(ActorId id, ResponseId response, Time not_before);
+  void count_versions(const Actor& actor);
   void split_segments(Actor& actor, PolicyVersion next);
   void hand_back(ActorId id, Actor& actor, const std::set<ResponseId>& responses);
 
@@ -131,6 +135,7 @@ class World {
   std::int32_t rollbacks_ = 0;
   std::uint64_t lies_told_ = 0, lies_found_ = 0;
   std::uint64_t responses_lost_ = 0, lost_in_batch_ = 0;
+  std::size_t most_versions_ = 0;
   std::optional<std::string> rollback_;
   std::optional<command::Finish> finish_;
 };

@@ -15,8 +15,9 @@ constexpr std::int64_t kCrowded = 8;
 }  // namespace
 
 void Dispatcher::migrate(RunState& run, const CardSharing& sharing) const {
-  if (!run.config.stragglers.migrate || run.fleet.rollouts().size() < 2 || !run.withdrawn.empty() ||
-      !run.saved.queue.ready(Task::Generate).empty())
+  // Of a response of one version, another engine may not have the weights.
+  if (!run.config.stragglers.migrate || run.config.one_version || run.fleet.rollouts().size() < 2 ||
+      !run.withdrawn.empty() || !run.saved.queue.ready(Task::Generate).empty())
     return;
   const auto needed = run.urgent();
   if (!needed)

@@ -14,17 +14,19 @@ struct StalenessTraits {
   StalenessRuleKind value;
   std::string_view name;
   bool fractions = false;  ///< The bound may be a fraction.
+  /// No group is older than the bound while it is generated.
+  bool limits_running = false;
 };
 
 inline constexpr auto kStalenessRules = std::to_array<StalenessTraits>({
-    {StalenessRuleKind::Exact, "exact"},
-    {StalenessRuleKind::Sync, "sync"},
+    {.value = StalenessRuleKind::Exact, .name = "exact", .limits_running = true},
+    {.value = StalenessRuleKind::Sync, .name = "sync", .limits_running = true},
     {.value = StalenessRuleKind::Aggregate, .name = "aggregate", .fractions = true},
     {.value = StalenessRuleKind::Count, .name = "count", .fractions = true},
-    {StalenessRuleKind::Drop, "drop"},
-    {StalenessRuleKind::Wait, "wait"},
-    {StalenessRuleKind::Window, "window"},
-    {StalenessRuleKind::InOrder, "in_order"},
+    {.value = StalenessRuleKind::Drop, .name = "drop"},
+    {.value = StalenessRuleKind::Wait, .name = "wait"},
+    {.value = StalenessRuleKind::Window, .name = "window", .limits_running = true},
+    {.value = StalenessRuleKind::InOrder, .name = "in_order", .limits_running = true},
 });
 
 constexpr const StalenessTraits& traits_of(StalenessRuleKind rule) {

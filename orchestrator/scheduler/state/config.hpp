@@ -53,6 +53,8 @@ struct SchedulerConfig {
   double filter_limit = 0;
   EvaluationPlan evaluation;
   ProblemPlan problems;
+  /// All tokens of a response are of the version that began it.
+  bool one_version = false;
 
   bool has_reference() const {
     return std::ranges::any_of(actors, [](const ActorSpec& actor) {
@@ -104,6 +106,7 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(31, "parts", c.parts);
   v.field(32, "kv_slots", c.kv_slots);
   v.field(33, "problems", c.problems);
+  v.field(34, "one_version", c.one_version);
 }
 
 }  // namespace temper::orchestrator

@@ -72,7 +72,7 @@ void describe(V& v, StragglerConfig& c) {
           "migrate",
           c.migrate,
           {.doc = "Move responses that the next step needs from the most loaded engine to the "
-                  "least loaded one."});
+                  "least loaded one. Without effect under `rollout.on_new_weights: finish`."});
   v.field(3,
           "deadline_first",
           c.deadline_first,

@@ -110,6 +110,23 @@ Verdict check_versions(const RunState& run, const event::Generated::Item& item, 
   return std::nullopt;
 }
 
+Verdict check_one_version(const RunState& run, const event::Generated::Item& item) {
+  if (!run.config.one_version || item.segments.empty())
+    return std::nullopt;
+  const std::vector<actors::Segment>& before =
+      run.table_of(item.lease).row(item.response)->segments;
+  const PolicyVersion first = (before.empty() ? item.segments : before).front().version;
+  for (const actors::Segment& s : item.segments) {
+    if (s.version != first) {
+      return InvalidClaim{
+          Claim::OneVersion,
+          fmt::format(
+              "response {} has tokens of versions {} and {}", item.response, first, s.version)};
+    }
+  }
+  return std::nullopt;
+}
+
 /// Other events claim nothing.
 template <class E>
 Verdict check(const RunState&, const E&) {
@@ -290,7 +307,9 @@ std::optional<InvalidClaim> find_invalid_claim(const RunState& run,
     return InvalidClaim{Claim::HasTokens,
                         fmt::format("response {} ended without a token", item.response)};
   }
-  return check_versions(run, item, engine);
+  if (auto invalid = check_versions(run, item, engine))
+    return invalid;
+  return check_one_version(run, item);
 }
 
 }  // namespace temper::orchestrator

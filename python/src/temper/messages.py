@@ -101,6 +101,7 @@ class WeightLevel(enum.IntEnum):
 class OnNewWeights(enum.IntEnum):
     KEEP_KV = 0
     RECOMPUTE = 1
+    FINISH = 2
 
 
 class RoleKind(enum.IntEnum):

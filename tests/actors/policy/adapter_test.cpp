@@ -134,7 +134,8 @@ TEST(Adapter, DecoderAndTrainerAgree) {
     std::vector<DecoderRow> rows;
     for (std::int32_t i = 0; i < 6; ++i)
       rows.push_back({tokens[static_cast<std::size_t>(i)], 1, i});
-    const auto logits = decoder.forward(WeightsView(base, &adapter), rows, Decoder::Output::Logits);
+    const WeightsView view(base, {{&adapter, std::ssize(rows)}});
+    const auto logits = decoder.forward(view, rows, Decoder::Output::Logits);
     Pack pack;
     pack.add_prompt(std::span(tokens).first(1));
     pack.add_response(std::span(tokens).subspan(1));

@@ -146,6 +146,13 @@ TEST(Changes, AReferenceDoesNotComeToARunThatHadNoneNorLeaveOneForGood) {
   EXPECT_EQ(refusal_of({"reference.replicas", "2", "1"}), "");
 }
 
+/// Responses that were handed back may have tokens of the version before.
+TEST(Changes, RespondToNewWeightsAsBeforeOrMoreFreely) {
+  EXPECT_EQ(refusal_of({"rollout.on_new_weights", "finish", "keep_kv"}), "");
+  EXPECT_EQ(refusal_of({"rollout.on_new_weights", "keep_kv", "recompute"}), "");
+  EXPECT_NE(refusal_of({"rollout.on_new_weights", "keep_kv", "finish"}), "");
+}
+
 TEST(Changes, EveryKeyHasARule) {
   for (const auto& [key, value] : flat_settings(to_yaml(PipelineConfig()))) {
     if (key == "run_dir")

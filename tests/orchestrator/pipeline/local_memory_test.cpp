@@ -84,6 +84,17 @@ TEST(LocalMemory, HalvesTheMatricesThatAnEngineAndImagesHoldInBfloat16) {
   EXPECT_EQ(rounded.host, 2 * published + 2 * w);
 }
 
+TEST(LocalMemory, AnEngineThatFinishesResponsesHoldsAsManyOlderVersionsAsTheBound) {
+  PipelineConfig c = config(PlacementMode::Separate);
+  c.staleness.bound = 3;
+  const auto older = [&] {
+    return bytes_of(local_ledger(c).value(), "separate", "rollout-0", "older versions");
+  };
+  EXPECT_EQ(older(), 0);
+  c.rollout.on_new_weights = rollout::OnNewWeights::Finish;
+  EXPECT_EQ(older(), 3 * bytes_of(local_ledger(c).value(), "separate", "rollout-0", "weights"));
+}
+
 TEST(LocalMemory, AFusedRunFitsALimitThatSeparatePlacementCannotMeet) {
   const double fused = fullest(local_ledger(config(PlacementMode::Fused)).value());
   const double separate = fullest(local_ledger(config(PlacementMode::Separate)).value());

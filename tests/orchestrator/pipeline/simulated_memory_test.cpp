@@ -53,6 +53,22 @@ const PhaseLedger& phase(const std::vector<PhaseLedger>& phases, std::string_vie
   return *std::ranges::find(phases, name, &PhaseLedger::phase);
 }
 
+TEST(SimulatedMemory, OlderVersionsOfAnEngineTakeMemoryFromItsCache) {
+  SimulatedPlacement p = large();
+  p.run.model = run_of("qwen2.5-7b").model;
+  p.run.config.rollout = {.tp = 4, .ep = 1, .kv_share = 0.5};
+  p.run.config.trainer = {.tp = 4, .pp = 1, .ep = 1, .micro_batch_tokens = 8192};
+  const actors::ActorMemory alone = actors::rollout_memory(actors::own_engine(p));
+  p.run.older_versions = 2;
+  const actors::ActorMemory with = actors::rollout_memory(actors::own_engine(p));
+  EXPECT_EQ(alone.device.older_weights, 0);
+  EXPECT_EQ(with.device.older_weights, 2 * alone.device.weights);
+  EXPECT_EQ(with.device.weights, alone.device.weights);
+  EXPECT_NEAR(alone.device.kv_cache - with.device.kv_cache,
+              0.5 * with.device.older_weights,
+              0.01 * with.device.older_weights);
+}
+
 TEST(SimulatedMemory, SeparateCardsHaveTheirOwnPhases) {
   const auto phases = memory_phases(large());
   ASSERT_TRUE(phases) << phases.error().context;

@@ -90,6 +90,34 @@ TEST(Auditor, ReportsAResponseWithoutTokens) {
   EXPECT_FALSE(says(FinishReason::Interrupted, 0));
 }
 
+/// Two parts of one response, of versions 0 and 1.
+TEST(Auditor, ReportsAResponseOfSeveralVersionsIfTheRunExcludesThem) {
+  using actors::FinishReason;
+  const auto says = [](bool one_version, std::uint64_t second) {
+    SchedulerConfig config = colocated();
+    config.one_version = one_version;
+    const ResponseId first = ResponseIds(config.responses_per_group).at(GroupId(0), 0);
+    const std::vector<actors::Segment> segments{{PolicyVersion(0), Tokens(2)},
+                                                {PolicyVersion(second), Tokens(2)}};
+    Auditor auditor;
+    auditor.feed(
+        {0,
+         Time(),
+         event::Started{config},
+         {command::Dispatch{kEngine, LeaseId(1), GroupId(0), PolicyVersion(0), {first}, {}}}});
+    auditor.feed(
+        {1,
+         Time(),
+         event::Generated{kEngine,
+                          {{LeaseId(1), first, Tokens(4), Tokens(4), segments, FinishReason::End}}},
+         {}});
+    return any_says(auditor.report().violations, "has tokens of several versions");
+  };
+  EXPECT_TRUE(says(true, 1));
+  EXPECT_FALSE(says(true, 0));
+  EXPECT_FALSE(says(false, 1));
+}
+
 TEST(Auditor, ReportsTheClockOffsetsOfAttachedWorkers) {
   using namespace std::chrono_literals;
   Auditor auditor;

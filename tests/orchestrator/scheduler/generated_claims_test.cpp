@@ -118,6 +118,21 @@ TEST(GeneratedClaims, KnowsTheTokensThatAResponseHadBefore) {
   EXPECT_EQ(b.broken(b.generated(item)), std::nullopt);  // it ends with those
 }
 
+TEST(GeneratedClaims, HasOneVersionForEachResponseIfTheRunDemandsIt) {
+  BusyRun b;
+  Item item = b.item();
+  item.segments = {{version(0), Tokens(5)}, {version(1), Tokens(5)}};
+  EXPECT_EQ(b.broken(b.generated(item)), std::nullopt);
+  b.run.config.one_version = true;
+  EXPECT_EQ(b.broken(b.generated(item)), Claim::OneVersion);
+  item.segments = {{version(0), Tokens(10)}};
+  EXPECT_EQ(b.broken(b.generated(item)), std::nullopt);
+  b.run.saved.queue.append_tokens(ResponseId(0), Tokens(5), Tokens(3), {{version(0), Tokens(3)}});
+  EXPECT_EQ(b.broken(b.generated(item)), std::nullopt);
+  item.segments = {{version(1), Tokens(10)}};
+  EXPECT_EQ(b.broken(b.generated(item)), Claim::OneVersion);
+}
+
 TEST(GeneratedClaims, LetsAnEngineUseAVersionThatItCommits) {
   BusyRun b;
   ActorState& a = b.run.fleet.state(kEngine);

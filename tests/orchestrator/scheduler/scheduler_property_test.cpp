@@ -86,7 +86,7 @@ struct Means {
 
 TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   std::uint64_t events = 0, trained = 0, voided = 0, stopped = 0, filtered = 0, lost = 0;
-  std::uint64_t lost_in_batch = 0;
+  std::uint64_t lost_in_batch = 0, several = 0;
   Means means;
   const std::uint64_t first = number("TEMPER_FIRST_SCHEDULE", 0);
   for (std::uint64_t seed = first; seed < first + schedules(); ++seed) {
@@ -105,6 +105,10 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
         << "seed " << seed << ": " << played.audit.violations.front() << " " << to_json(config);
     if (played.audit.bound) {
       ASSERT_LE(played.audit.max_staleness, *played.audit.bound) << "seed " << seed;
+    }
+    if (config.one_version) {
+      ASSERT_LE(played.most_versions, config.staleness_bound + 1) << "seed " << seed;
+      several += played.most_versions > 1 ? 1 : 0;
     }
     if (config.staleness_rule == StalenessRuleKind::Exact) {
       ASSERT_EQ(played.audit.bound, config.staleness_bound) << "seed " << seed;
@@ -136,6 +140,7 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   EXPECT_GT(filtered, 0U);
   EXPECT_GT(lost, 0U);
   EXPECT_GT(lost_in_batch, 0U);
+  EXPECT_GT(several, 0U);
   EXPECT_GT(means.prepared, 0U);
   EXPECT_GT(means.parts, 0U);
   EXPECT_GT(means.beside, 0U);

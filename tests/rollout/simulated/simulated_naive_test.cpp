@@ -75,6 +75,7 @@ class Naive {
     std::int64_t length = 0;
     bool parked = false;
     std::vector<actors::Segment> segments = {};
+    std::optional<PolicyVersion> began = {};  ///< When it entered first.
   };
 
   void arrive(const Scheduled& s) {
@@ -119,7 +120,7 @@ class Naive {
   void commit(PolicyVersion version) {
     now_ += actors::swap_seconds(fabric_, s_);
     version_ = version;
-    if (on_new_weights_ == OnNewWeights::KeepKv)
+    if (on_new_weights_ != OnNewWeights::Recompute)
       return;
     pieces_.clear();
     for (Response& r : waiting_)
@@ -165,6 +166,7 @@ class Naive {
       if (r.done > 0)
         pieces_.push_back({r.done, r.prompt, r.parked});
       with.back().parked = false;
+      with.back().began = r.began.value_or(version_);
       running_ = std::move(with);
       waiting_.pop_front();
     }
@@ -180,22 +182,34 @@ class Naive {
       ++preemptions;
     }
     most_blocks = std::max(most_blocks, blocks_of(running_));
-    double context = 0;
+    std::map<PolicyVersion, std::vector<const Response*>> passes;
     for (const Response& r : running_)
-      context += static_cast<double>(r.prompt + r.done);
-    const auto all = static_cast<double>(running_.size());
-    const double batch = std::ceil(all / static_cast<double>(replicas_));
-    now_ += sim_hw::parallel_decode_seconds(
-        device_, fabric_, model_, layout_, {batch, batch, context / all});
+      passes[version_of(r)].push_back(&r);
+    for (const auto& [version, responses] : passes)
+      now_ += pass_seconds(responses);
     ++steps;
     for (Response& r : running_) {
-      if (r.segments.empty() || r.segments.back().version != version_)
-        r.segments.push_back({version_, Tokens(0)});
+      if (r.segments.empty() || r.segments.back().version != version_of(r))
+        r.segments.push_back({version_of(r), Tokens(0)});
       r.segments.back().tokens += Tokens(1);
       if (++r.done == r.length)
         finished.push_back({r.id, r.done - r.prefix, now_, r.segments});
     }
     std::erase_if(running_, [](const Response& r) { return r.done == r.length; });
+  }
+
+  PolicyVersion version_of(const Response& r) const {
+    return on_new_weights_ == OnNewWeights::Finish ? *r.began : version_;
+  }
+
+  double pass_seconds(const std::vector<const Response*>& responses) const {
+    double context = 0;
+    for (const Response* r : responses)
+      context += static_cast<double>(r->prompt + r->done);
+    const auto all = static_cast<double>(responses.size());
+    const double batch = std::ceil(all / static_cast<double>(replicas_));
+    return sim_hw::parallel_decode_seconds(
+        device_, fabric_, model_, layout_, {batch, batch, context / all});
   }
 
   actors::SimulationSettings s_;
@@ -349,6 +363,7 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationThroughVersionsAndCancels) {
     SCOPED_TRACE(seed);
     expect_the_same(s, life(seed), seed, parked);
     expect_the_same(s, life(seed), seed, parked, OnNewWeights::Recompute);
+    expect_the_same(s, life(seed), seed, parked, OnNewWeights::Finish);
   }
 }
 

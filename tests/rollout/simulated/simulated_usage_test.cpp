@@ -58,7 +58,7 @@ TEST(SimulatedRollout, SendsWhatItsStepsExchange) {
   EngineCost cost(s);
   const actors::Lengths prompts(s.config.prompt, 1, actors::kPromptLengths);
   std::deque<PrefillPiece> pieces{{prompts.of(0).count(), 0}};
-  double expected = 300 * cost.decode(8).sent.total() * 4;
+  double expected = 300 * cost.decode({8, 0}).sent.total() * 4;
   for (; !pieces.empty(); cost.finish_prefill(pieces))
     expected += cost.prefill_use(pieces).sent.total();
   EXPECT_EQ(world.actor().counters().decode_steps, 300);
@@ -71,13 +71,13 @@ TEST(EngineCost, StepsWaitForTheBusiestExperts) {
   s.cards = 32;
   s.config.rollout.tp = 4;
   s.config.rollout.ep = 64;
-  const auto decode = [](EngineCost& cost) { return cost.decode(1600).seconds(1, 1600 * 4096); };
+  const auto decode = [](EngineCost& cost) { return cost.decode({1600, 1600 * 4096}).seconds(1); };
   EngineCost balanced(s);
   s.config.experts.loads = actors::ExpertLoadKind::Drifting;
   EngineCost original(s);
   original.use_version(PolicyVersion(1));
   EXPECT_GT(decode(original), 1.02 * decode(balanced));
-  EXPECT_EQ(original.decode(1600).sent.total(), balanced.decode(1600).sent.total());
+  EXPECT_EQ(original.decode({1600, 0}).sent.total(), balanced.decode({1600, 0}).sent.total());
   s.config.experts.placement = actors::ExpertPlacing::Predicted;
   EngineCost predicted(s);
   predicted.use_version(PolicyVersion(0));

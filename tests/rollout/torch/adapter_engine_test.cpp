@@ -94,6 +94,54 @@ TEST_F(AdapterEngineTest, NeverHoldsASecondCopyOfTheBase) {
   EXPECT_LE(engine->memory().weights, base + adapter + adapter + Bytes(4096));
 }
 
+/// Eight versions at once, each with two responses, in one batch.
+TEST_F(AdapterEngineTest, FinishesResponsesOfEightVersionsInOneBatch) {
+  TorchEngineOptions o = options();
+  o.on_new_weights = OnNewWeights::Finish;
+  o.concurrency = 32;
+  o.end_tokens = {-1};  // All responses have 10 tokens.
+  const auto add = [](Engine& engine, std::uint64_t version) {
+    Random random(version, "prompt");
+    const auto prompt = tests::random_tokens(random, 5);
+    engine.add({ResponseId(2 * version), prompt, {}});
+    engine.add({ResponseId(2 * version + 1), prompt, {}});
+  };
+  std::map<std::uint64_t, Generation> together;
+  const auto keep = [](StepResult result, std::map<std::uint64_t, Generation>& all) {
+    for (Generation& g : result.finished)
+      all[g.id.value()] = std::move(g);
+  };
+  const auto engine = make_torch_engine(o).value();
+  for (std::uint64_t v = 0; v < 8; ++v) {
+    put(*engine, v, tests::image_of(tests::random_adapter(v)));
+    add(*engine, v);
+    keep(engine->step().value(), together);
+  }
+  const Bytes base(tests::tiny_layout().size() * 4);
+  const Bytes adapter(tests::tiny_adapter_layout().size() * 4);
+  EXPECT_GT(engine->memory().weights, base + adapter * 8 - Bytes(4096));
+  EXPECT_LT(engine->memory().weights, base + adapter * 9);
+  while (engine->load() > 0)
+    keep(engine->step().value(), together);
+  ASSERT_EQ(together.size(), 16u);
+
+  for (std::uint64_t v = 0; v < 8; ++v) {
+    const auto alone = make_torch_engine(o).value();
+    put(*alone, v, tests::image_of(tests::random_adapter(v)));
+    add(*alone, v);
+    std::map<std::uint64_t, Generation> expected;
+    while (alone->load() > 0)
+      keep(alone->step().value(), expected);
+    for (const auto& [id, own] : expected) {
+      EXPECT_EQ(together.at(id).tokens, own.tokens) << id;
+      ASSERT_EQ(together.at(id).segments.size(), 1u);
+      EXPECT_EQ(together.at(id).segments[0].version, PolicyVersion(v));
+      for (std::size_t i = 0; i < own.logprobs.size(); ++i)
+        EXPECT_NEAR(together.at(id).logprobs[i], own.logprobs[i], 1e-5f);
+    }
+  }
+}
+
 TEST_F(AdapterEngineTest, ReadsTheBaseAgainAfterItWasFreed) {
   const auto engine = make_torch_engine(options()).value();
   const std::string image = tests::image_of(tests::random_adapter(1));

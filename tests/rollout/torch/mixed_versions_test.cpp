@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace temper::rollout {
 namespace {
@@ -159,6 +160,66 @@ TEST(MixedVersions, WithTheCacheKeptTheyAreOfNeitherPolicy) {
   EXPECT_LT(g.largest.at(0), 2e-5);
   EXPECT_GT(g.largest.at(1), 1e-2);
   EXPECT_GT(g.largest.at(2), 1e-2);
+}
+
+TEST(MixedVersions, FinishingEachResponseIsOfTheVersionThatBeganIt) {
+  const Responses responses = with_commits(mixed_options(OnNewWeights::Finish));
+  std::set<std::uint64_t> first_versions;
+  for (const auto& [id, r] : responses) {
+    EXPECT_EQ(std::set(r.versions.begin(), r.versions.end()).size(), 1u) << id;
+    first_versions.insert(r.versions.at(0));
+  }
+  EXPECT_EQ(first_versions, (std::set<std::uint64_t>{0, 1}));
+  const Gaps g = gaps(responses, 2);
+  EXPECT_EQ(g.after_another, 0);
+  for (const auto& [version, largest] : g.largest)
+    EXPECT_LT(largest, 2e-5) << "version " << version;
+}
+
+/// A response without commits samples the same tokens.
+TEST(MixedVersions, FinishingIsNotChangedByWhatOtherVersionsDo) {
+  TorchEngineOptions o = mixed_options(OnNewWeights::Finish);
+  const Responses with_others = with_commits(o);
+  const auto alone = make_torch_engine(o).value();
+  load(*alone, 0);
+  for (std::uint64_t id = 0; id < kResponses; ++id)
+    alone->add(mixed_request(id));
+  Responses expected;
+  steps(*alone, 1000, expected);
+  for (std::uint64_t id = 0; id < kResponses; ++id)
+    EXPECT_EQ(with_others.at(id).tokens, expected.at(id).tokens) << id;
+}
+
+TEST(MixedVersions, FinishingHoldsTheVersionsThatHaveResponses) {
+  const auto e = make_torch_engine(mixed_options(OnNewWeights::Finish)).value();
+  load(*e, 0);
+  const Bytes one = e->memory().weights;
+  Responses responses;
+  e->add({ResponseId(0), {2, 3, 4, 5}, {}, Tokens(4)});
+  steps(*e, 2, responses);  // A prefill and a decode.
+  load(*e, 1);
+  EXPECT_EQ(e->memory().weights, one + one);
+  load(*e, 2);
+  EXPECT_EQ(e->memory().weights, one + one) << "no response began under version 1";
+  e->add({ResponseId(1), {2, 3, 4, 5}, {}, Tokens(8)});
+  steps(*e, 1000, responses);
+  EXPECT_EQ(responses.at(0).versions, std::vector<std::uint64_t>(4, 0));
+  EXPECT_EQ(responses.at(1).versions, std::vector<std::uint64_t>(8, 2));
+  EXPECT_EQ(e->memory().weights, one);
+}
+
+TEST(MixedVersions, AWithdrawnResponseNoLongerHoldsItsVersion) {
+  const auto e = make_torch_engine(mixed_options(OnNewWeights::Finish)).value();
+  load(*e, 0);
+  const Bytes one = e->memory().weights;
+  Responses responses;
+  e->add(mixed_request(0));
+  e->add(mixed_request(1));
+  steps(*e, 3, responses);
+  load(*e, 1);
+  EXPECT_EQ(e->memory().weights, one + one);
+  e->cancel(std::vector{ResponseId(0), ResponseId(1)});
+  EXPECT_EQ(e->memory().weights, one);
 }
 
 TEST(MixedVersions, RecomputingInPartsIsTheSame) {

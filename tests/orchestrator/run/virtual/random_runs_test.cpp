@@ -60,7 +60,7 @@ PipelineConfig random_pipeline(Random& random) {
   s.trainer.optimizer_on_host = random.chance(0.5);
   s.publication.link_share = 0.02 + 0.98 * random.uniform();
   c.algorithm.filter_equal_rewards = c.algorithm.responses_per_group > 1 && random.chance(0.3);
-  c.rollout.on_new_weights = static_cast<rollout::OnNewWeights>(random.below(2));
+  c.rollout.on_new_weights = static_cast<rollout::OnNewWeights>(random.below(3));
   c.stragglers.predict_length = random.chance(0.5);
   c.stragglers.even_load = random.chance(0.5);
   s.response.sibling_correlation = random.uniform();
