@@ -34,6 +34,7 @@ from .model import (
     release,
     use_cores,
 )
+from .routes import ROUTES, Recorder
 
 #: Rows of the cache are released once this share of them has finished.
 _SHRINK = 0.25
@@ -48,6 +49,7 @@ class _ActiveRequest:
     limit: int
     tokens: list[int] = dataclasses.field(default_factory=list)
     logprobs: list[float] = dataclasses.field(default_factory=list)
+    routes: list[np.ndarray] = dataclasses.field(default_factory=list)  # by step: [tokens, layers, experts]
     finish: str = ""  # empty while it runs
 
 
@@ -108,6 +110,7 @@ class Engine(roles.Engine):
         device: `cpu`, `cuda` or `cuda:1`; None: a GPU if there is one.
         dtype: `float32` or `bfloat16`; None: bfloat16 on a GPU, else float32.
         batch: Number of responses generated at once; None: `rollout.concurrency`.
+        record_routes: Attach the experts of every token to each response, for `replay_routes` of the trainer.
     """
 
     def __init__(
@@ -116,6 +119,7 @@ class Engine(roles.Engine):
         device: str | None = None,
         dtype: str | None = None,
         batch: int | None = None,
+        record_routes: bool = False,
     ) -> None:
         use_cores(self.role)
         self.batch = batch
@@ -126,6 +130,7 @@ class Engine(roles.Engine):
         self._lora = self.role.model.lora
         if self._lora is not None:
             add_adapters(self._model, self._lora, self.role.seed)
+        self._recorder = Recorder(self._model) if record_routes else None
         self._dropped = False
         check_cache(type(self._model), self._model.config)
         self._context = context_of(self._model)
@@ -200,7 +205,16 @@ class Engine(roles.Engine):
         )
 
     def _done(self, row: _ActiveRequest) -> Completion:
-        return row.request.done(row.tokens, row.logprobs, row.finish)
+        tensors = {ROUTES: np.concatenate(row.routes)} if row.routes else None
+        return row.request.done(row.tokens, row.logprobs, row.finish, tensors=tensors)
+
+    def _note_routes(self, row_of: list[int], sizes: list[int]) -> None:
+        """Adds the experts of the last `sizes` tokens of a pass to each row; `row_of`: its row in the pass."""
+        if self._recorder is None:
+            return
+        routes = self._recorder.take(max(row_of) + 1)
+        for row, place, size in zip(self._rows, row_of, sizes):
+            row.routes.append(routes[place, routes.shape[1] - size :])
 
     def _prefill(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Prefills each distinct text once, then makes a cache row per response."""
@@ -229,6 +243,7 @@ class Engine(roles.Engine):
             use_cache=True,
             logits_to_keep=1,
         ).logits[:, -1]
+        self._note_routes(row_of, [row.request.tokens.size for row in self._rows])
         select = torch.tensor(row_of, device=self._device)
         if len(distinct) < len(row_of) or row_of != list(range(len(row_of))):
             self._cache.batch_select_indices(select)
@@ -244,6 +259,7 @@ class Engine(roles.Engine):
             past_key_values=self._cache,
             use_cache=True,
         ).logits[:, -1]
+        self._note_routes(list(range(len(self._rows))), [1] * len(self._rows))
         return logits, mask
 
     def _shrink(self, mask: torch.Tensor) -> torch.Tensor:

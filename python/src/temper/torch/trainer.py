@@ -22,6 +22,7 @@ class Trainer(roles.Trainer):
         checkpointing: Recompute activations in the backward pass.
         ranks: Number of processes that share weights, gradients and moments (FSDP2), including this one.
         rank_timeout: Seconds that a rank waits for another.
+        replay_routes: Use the experts that the engine chose (`record_routes`), for mixture-of-experts models.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Trainer(roles.Trainer):
         checkpointing: bool = False,
         ranks: int = 1,
         rank_timeout: float = 600,
+        replay_routes: bool = False,
     ) -> None:
         use_cores(self.role)
         settings = Settings(
@@ -45,6 +47,7 @@ class Trainer(roles.Trainer):
             device=device,
             dtype=dtype,
             checkpointing=checkpointing,
+            replay_routes=replay_routes,
             cores=list(self.role.cards),
         )
         self._ranks = Ranks(ranks, rank_timeout, settings)

@@ -40,6 +40,7 @@ from .model import (
     release,
     response_logprobs,
 )
+from .routes import Replay
 from .shards import full_tensor, put_tensor, shard
 
 _SUMS = (
@@ -68,6 +69,7 @@ class Settings:
     device: str | None = None
     dtype: str | None = None
     checkpointing: bool = False
+    replay_routes: bool = False
     cores: list[int] = dataclasses.field(default_factory=list)
     lora: LoraConfig | None = None
     base: str = ""  #: The base model, for adapter_config.json.
@@ -139,6 +141,7 @@ class Update:
             )  # its name since 5.2x
             (enable or self._model.gradient_checkpointing_enable)({"use_reentrant": False})
             self._model.train()
+        self._replay = Replay(self._model) if settings.replay_routes else None
         if world > 1:
             shard(self._model, self._device, self._dtype)
         self._parameters = named_tensors(self._model)
@@ -177,6 +180,8 @@ class Update:
             raise RoleError("update: the optimizer is offloaded; onload() must come first")
         for row in rows:
             check_row(row, self._context, self._a)
+        if self._replay is not None:
+            self._replay.check(rows)
         self._rows = rows
         self._trained = [row.mask.astype(bool) for row in rows]
         self._stale = [stale_tokens(row, version) for row in rows]
@@ -237,6 +242,8 @@ class Update:
     def _logprobs(self, chosen: list[int]) -> torch.Tensor:
         """Log-probs (nats) of the trained tokens of these rows, concatenated, float64."""
         pairs = [(self._rows[i].prompt, self._rows[i].response) for i in chosen]
+        if self._replay is not None:
+            self._replay.use([self._rows[i] for i in chosen])
         computing = torch.autocast(
             self._device.type, self._dtype, enabled=self._dtype != torch.float32
         )
