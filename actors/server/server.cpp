@@ -67,16 +67,28 @@ Result<std::unique_ptr<Server>> Server::create(ServerOptions options,
 }
 
 Result<ServerVersion> Server::write(PolicyVersion version, std::span<const std::byte> image) {
+  return write(version, image, options_.model);
+}
+
+Result<ServerVersion> Server::write_base(std::span<const std::byte> image) {
+  FolderModel model = options_.model;
+  model.shape.lora.reset();
+  return write(PolicyVersion(0), image, model);
+}
+
+Result<ServerVersion> Server::write(PolicyVersion version,
+                                    std::span<const std::byte> image,
+                                    const FolderModel& model) {
   // Includes a hash, because a run that rolls back produces other weights with the same version
   // number.
   const Time begin = clock_->now();
   ServerVersion written;
   written.label = fmt::format("v{}-{:016x}", version, hash64(image));
   written.folder = folder_ / written.label;
-  if (!options_.model.synthetic) {
+  if (!model.synthetic) {
     TEMPER_TRY(written.canary, canary_of(image));
   }
-  TEMPER_TRY(written.bytes, write_version_folder(written.folder, image, options_.model));
+  TEMPER_TRY(written.bytes, write_version_folder(written.folder, image, model));
   written.writing = clock_->now() - begin;
   return written;
 }
@@ -306,6 +318,19 @@ Status Server::trust(const ServerVersion& version) {
     trusted_->canary = std::move(own);
   }
   return {};
+}
+
+void Server::use(const ServerVersion& version) {
+  if (options_.model.shape.lora)
+    api_->use_adapter(version.label);
+}
+
+void Server::forget(const ServerVersion& version) {
+  const auto call = options_.model.shape.lora ? api_->unload(version.label) : std::nullopt;
+  if (!call)
+    return;
+  if (const auto body = ask(*call); !body)
+    log_->warning("adapter not unloaded", {{"why", body.error().context}});
 }
 
 Status Server::release(ServerMemory what) {

@@ -53,6 +53,8 @@ class Server {
   /// Writes an image into a folder named after its label. Errors: see write_version_folder() and
   /// canary_of().
   Result<ServerVersion> write(PolicyVersion version, std::span<const std::byte> image);
+  /// The same for the base model, with which a server is started: always all weights.
+  Result<ServerVersion> write_base(std::span<const std::byte> image);
   /// Removes obsolete versions now that `current` is in use. In a private folder: all except
   /// `current` and `first`; in a shared folder: those that were current long ago.
   void remove_old(const std::string& current, const std::string& first);
@@ -86,6 +88,11 @@ class Server {
   /// otherwise by the canary of the version; without a canary, by its current log-probs. Errors:
   /// those of score(), if it is needed; then label() recognizes no weights.
   Status trust(const ServerVersion& version);
+  /// If versions are adapters: later requests are computed with this one, which was just loaded.
+  void use(const ServerVersion& version);
+  /// If versions are adapters: the server drops this one. An error is logged, as nothing depends on
+  /// it.
+  void forget(const ServerVersion& version);
 
   /// Releases, or re-allocates, device memory. Requires: no request is running. Error: the server's
   /// message.
@@ -100,6 +107,9 @@ class Server {
 
  private:
   Server(ServerOptions options, const Clock& clock, const Log& log);
+  Result<ServerVersion> write(PolicyVersion version,
+                              std::span<const std::byte> image,
+                              const FolderModel& model);
   Status locate();
   Status ask_all(const std::vector<ServerCall>& calls);
   Status restart(const std::filesystem::path& model);

@@ -75,7 +75,8 @@ struct ServerSampling {
   double top_p = 1;
   std::vector<std::int32_t> end_tokens{1};  ///< Each of these ends a response, as its last token.
   std::int32_t vocabulary = 0;
-  std::string model;  ///< Name of the model on the server.
+  std::string model;      ///< Name of the model on the server.
+  bool adapters = false;  ///< Versions are adapters of it.
 
   /// All end tokens, including `stops`.
   std::vector<std::int32_t> ends_with(const std::vector<std::int32_t>& stops) const {
@@ -93,6 +94,8 @@ class ServerApi {
   virtual ~ServerApi() = default;
 
   virtual void set_model(std::string name) { sampling_.model = std::move(name); }
+  /// Later requests name this adapter, which load() has loaded, in place of the model.
+  void use_adapter(std::string name) { adapter_ = std::move(name); }
   const ServerSampling& sampling() const { return sampling_; }
 
   /// `routes`: the paths that the server lists; empty if it lists none. Error Unsupported: a
@@ -116,6 +119,8 @@ class ServerApi {
   virtual ServerCall generate(const GenerateCall& call) const = 0;
   virtual Result<GenerateReply> read_generated(std::string_view body) const = 0;
 
+  /// False if the server cannot score() while it generates.
+  virtual bool scores_while_generating() const { return true; }
   /// False if score() covers only the last token.
   virtual bool scores_at_once() const { return true; }
   /// Requests the log-probs, at temperature 1, of all tokens after the first.
@@ -131,9 +136,14 @@ class ServerApi {
   virtual std::optional<ServerCall> pause() const = 0;
   /// Aborts these requests, or all if `ids` is empty; they return their tokens so far.
   virtual std::vector<ServerCall> abort(std::span<const std::string> ids) const = 0;
-  /// Requests, in order, that load the weights of a folder and set their label.
+  /// Requests, in order, that load the weights of a folder and set their label. If versions are
+  /// adapters, they load an adapter of that name.
   virtual std::vector<ServerCall> load(const std::string& folder,
                                        const std::string& label) const = 0;
+  /// Drops an adapter that no request uses; empty if the server has no adapters.
+  virtual std::optional<ServerCall> unload(const std::string& /*label*/) const {
+    return std::nullopt;
+  }
   /// Error if a 2xx response to a load() request reports a failure.
   virtual Status check_loaded(std::string_view body) const = 0;
   /// Empty if the server cannot pause.
@@ -153,7 +163,11 @@ class ServerApi {
 
  protected:
   explicit ServerApi(ServerSampling sampling) : sampling_(std::move(sampling)) {}
+  /// Name of what requests are computed with.
+  const std::string& model() const { return adapter_.empty() ? sampling_.model : adapter_; }
+
   ServerSampling sampling_;
+  std::string adapter_;  ///< Empty until use_adapter().
 };
 
 /// Requires: is_server(config.kind).

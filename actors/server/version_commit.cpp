@@ -56,6 +56,7 @@ Status load(Server& server, const ServerVersion& next, int attempt) {
       std::this_thread::sleep_for(kBetween);
     }
   }
+  server.use(next);
   return server.api().version() ? Status() : server.trust(next);
 }
 

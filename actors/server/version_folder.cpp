@@ -1,5 +1,6 @@
 #include "actors/server/version_folder.hpp"
 
+#include "actors/model_folder/adapter_folder.hpp"
 #include "actors/model_folder/gguf.hpp"
 #include "actors/model_folder/model_folder.hpp"
 #include "core/files.hpp"
@@ -15,6 +16,8 @@ namespace fs = std::filesystem;
 std::string_view weights_file(const FolderModel& model) {
   if (model.synthetic)
     return "weights.bin";
+  if (model.shape.lora)
+    return kAdapterFile;
   return model.gguf ? kGgufFile : kWeightsFile;
 }
 
@@ -38,8 +41,12 @@ Result<Bytes> write_version_folder(const fs::path& folder,
       folder.parent_path() / fmt::format(".{}-{}", folder.filename().string(), ::getpid());
   TEMPER_TRY_STATUS(make_folder(draft));
   TEMPER_TRY_STATUS(write_file_atomically(draft / weights_file(model), bytes));
-  if (!model.synthetic)
+  if (model.shape.lora) {
+    TEMPER_TRY_STATUS(write_file_atomically(draft / kAdapterConfigFile,
+                                            adapter_config_json(*model.shape.lora, "")));
+  } else if (!model.synthetic) {
     TEMPER_TRY_STATUS(write_file_atomically(draft / kConfigFile, model.config_json));
+  }
   TEMPER_TRY_STATUS(write_file_atomically(draft / "STABLE", ""));
   if (const Status renamed = rename_durably(draft, folder); !renamed) {
     fs::remove_all(draft, ignored);

@@ -3,6 +3,13 @@
 //   config.json          that of the base model
 //   model.safetensors    the image that the trainer published, unchanged
 //   model.gguf           in its place, for llama.cpp
+//
+// A version that is an adapter (`model.lora`) has the folder of peft instead:
+//
+//   adapter_config.json, adapter_model.safetensors
+//
+// Both have, in addition:
+//
 //   STABLE               empty; written last: without it the folder is incomplete
 #pragma once
 
@@ -20,7 +27,7 @@ namespace temper::actors {
 struct FolderModel {
   /// For `policy: synthetic`: the image may be any bytes; written as weights.bin, without a canary.
   bool synthetic = false;
-  ModelConfig shape;
+  ModelConfig shape;  ///< With `lora`, versions are adapters.
   std::int32_t vocabulary = 0;
   std::string config_json{};  ///< config.json of the base model.
   bool gguf = false;          ///< Write GGUF for llama.cpp.

@@ -1,5 +1,6 @@
 // vLLM's routes as of release 0.32. Weights are loaded from a folder with the worker method
-// reload_weights; the label of a version is the server's weight version.
+// reload_weights, adapters by their own route; the label of a version is the server's weight
+// version.
 #include "actors/server/internal/answers.hpp"
 
 #include <fmt/format.h>
@@ -35,6 +36,11 @@ class VllmApi final : public ServerApi {
           "the vLLM server does not report its weights (no /weight_info); use a newer "
           "vLLM");
     }
+    if (sampling_.adapters && missing("/v1/load_lora_adapter")) {
+      return invalid_input(
+          "the vLLM server has no /v1/load_lora_adapter, which model.lora requires; start it with "
+          "--enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1");
+    }
     return {};
   }
 
@@ -46,7 +52,7 @@ class VllmApi final : public ServerApi {
                         R"("top_k":-1,"min_p":0.0,"stop_token_ids":{},"logprobs":0,)"
                         R"("skip_special_tokens":false,"detokenize":false}},"stream":false}})",
                         call.id,
-                        sampling_.model,
+                        model(),
                         list_of(call.tokens),
                         call.salt,
                         call.most,
@@ -61,13 +67,16 @@ class VllmApi final : public ServerApi {
     return answer.finish();
   }
 
+  /// vLLM 0.32 ends if it computes prompt_logprobs with an adapter while it generates: it applies
+  /// the adapters of the sampled tokens to the rows of the prompt.
+  bool scores_while_generating() const override { return !sampling_.adapters; }
   ServerCall score(std::span<const std::int32_t> tokens) const override {
     return {"POST",
             "/inference/v1/generate",
             fmt::format(R"({{"model":"{}","token_ids":{},"sampling_params":{{"n":1,"max_tokens":1,)"
                         R"("temperature":1.0,"prompt_logprobs":1,"detokenize":false}},)"
                         R"("stream":false}})",
-                        sampling_.model,
+                        model(),
                         list_of(tokens))};
   }
 
@@ -97,9 +106,16 @@ class VllmApi final : public ServerApi {
   std::vector<ServerCall> load(const std::string& folder, const std::string& label) const override {
     const nlohmann::json reload = {{"method", "reload_weights"},
                                    {"kwargs", {{"weights_path", folder}}}};
-    return {{"POST", "/collective_rpc", reload.dump()},
+    const nlohmann::json adapter = {
+        {"lora_name", label}, {"lora_path", folder}, {"load_inplace", true}};
+    return {sampling_.adapters ? ServerCall{"POST", "/v1/load_lora_adapter", adapter.dump()}
+                               : ServerCall{"POST", "/collective_rpc", reload.dump()},
             {"POST", "/reset_prefix_cache", {}},
             {"POST", "/update_weight_version", fmt::format(R"({{"new_version":"{}"}})", label)}};
+  }
+  std::optional<ServerCall> unload(const std::string& label) const override {
+    return ServerCall{
+        "POST", "/v1/unload_lora_adapter", fmt::format(R"({{"lora_name":"{}"}})", label)};
   }
   Status check_loaded(std::string_view) const override { return {}; }
   std::optional<ServerCall> resume() const override { return ServerCall{"POST", "/resume", {}}; }

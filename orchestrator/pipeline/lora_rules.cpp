@@ -13,8 +13,9 @@ using actors::EngineKind;
 /// The classes of the Python package that know adapters.
 constexpr std::string_view kPythonRoles = "temper.torch:";
 
-bool knows_adapters(const actors::EngineConfig& engine) {
+bool knows_adapters(std::string_view role, const actors::EngineConfig& engine) {
   return engine.kind == EngineKind::Native ||
+         (engine.kind == EngineKind::Vllm && role == "rollout") ||
          (engine.kind == EngineKind::Python && engine.use.starts_with(kPythonRoles));
 }
 
@@ -22,12 +23,13 @@ void check_engine(const std::string& role,
                   std::string_view name,
                   const actors::EngineConfig& engine,
                   Rules& rules) {
-  rules.require(knows_adapters(engine),
+  rules.require(knows_adapters(role, engine),
                 {"model.lora", role + ".engine.kind", role + ".engine.use"},
-                fmt::format("requires an engine that knows adapters in `{}`: expected `native`, or "
-                            "`python` with use: {}{}, found `{}`{}; use one of these or remove "
+                fmt::format("requires an engine that knows adapters in `{}`: expected `native`, {}"
+                            "or `python` with use: {}{}, found `{}`{}; use one of these or remove "
                             "model.lora",
                             role,
+                            role == "rollout" ? "`vllm`, " : "",
                             kPythonRoles,
                             name,
                             name_of(engine.kind),
@@ -49,6 +51,11 @@ void check_lora(const PipelineConfig& c, Rules& rules) {
                 "requires `hardware: local`; simulated hardware does not know adapters yet, remove "
                 "model.lora");
   check_engine("rollout", "Engine", c.rollout.engine, rules);
+  rules.require(!actors::is_server(c.rollout.engine.kind) || !traits_of(c.placement.mode).shares,
+                {"model.lora", "placement.mode", "rollout.engine.kind"},
+                fmt::format("requires exclusive cards for a server (`placement.mode: separate`), "
+                            "found `{}`: a server that releases its weights loses the base",
+                            name_of(c.placement.mode)));
   check_engine("trainer", "Trainer", c.trainer.engine, rules);
   if (c.policy != actors::PolicyKind::Torch)
     return;  // The Python roles check the targets against their own model.

@@ -154,7 +154,8 @@ void HttpEngine::settle(ServerResponse& response, HttpAnswer answer, bool label_
   response.failures = 0;
   const GenerateReply::StopReason ended = reply->ended;
   append(response, *std::move(reply));
-  if (may_compare_ && ++compared_ % options_.compare_every == 0 && !stands_comparison(response))
+  if (may_compare_ && server_->api().scores_while_generating() &&
+      ++compared_ % options_.compare_every == 0 && !stands_comparison(response))
     return;
   const auto& made = response.out.tokens;
   if (!made.empty() && ends(response, made.back()))
@@ -347,7 +348,7 @@ Result<std::unique_ptr<ServerEngine>> make_server_engine(std::unique_ptr<actors:
                                                          std::span<const std::byte> first) {
   actors::ServerVersion base;
   if (!server->options().config.start.empty()) {
-    TEMPER_TRY(base, server->write(PolicyVersion(0), first));
+    TEMPER_TRY(base, server->write_base(first));
   }
   const bool takes_turns = server->options().takes_turns;
   auto engine = std::make_unique<internal::HttpEngine>(std::move(server), options, std::move(base));

@@ -58,6 +58,8 @@ Status HttpEngine::commit(PolicyVersion version) {
     return brought;
   }
   version_ = version;
+  if (current_ && current_->label != next->label)
+    server_->forget(*current_);
   current_ = std::move(next);
   state_ = State::Working;
   server_->remove_old(current_->label, first_.label);
@@ -141,7 +143,7 @@ Status HttpEngine::load_version(const ServerVersion& next,
       return Error(done.error()).within(fmt::format("version {} of the server", next.label));
     ++waste_.outages;
     server_->log().warning("server away", {{"why", done.error().context}});
-    TEMPER_TRY_STATUS(server_->await(next.folder));
+    TEMPER_TRY_STATUS(server_->await(start_folder(next)));
     TEMPER_TRY_STATUS(actors::take_over(*server_));
     TEMPER_TRY_STATUS(actors::warm_up(*server_));
   }

@@ -52,6 +52,14 @@ def config() -> str:
     return CONFIG.replace("{start}", START.format(python=environment.python)).replace("{{", "{").replace("}}", "}")
 
 
+LORA = ["model.lora={rank: 8, alpha: 16}", "algorithm.learning_rate=3e-3"]
+
+
+def with_adapters(config: str) -> str:
+    served = config.replace("--generation-config vllm", "--generation-config vllm --enable-lora --max-lora-rank 8 --max-loras 2")
+    return served.replace("VLLM_SERVER_DEV_MODE=1", "VLLM_SERVER_DEV_MODE=1 VLLM_ALLOW_RUNTIME_LORA_UPDATING=1")
+
+
 def quantiles(values: list[float]) -> str:
     ordered = sorted(values)
     of = [ordered[min(len(ordered) - 1, int(q * len(ordered)))] for q in (0, 0.5, 0.9, 1)]
@@ -77,8 +85,28 @@ def test_a_run_over_vllm_learns_and_every_batch_has_the_trainers_log_probs(confi
 
 
 @pytest.mark.timeout(1500)
-def test_a_run_goes_on_after_its_vllm_was_killed(config, temper, tmp_path):
-    with Run(temper, tmp_path, config.replace("{steps}", "12")) as run:
+def test_a_vllm_takes_fifty_adapters_while_it_serves(config, temper, tmp_path):
+    served = with_adapters(config)
+    with Run(temper, tmp_path, served.replace("{steps}", "50"), "staleness.bound=0", *LORA) as run:
+        run.finish(patience=PATIENCE)
+        run.assert_audit_is_clean()
+        distances, metrics = canaries(run), run.metrics()
+        server_log = (run.run_dir / "logs" / "rollout-0.server.log").read_text()
+    assert server_log.count("POST /v1/load_lora_adapter HTTP/1.1\" 200") >= 50
+    gaps = [line["log_ratio"] for line in metrics]
+    print(f"canary of {len(distances)} adapters: {quantiles(distances)}")
+    print(f"|log-prob of the server - of the trainer|, mean of each of {len(gaps)} batches: {quantiles(gaps)}")
+    assert max(distances) < 1e-4 and max(gaps) < 1e-4
+    made = [line["reward"] for line in metrics]
+    print(f"reward: {sum(made[:10]) / 10:.2f} in the first ten updates, {sum(made[-10:]) / 10:.2f} in the last ten")
+    assert sum(made[-10:]) > sum(made[:10]) + 0.5
+
+
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("adapters", [False, True])
+def test_a_run_goes_on_after_its_vllm_was_killed(adapters, config, temper, tmp_path):
+    served = with_adapters(config) if adapters else config
+    with Run(temper, tmp_path, served.replace("{steps}", "12"), *(LORA if adapters else [])) as run:
         run.await_updates(4)
         server_log = (run.run_dir / "logs" / "rollout-0.server.log").read_text()
         os.kill(int(re.findall(r"APIServer pid=(\d+)", server_log)[-1]), signal.SIGKILL)

@@ -64,6 +64,9 @@ Result<actors::ServerOptions> options_of(const RoleConfig& role, const std::stri
     TEMPER_TRY(options.model.config_json,
                read_file(std::filesystem::path(role.base_weights) / actors::kConfigFile));
   }
+  if (role.kind != actors::RoleKind::Rollout)
+    options.model.shape.lora.reset();  // The reference is the base.
+  options.sampling.adapters = options.model.shape.lora.has_value();
   options.sampling.end_tokens = role.vocabulary.ends;
   options.sampling.vocabulary = role.vocabulary.size;
   return options;

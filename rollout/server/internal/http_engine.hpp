@@ -71,8 +71,12 @@ class HttpEngine final : public ServerEngine {
   void read_load();
   std::vector<Generation> remove_responses(const std::vector<ResponseId>& ids);
   void abort(const std::vector<ResponseId>& ids);
+  /// The model that a server is started with which is to have this version next.
+  const std::filesystem::path& start_folder(const actors::ServerVersion& version) const {
+    return server_->options().sampling.adapters ? first_.folder : version.folder;
+  }
   const std::filesystem::path& folder() const {
-    return current_ ? current_->folder : first_.folder;
+    return current_ ? start_folder(*current_) : first_.folder;
   }
   Time now() const { return server_->clock().now(); }
 

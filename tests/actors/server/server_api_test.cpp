@@ -31,6 +31,42 @@ TEST(VllmApi, SendsTokenIdsAndOverridesServerDefaults) {
   EXPECT_EQ(body["sampling_params"]["stop_token_ids"], (std::vector<int>{1}));
 }
 
+TEST(VllmApi, LoadsAdaptersByTheirNameAndNamesThemInRequests) {
+  ServerSampling s = sampling();
+  s.adapters = true;
+  const auto api = make_vllm_api(s);
+  const auto calls = api->load("/weights/v3-ab", "v3-ab");
+  ASSERT_EQ(calls.size(), 3u);
+  EXPECT_EQ(calls[0].target, "/v1/load_lora_adapter");
+  EXPECT_EQ(parse_json(calls[0].body)["lora_name"], "v3-ab");
+  EXPECT_EQ(parse_json(calls[0].body)["lora_path"], "/weights/v3-ab");
+  EXPECT_EQ(calls[2].target, "/update_weight_version");
+  EXPECT_EQ(parse_json(api->generate({"id-1", kTokens, 5, "v3-ab"}).body)["model"], "policy");
+  api->use_adapter("v3-ab");
+  api->set_model("policy");  // Of a server that was asked again.
+  EXPECT_EQ(parse_json(api->generate({"id-1", kTokens, 5, "v3-ab"}).body)["model"], "v3-ab");
+  EXPECT_EQ(parse_json(api->score(kTokens).body)["model"], "v3-ab");
+  const auto unload = api->unload("v3-ab");
+  ASSERT_TRUE(unload);
+  EXPECT_EQ(unload->target, "/v1/unload_lora_adapter");
+  EXPECT_EQ(parse_json(unload->body)["lora_name"], "v3-ab");
+}
+
+TEST(VllmApi, NamesTheFlagThatAdaptersNeed) {
+  const std::set<std::string> routes{"/inference/v1/generate",
+                                     "/pause",
+                                     "/resume",
+                                     "/collective_rpc",
+                                     "/update_weight_version",
+                                     "/weight_info"};
+  ServerSampling s = sampling();
+  EXPECT_TRUE(make_vllm_api(s)->accept_routes(routes));
+  s.adapters = true;
+  const Status missing = make_vllm_api(s)->accept_routes(routes);
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().context.find("--enable-lora"), std::string::npos);
+}
+
 // A shortened response of release 0.32.
 TEST(VllmApi, ReadsTokensLogProbsAndVersionRanges) {
   const auto reply =

@@ -1,5 +1,6 @@
 #include "actors/server/version_folder.hpp"
 
+#include "actors/model_folder/adapter_folder.hpp"
 #include "core/files.hpp"
 #include "tests/support/fake_server.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -41,6 +42,19 @@ TEST(VersionFolder, HasThePublishedImageUnchanged) {
   const std::string image = Table(1).image();
   ASSERT_TRUE(write_version_folder(folder / "v1", bytes_of(image), table_model()));
   EXPECT_EQ(read_file(folder / "v1/model.safetensors").value(), image);
+}
+
+TEST(VersionFolder, OfAnAdapterIsWhatPeftReads) {
+  const TemporaryFolder folder;
+  const std::string image = Table(1).image();  // Any tensors: only a server looks at the names.
+  actors::FolderModel model = table_model();
+  model.shape.lora = actors::LoraConfig{.rank = 4, .alpha = 8, .targets = {"q_proj"}};
+  ASSERT_TRUE(write_version_folder(folder / "v1", bytes_of(image), model));
+  EXPECT_EQ(read_file(folder / "v1/adapter_model.safetensors").value(), image);
+  const auto config = actors::read_adapter_config(folder / "v1");
+  ASSERT_TRUE(config) << config.error().context;
+  EXPECT_EQ(config->lora, *model.shape.lora);
+  EXPECT_FALSE(std::filesystem::exists(folder / "v1/config.json"));
 }
 
 TEST(VersionFolder, IsWrittenOnce) {

@@ -41,11 +41,18 @@ TEST(LoraRules, NameTheKeyWhatWasFoundAndWhatIsExpected) {
 }
 
 TEST(LoraRules, RequireRolesThatKnowAdapters) {
-  const std::string vllm =
-      "rollout:\n  engine: {kind: vllm, start: \"vllm serve {model} --host {host} --port "
-      "{port}\"}\n";
-  expect_issue(issues("{}", vllm), "expected `native`, or `python` with use: temper.torch:Engine");
-  expect_issue(issues("{}", vllm), "found `vllm`; use one of these or remove model.lora");
+  const auto served_by = [](const std::string& kind) {
+    return "rollout:\n  engine: {kind: " + kind +
+           ", start: \"serve {model} --host {host} --port {port}\"}\n";
+  };
+  EXPECT_EQ(issues("{}", served_by("vllm")), "");
+  expect_issue(issues("{}", served_by("sglang")),
+               "expected `native`, `vllm`, or `python` with use: temper.torch:Engine");
+  expect_issue(issues("{}", served_by("sglang")),
+               "found `sglang`; use one of these or remove model.lora");
+  expect_issue(issues("{}", served_by("vllm") + "placement: {mode: colocated}\n"),
+               "requires exclusive cards for a server (`placement.mode: separate`), found "
+               "`colocated`");
   const std::string own = "trainer:\n  engine: {kind: python, use: \"mine:Trainer\"}\n";
   expect_issue(issues("{}", own), "found `python` with use: mine:Trainer");
   EXPECT_EQ(issues("{}", "trainer:\n  engine: {kind: python, use: \"temper.torch:Trainer\"}\n"),
