@@ -141,6 +141,8 @@ class SchemaWriter {
       return std::to_string(value.time_since_epoch().count());
     else if constexpr (Scalar<T>)
       return to_json(value);
+    else if constexpr (OptionalLike<T>)
+      return value ? initial(*value) : "";
     else
       return "";
   }

@@ -8,6 +8,7 @@
 #include "core/describe.hpp"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,9 @@ struct JudgeConfig {
   std::string field;
   double lowest = 0;
   double highest = 1;
-  double temperature = 0;
-  std::int32_t max_tokens = 1024;
+  std::optional<double> temperature = 0;  ///< Not sent if empty, and so is the next.
+  std::optional<std::int32_t> max_tokens = 1024;
+  std::string extra_body;  ///< JSON object.
   std::int32_t attempts = 4;
   std::int32_t cache = 100'000;
   double input_price = 0;
@@ -157,8 +159,16 @@ void describe(V& v, JudgeConfig& c) {
           c.highest,
           {.doc = "Score that becomes reward 1; a reply with a score outside the range is "
                   "invalid."});
-  v.field(10, "temperature", c.temperature, {.doc = "Sampling temperature.", .min = 0.0});
-  v.field(11, "max_tokens", c.max_tokens, {.doc = "Longest reply, in tokens.", .min = 1});
+  v.field(
+      10,
+      "temperature",
+      c.temperature,
+      {.doc = "Sampling temperature, from 0. Null: the request has none, and the server uses its "
+              "own."});
+  v.field(11,
+          "max_tokens",
+          c.max_tokens,
+          {.doc = "Longest reply, in tokens, from 1. Null: the request has no such limit."});
   v.field(12,
           "attempts",
           c.attempts,
@@ -177,6 +187,12 @@ void describe(V& v, JudgeConfig& c) {
           {.doc = "Price of a million input tokens, for `judge/cost`.", .min = 0.0});
   v.field(
       15, "output_price", c.output_price, {.doc = "Price of a million output tokens.", .min = 0.0});
+  v.field(
+      16,
+      "extra_body",
+      c.extra_body,
+      {.doc = "JSON object with further fields of a request, as `extra_body` of OpenAI's client.",
+       .example = R"('{"reasoning_effort": "low", "max_completion_tokens": 4096}')"});
 }
 
 template <class V>

@@ -1,6 +1,7 @@
 #include "orchestrator/pipeline/verifier_rules.hpp"
 
 #include "actors/border/values.hpp"
+#include "core/json_document.hpp"
 
 #include <fmt/format.h>
 
@@ -85,6 +86,34 @@ class VerifierSection {
     require(j.lowest < j.highest,
             "judge.lowest",
             fmt::format("must be less than judge.highest ({:g}), found {:g}", j.highest, j.lowest));
+    check_request(j);
+  }
+
+  void check_request(const actors::JudgeConfig& j) {
+    require(j.temperature.value_or(0) >= 0,
+            "judge.temperature",
+            fmt::format("must be at least 0, or null, found {:g}", j.temperature.value_or(0)));
+    require(j.max_tokens.value_or(1) >= 1,
+            "judge.max_tokens",
+            fmt::format("must be at least 1, or null, found {}", j.max_tokens.value_or(1)));
+    if (j.extra_body.empty())
+      return;
+    const nlohmann::json body = parse_json(j.extra_body);
+    require(body.is_object(),
+            "judge.extra_body",
+            fmt::format("must be a JSON object in quotes, such as '{{\"reasoning_effort\": "
+                        "\"low\"}}', found {}",
+                        j.extra_body));
+    for (const char* const name : {"model", "temperature", "max_tokens"}) {
+      require(!body.contains(name),
+              "judge.extra_body",
+              fmt::format("has \"{}\"; set `judge.{}` instead", name, name));
+    }
+    for (const char* const name : {"messages", "stream"}) {
+      require(!body.contains(name),
+              "judge.extra_body",
+              fmt::format("has \"{}\", which Temper sets; remove it", name));
+    }
   }
 
   void check_url(const std::string& url) {

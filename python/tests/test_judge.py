@@ -95,6 +95,19 @@ def test_scores_become_rewards_from_0_to_1_in_order(server: Faulty, judge: Any) 
     assert {r["temperature"] for r in server.requests} == {0.0}
 
 
+def test_a_request_has_only_the_limits_that_are_set(server: Faulty, judge: Any) -> None:
+    judge().judge(samples("7"))
+    extra = '{"max_completion_tokens": 9, "chat_template_kwargs": {"enable_thinking": false}}'
+    judge(temperature=None, max_tokens=None, extra_body=extra).judge(samples("7"))
+    plain, reasoning = ({k: v for k, v in r.items() if k != "messages"} for r in server.requests)
+    assert plain == {"model": "a-model", "temperature": 0.0, "max_tokens": 1024}
+    assert reasoning == {
+        "model": "a-model",
+        "max_completion_tokens": 9,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+
+
 def test_equal_questions_are_asked_once(server: Faulty, judge: Any) -> None:
     j = judge()
     j.judge(samples("7", "7", "8"))

@@ -117,7 +117,7 @@ class Generator:
         if kind.startswith("map<"):
             return factory.format("dict")
         if kind.startswith("optional<"):
-            return "None"
+            return self.default(self.inner(kind), text) if text else "None"
         if kind == "bytes":
             return 'b""'
         if kind in self.enumerations:
@@ -172,7 +172,7 @@ class Generator:
         if kind.startswith("map<") or kind in self.structs:
             return "{}"
         if kind.startswith("optional<"):
-            return "None"
+            return self.absent(self.inner(kind), text) if text else "None"
         if kind in self.enumerations:
             return str(self.enumerations[kind].index(json.loads(text)))
         value = json.loads(text)

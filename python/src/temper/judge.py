@@ -66,6 +66,7 @@ class Judge:
         self._deadline = deadline
         self._name = name
         self._server = _Server(config)
+        self._settings = _settings_of(config)
         self._score = score_reader(config)
         self._pool = concurrent.futures.ThreadPoolExecutor(concurrency, f"{name}-judge")
         self._stopped = threading.Event()
@@ -184,15 +185,8 @@ class Judge:
     def _request(self, question: str, end: float) -> float:
         c = self._config
         system = [{"role": "system", "content": c.system}] if c.system else []
-        reply = self._server.post(
-            {
-                "model": c.model,
-                "messages": [*system, {"role": "user", "content": question}],
-                "temperature": c.temperature,
-                "max_tokens": c.max_tokens,
-            },
-            end,
-        )
+        messages = [*system, {"role": "user", "content": question}]
+        reply = self._server.post({"messages": messages, **self._settings}, end)
         usage = reply.get("usage")
         read, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
         cost = (read * c.input_price + written * c.output_price) / 1e6
@@ -204,6 +198,13 @@ class Judge:
         if not isinstance(text, str):
             raise _Temporary("the reply has no text at choices[0].message.content")
         return self._score(text)
+
+
+def _settings_of(config: JudgeConfig) -> dict[str, Any]:
+    """The fields of the body that are the same in each request."""
+    limits = {"temperature": config.temperature, "max_tokens": config.max_tokens}
+    given = {name: value for name, value in limits.items() if value is not None}
+    return {"model": config.model, **given, **json.loads(config.extra_body or "{}")}
 
 
 def _count(usage: Any, name: str) -> int:

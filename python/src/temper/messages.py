@@ -940,10 +940,10 @@ class JudgeConfig:
     lowest: float = 0.0
     #: Score that becomes reward 1; a reply with a score outside the range is invalid.
     highest: float = 1.0
-    #: Sampling temperature.
-    temperature: float = 0.0
-    #: Longest reply, in tokens.
-    max_tokens: int = 1024
+    #: Sampling temperature, from 0. Null: the request has none, and the server uses its own.
+    temperature: float | None = 0.0
+    #: Longest reply, in tokens, from 1. Null: the request has no such limit.
+    max_tokens: int | None = 1024
     #: Requests for one response within `deadline`, if the first ones fail: no connection,
     #: status 408, 429 or 5xx, or a reply without a valid score.
     attempts: int = 4
@@ -953,6 +953,8 @@ class JudgeConfig:
     input_price: float = 0.0
     #: Price of a million output tokens.
     output_price: float = 0.0
+    #: JSON object with further fields of a request, as `extra_body` of OpenAI's client.
+    extra_body: str = ""
 
     def pack(self) -> Fields:
         return {
@@ -971,6 +973,7 @@ class JudgeConfig:
             13: self.cache,
             14: self.input_price,
             15: self.output_price,
+            16: self.extra_body,
         }
 
     @classmethod
@@ -992,6 +995,7 @@ class JudgeConfig:
             get(13, 100000),
             get(14, 0.0),
             get(15, 0.0),
+            get(16, ""),
         )
 
 

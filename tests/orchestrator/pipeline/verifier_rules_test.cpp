@@ -60,6 +60,33 @@ TEST(VerifierRules, NameTheKeyOfAJudge) {
       "must contain `{response}`");
 }
 
+TEST(VerifierRules, AcceptARequestWithoutLimitsAndWithFurtherFields) {
+  const LoadedConfig loaded(
+      "c.yaml",
+      "verifier: " + judge("pattern: x, temperature: null, max_tokens: null, extra_body: "
+                           "'{\"max_completion_tokens\": 4096}'"),
+      {});
+  EXPECT_EQ(render(loaded.issues()), "");
+  const actors::JudgeConfig& read = loaded.config().verifier.judge;
+  EXPECT_EQ(read.temperature, std::nullopt);
+  EXPECT_EQ(read.max_tokens, std::nullopt);
+  EXPECT_EQ(actors::JudgeConfig{}.temperature, 0.0);
+  EXPECT_EQ(actors::JudgeConfig{}.max_tokens, 1024);
+}
+
+TEST(VerifierRules, NameWhatIsWrongInTheRequestOfAJudge) {
+  expect_verifier_issue(verifier_issues(judge("pattern: x, temperature: -1")),
+                        "verifier.judge.temperature: must be at least 0, or null, found -1");
+  expect_verifier_issue(verifier_issues(judge("pattern: x, max_tokens: 0")),
+                        "verifier.judge.max_tokens: must be at least 1, or null, found 0");
+  expect_verifier_issue(verifier_issues(judge("pattern: x, extra_body: top_k=1")),
+                        "verifier.judge.extra_body: must be a JSON object in quotes");
+  expect_verifier_issue(verifier_issues(judge("pattern: x, extra_body: '{\"max_tokens\": 3}'")),
+                        "has \"max_tokens\"; set `judge.max_tokens` instead");
+  expect_verifier_issue(verifier_issues(judge("pattern: x, extra_body: '{\"stream\": true}'")),
+                        "has \"stream\", which Temper sets; remove it");
+}
+
 TEST(VerifierRules, NameTheTermOfASum) {
   expect_verifier_issue(verifier_issues("{kind: sum}"),
                         "verifier.terms: required by `verifier.kind: sum`");
