@@ -35,6 +35,7 @@ struct ProblemSet {
   std::string name;            ///< Key of `task.sources`; empty: the task is its only source.
   std::string stream;          ///< Of its order.
   std::uint64_t problems = 0;  ///< Number of training problems.
+  std::uint64_t held_out = 0;  ///< Number of held-out problems.
 };
 
 class PromptSource {
@@ -48,8 +49,9 @@ class PromptSource {
   /// Training problem number `index` if the sources alternate. For pretraining and measurements: in
   /// a run, the scheduler draws.
   Problem train(std::uint64_t index) const;
-  /// Held-out problem number `index`; problem() never returns it. Repeats beyond held_out_size().
-  /// Requires: held_out_size() > 0.
+  /// Held-out problem number `index`; problem() never returns it. Those of several sources
+  /// alternate (core/alternation.hpp). Repeats beyond held_out_size(). Requires: held_out_size() >
+  /// 0.
   virtual Problem held_out(std::uint64_t index) const = 0;
   /// Number of distinct held-out problems; 0 if the task has none.
   virtual std::uint64_t held_out_size() const = 0;

@@ -16,6 +16,7 @@ using Line = const MetricsLine&;
 using Evaluation = const EvaluationFigures&;
 using Judges = const JudgeFigures&;
 using Source = const SourceFigures&;
+using EvaluatedSource = const command::Evaluated::Source&;
 
 constexpr double number(auto count) {
   return static_cast<double>(count);
@@ -309,6 +310,12 @@ constexpr auto kTable = std::to_array<Metric>({
      .doc = "Problems of the source that are set aside (`task.set_aside`).",
      .place = {"Problems set aside", ""},
      .of_source = [](Source s) { return std::optional(number(s.set_aside)); }},
+    {.name = "sources/evaluation/*",
+     .unit = "share",
+     .doc = "Share of held-out responses of the source that passed (pass@1), of the newest "
+            "evaluation.",
+     .place = {"Held-out pass@1 of sources", ""},
+     .of_evaluated_source = [](EvaluatedSource s) { return to_4_places(s.pass_1); }},
     {.name = "evaluation/step",
      .unit = "version",
      .doc = "Policy version of the newest evaluation.",

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "orchestrator/pipeline/watch_sections.hpp"
+#include "orchestrator/scheduler/state/commands.hpp"
 
 #include <optional>
 #include <span>
@@ -32,13 +33,15 @@ struct Metric {
   std::string_view doc{};   ///< Definition, in one sentence.
   Place place{};
   Names names{};
-  /// One of these computes the value. None: the metric is a family (`states/*`, `terms/*`), or a
-  /// sum over it that readers of metrics.jsonl add.
+  /// One of these computes the value. A metric with none of them is a family (`states/*`,
+  /// `terms/*`), or a sum over it that readers of metrics.jsonl add.
   double (*value)(const MetricsLine& line) = nullptr;
   double (*of_evaluation)(const EvaluationFigures& evaluation) = nullptr;
   double (*of_judges)(const JudgeFigures& judges) = nullptr;
-  /// `*` at the end of the name stands for the source. None: the source has no value.
+  /// `*` at the end of the name stands for the source. Empty for a source without a value.
   std::optional<double> (*of_source)(const SourceFigures& source) = nullptr;
+  /// The same, of an evaluation.
+  double (*of_evaluated_source)(const command::Evaluated::Source& source) = nullptr;
 };
 
 std::span<const Metric> metric_table();

@@ -82,7 +82,8 @@ std::optional<EvaluationFigures> MetricsFile::new_evaluation(PolicyVersion step,
            to_4_places(e.seconds),
            to_4_places(best),
            to_4_places(interval.low),
-           to_4_places(interval.high)};
+           to_4_places(interval.high),
+           e.sources};
   }
   return out;
 }

@@ -8,6 +8,15 @@
 
 namespace temper::orchestrator {
 
+namespace {
+
+/// `sources/reward/*` and "math": `sources/reward/math`.
+std::string name_in_family(const Metric& metric, const std::string& source) {
+  return std::string(metric.name).replace(metric.name.find('*'), 1, source);
+}
+
+}  // namespace
+
 void for_each_figure(const MetricsLine& line,
                      const std::function<void(std::string_view name, double value)>& use) {
   for (const Metric& metric : metric_table()) {
@@ -25,8 +34,13 @@ void for_each_figure(const MetricsLine& line,
     } else if (metric.of_source != nullptr) {
       for (const SourceFigures& source : line.update.batch.sources) {
         if (const auto value = metric.of_source(source))
-          use(std::string(metric.name).replace(metric.name.find('*'), 1, source.name), *value);
+          use(name_in_family(metric, source.name), *value);
       }
+    } else if (metric.of_evaluated_source != nullptr) {
+      if (!line.evaluation)
+        continue;
+      for (const command::Evaluated::Source& source : line.evaluation->sources)
+        use(name_in_family(metric, source.name), metric.of_evaluated_source(source));
     } else if (metric.name == "states/*") {
       for (const auto& [state, share] : line.states)
         use(fmt::format("states/{}", name_of(state)), share);

@@ -5,12 +5,14 @@
 
 #include "actors/protocol/lifecycle.hpp"
 #include "orchestrator/metrics/update_history.hpp"
+#include "orchestrator/scheduler/state/commands.hpp"
 
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace temper::orchestrator {
 
@@ -20,8 +22,9 @@ struct EvaluationFigures {
   double pass_1 = 0, pass_k = 0, reward = 0;
   std::uint64_t problems = 0, samples = 0, failed = 0;
   double seconds = 0;
-  double best = 0;                         ///< Highest pass_1 so far.
-  double pass_1_low = 0, pass_1_high = 0;  ///< 95 % interval, over problems.
+  double best = 0;                                    ///< Highest pass_1 so far.
+  double pass_1_low = 0, pass_1_high = 0;             ///< 95 % interval, over problems.
+  std::vector<command::Evaluated::Source> sources{};  ///< As in command::Evaluated.
 };
 
 /// Work of judges until a step and until the step before it.

@@ -146,7 +146,7 @@ void Auditor::on_event(const event::Started& e) {
   if (current_ != 0)
     violation("a second start; a run starts once, at record 0");
   config_ = *e.config;
-  state_.evaluation.start(config_.evaluation);
+  state_.evaluation.start(config_.evaluation, config_.problems);
   state_.problems.use(config_.problems);
 }
 
@@ -174,7 +174,7 @@ void Auditor::on_event(const event::Resumed& e) {
     change_actors((*e.config)->actors);
     config_ = **e.config;
   }
-  state_.evaluation.resume(config_.evaluation);
+  state_.evaluation.resume(config_.evaluation, config_.problems);
   state_.problems.use(config_.problems);
   recount_stages();
   batches_.drop_from(state_.version);

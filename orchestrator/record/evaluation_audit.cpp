@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace temper::orchestrator {
 
@@ -135,6 +136,7 @@ EvaluationAudit::Violations EvaluationAudit::evaluated(const command::Evaluated&
                     failed,
                     reward / all));
   }
+  std::ranges::move(sources_of(c), std::back_inserter(out));
   const bool better = std::ranges::all_of(
       evaluated_, [&](const EvaluatedVersion& e) { return e.pass_1 < c.pass_1; });
   if (c.best != better)
@@ -142,6 +144,52 @@ EvaluationAudit::Violations EvaluationAudit::evaluated(const command::Evaluated&
         fmt::format("version {} is {}marked as the best", c.version, c.best ? "" : "not "));
   evaluated_.push_back({c.version.value(), c.pass_1});
   cancel();
+  return out;
+}
+
+/// What the figures of the sources miss of those that follow from the rewards.
+EvaluationAudit::Violations EvaluationAudit::sources_of(const command::Evaluated& c) const {
+  struct Sums {
+    std::uint64_t responses = 0, passed = 0;
+    double reward = 0;
+  };
+  const auto samples = static_cast<std::uint64_t>(std::max(1, plan_.samples));
+  const auto sources = evaluated_sources(problems_, c.problems);
+  std::map<std::string, Sums> expected;
+  for (const auto& [id, r] : responses_) {
+    const std::uint64_t problem = problem_of(GroupId(id.value() / samples));
+    if (problem >= sources.size())
+      continue;
+    Sums& sums = expected[problems_.sources[sources[problem]].name];
+    ++sums.responses;
+    sums.passed += !r.failed && r.reward >= plan_.pass ? 1 : 0;
+    sums.reward += r.failed ? 0 : r.reward;
+  }
+  Violations out;
+  for (const command::Evaluated::Source& s : c.sources) {
+    const Sums sums = expected[s.name];
+    const auto all = static_cast<double>(sums.responses);
+    if (s.problems * samples != sums.responses || s.passed != sums.passed ||
+        s.reward != sums.reward / all || s.pass_1 != static_cast<double>(sums.passed) / all) {
+      out.push_back(fmt::format(
+          "the evaluation of version {} reports {} problems of the source `{}`, with {} passed and "
+          "mean reward {}; from its rewards, expected {}, {}, {}",
+          c.version,
+          s.problems,
+          s.name,
+          s.passed,
+          s.reward,
+          sums.responses / samples,
+          sums.passed,
+          sums.reward / all));
+    }
+  }
+  if (c.sources.size() != expected.size()) {
+    out.push_back(fmt::format("the evaluation of version {} reports {} sources, expected {}",
+                              c.version,
+                              c.sources.size(),
+                              expected.size()));
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"
+#include "orchestrator/scheduler/problems/problem_plan.hpp"
 #include "orchestrator/scheduler/state/settings.hpp"
 
 #include <map>
@@ -17,10 +18,13 @@ class EvaluationAudit {
  public:
   using Violations = std::vector<std::string>;
 
-  void start(const EvaluationPlan& plan) { plan_ = plan; }
-  /// The run is resumed in this state: an unfinished evaluation starts again.
-  void resume(const EvaluationPlan& plan) {
+  void start(const EvaluationPlan& plan, const ProblemPlan& problems) {
     plan_ = plan;
+    problems_ = problems;
+  }
+  /// The run is resumed in this state: an unfinished evaluation starts again.
+  void resume(const EvaluationPlan& plan, const ProblemPlan& problems) {
+    start(plan, problems);
     cancel();
   }
   /// Voids what the actor holds, because its process ends.
@@ -51,8 +55,10 @@ class EvaluationAudit {
     double pass_1 = 0;
   };
   const Lease* granted(LeaseId lease, ActorId actor) const;
+  Violations sources_of(const command::Evaluated& c) const;
 
   EvaluationPlan plan_;
+  ProblemPlan problems_;
   PolicyVersion version_;  ///< Version of the current evaluation.
   std::map<ResponseId, Response> responses_;
   std::map<LeaseId, Lease> leases_;

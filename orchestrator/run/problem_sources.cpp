@@ -47,7 +47,11 @@ Result<ProblemPlan> problem_plan(const PipelineConfig& config,
           set.problems,
           set.name.empty() ? "" : " in " + set.name));
     }
-    plan.sources.push_back({set.name, set.stream, set.problems, weights_of(task, set.name)});
+    plan.sources.push_back({set.name,
+                            set.stream,
+                            set.problems,
+                            weights_of(task, set.name),
+                            config.evaluation.path.empty() ? set.held_out : 0});
   }
   return plan;
 }

@@ -25,6 +25,7 @@ ProblemPlan random_problems(Random random) {
     source.weights = {{0, k == 0 ? 1 : 3 * random.uniform()}};
     if (k > 0 && random.chance(0.5))
       source.weights[1 + random.below(6)] = random.chance(0.5) ? 0 : 3 * random.uniform();
+    source.held_out = random.below(8);
   }
   if (random.chance(0.6))
     plan.set_aside = {random.uniform(), 0.5 * random.uniform(), 0.5, 1 + random.below(3)};

@@ -45,7 +45,8 @@ class AdditionSource final : public PromptSource {
         held_doubles_(share_of(numbers_, task.held_out)) {}
 
   std::vector<ProblemSet> sets() const override {
-    return {{source_, "addition", 2 * train_couples() + (numbers_ - held_doubles_)}};
+    const std::uint64_t problems = 2 * train_couples() + (numbers_ - held_doubles_);
+    return {{source_, "addition", problems, held_out_size()}};
   }
 
   Problem problem(std::size_t /*set*/, std::uint64_t i) const override {

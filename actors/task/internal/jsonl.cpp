@@ -288,7 +288,9 @@ class JsonlSource final : public PromptSource {
       (is_held_out(row, task.held_out) ? held_out_ : train_).push_back(std::move(row.problem));
   }
 
-  std::vector<ProblemSet> sets() const override { return {{source_, "jsonl", train_.size()}}; }
+  std::vector<ProblemSet> sets() const override {
+    return {{source_, "jsonl", train_.size(), held_out_.size()}};
+  }
   Problem problem(std::size_t /*set*/, std::uint64_t number) const override {
     return train_[number];
   }

@@ -2,9 +2,9 @@
 
 #include "actors/task/internal/addition.hpp"
 #include "actors/task/internal/jsonl.hpp"
+#include "core/alternation.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace temper::actors {
 namespace {
@@ -18,14 +18,18 @@ class SeveralSources final : public PromptSource {
  public:
   SeveralSources(const TaskConfig& task, std::uint64_t seed, std::vector<NamedSource> sources)
       : PromptSource(task, seed), sources_(std::move(sources)) {
-    for (const NamedSource& named : sources_)
-      held_out_size_ += named.source->held_out_size();
+    for (const NamedSource& named : sources_) {
+      held_out_.push_back(named.source->held_out_size());
+      held_out_size_ += held_out_.back();
+    }
   }
 
   std::vector<ProblemSet> sets() const override {
     std::vector<ProblemSet> sets;
-    for (const NamedSource& named : sources_)
-      sets.push_back({named.name, named.name, named.source->sets().front().problems});
+    for (const NamedSource& named : sources_) {
+      const ProblemSet set = named.source->sets().front();
+      sets.push_back({named.name, named.name, set.problems, set.held_out});
+    }
     return sets;
   }
   Problem problem(std::size_t set, std::uint64_t number) const override {
@@ -44,29 +48,14 @@ class SeveralSources final : public PromptSource {
 
  private:
   std::vector<NamedSource> sources_;
+  std::vector<std::uint64_t> held_out_;  ///< Number of held-out problems of each source.
   std::uint64_t held_out_size_ = 0;
 };
 
-/// A round takes one problem of each source that still has one. The sources in it change only after
-/// as many rounds as the smallest of them has problems.
 Problem SeveralSources::held_out(std::uint64_t index) const {
   TEMPER_CHECK(held_out_size_ > 0, "no problem is held out");
-  index %= held_out_size_;
-  for (std::uint64_t rounds = 0;;) {
-    std::vector<const PromptSource*> left;
-    std::uint64_t next = std::numeric_limits<std::uint64_t>::max();
-    for (const NamedSource& named : sources_) {
-      if (const std::uint64_t size = named.source->held_out_size(); size > rounds) {
-        left.push_back(named.source.get());
-        next = std::min(next, size);
-      }
-    }
-    const std::uint64_t problems = (next - rounds) * left.size();
-    if (index < problems)
-      return left[index % left.size()]->held_out(rounds + index / left.size());
-    index -= problems;
-    rounds = next;
-  }
+  const AlternatingItem place = alternating_item(held_out_, index % held_out_size_);
+  return sources_[place.set].source->held_out(place.item);
 }
 
 /// The task that has only this source.

@@ -1,5 +1,7 @@
 #include "orchestrator/scheduler/problems/problem_plan.hpp"
 
+#include "core/alternation.hpp"
+
 #include <fmt/format.h>
 
 #include <iterator>
@@ -16,6 +18,22 @@ double ProblemSource::weight(std::uint64_t step) const {
   const double way =
       static_cast<double>(step - before->first) / static_cast<double>(after->first - before->first);
   return before->second + way * (after->second - before->second);
+}
+
+std::vector<std::uint32_t> evaluated_sources(const ProblemPlan& plan, std::uint64_t problems) {
+  std::vector<std::uint64_t> sizes;
+  std::uint64_t size = 0;
+  for (const ProblemSource& source : plan.sources) {
+    sizes.push_back(source.held_out);
+    size += source.held_out;
+  }
+  std::vector<std::uint32_t> sources;
+  if (sizes.size() < 2 || size < problems)
+    return sources;
+  sources.reserve(problems);
+  for (std::uint64_t p = 0; p < problems; ++p)
+    sources.push_back(static_cast<std::uint32_t>(alternating_item(sizes, p).set));
+  return sources;
 }
 
 std::string problem_difference(const ProblemPlan& before, const ProblemPlan& after) {

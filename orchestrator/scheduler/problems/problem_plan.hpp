@@ -19,6 +19,9 @@ struct ProblemSource {
   std::uint64_t problems = 1;  ///< Number of training problems.
   /// By step; linear between two steps, constant before the first and after the last.
   std::map<std::uint64_t, double> weights{{0, 1.0}};
+  /// Number of its problems that are held out for evaluations; 0 also if evaluations have a file of
+  /// their own.
+  std::uint64_t held_out = 0;
 
   double weight(std::uint64_t step) const;
 };
@@ -48,6 +51,11 @@ struct ProblemPlan {
   }
 };
 
+/// The source of each of the first `problems` problems of an evaluation, as an index in
+/// ProblemPlan::sources. Empty if there is one source, or if evaluations have a file of
+/// their own.
+std::vector<std::uint32_t> evaluated_sources(const ProblemPlan& plan, std::uint64_t problems);
+
 /// The problem of a group.
 struct Draw {
   std::uint32_t source = 0;     ///< Index in ProblemPlan::sources.
@@ -66,6 +74,7 @@ void describe(V& v, ProblemSource& s) {
   v.field(2, "stream", s.stream);
   v.field(3, "problems", s.problems);
   v.field(4, "weights", s.weights);
+  v.field(5, "held_out", s.held_out);
 }
 template <class V>
 void describe(V& v, SetAsideRule& r) {

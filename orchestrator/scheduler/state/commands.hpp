@@ -230,6 +230,12 @@ void describe(V& v, Retire& c) {
 /// An evaluation is over: every problem was answered `samples` times under this version.
 struct Evaluated {
   static constexpr std::string_view kName = "evaluated";
+  /// A source of the evaluated problems. Figures as those of the whole.
+  struct Source {
+    std::string name;  ///< Key of `task.sources`.
+    std::uint64_t problems = 0, passed = 0;
+    double reward = 0, pass_1 = 0;
+  };
   PolicyVersion version;
   Time began{};
   double seconds = 0;  ///< From then until now.
@@ -242,7 +248,17 @@ struct Evaluated {
   double pass_1 = 0;         ///< passed / (problems * samples)
   double pass_k = 0;         ///< solved / problems: pass@k for k = samples.
   bool best = false;         ///< Its pass_1 is above that of all before.
+  std::vector<Source>
+      sources;  ///< Empty: there is one, or the problems are in a file of their own.
 };
+template <class V>
+void describe(V& v, Evaluated::Source& s) {
+  v.field(1, "name", s.name);
+  v.field(2, "problems", s.problems);
+  v.field(3, "passed", s.passed);
+  v.field(4, "reward", s.reward);
+  v.field(5, "pass_1", s.pass_1);
+}
 template <class V>
 void describe(V& v, Evaluated& c) {
   v.field(1, "version", c.version);
@@ -258,6 +274,7 @@ void describe(V& v, Evaluated& c) {
   v.field(11, "pass_1", c.pass_1);
   v.field(12, "pass_k", c.pass_k);
   v.field(13, "best", c.best);
+  v.field(14, "sources", c.sources);
 }
 
 /// From now on, while it is not busy, this actor is in this state for this cause.

@@ -35,7 +35,7 @@ void RunState::configure(const SchedulerConfig& to) {
     saved.outstanding.bound =
         static_cast<double>(config.staleness_bound) + config.staleness_fraction;
   saved.queue = DistQueue(config.has_reference(), config.responses_per_group, credits());
-  evaluation = Evaluation(config.evaluation);
+  evaluation = Evaluation(config.evaluation, config.problems);
 }
 
 std::int64_t RunState::credits() const {

@@ -45,6 +45,8 @@ TEST(SeveralSources, HoldOutWhatEachHoldsOutAlternatelyAndEachProblemOnce) {
   ASSERT_TRUE(source);
   const std::uint64_t size = (*source)->held_out_size();
   EXPECT_EQ(size, 1000U + 11);
+  EXPECT_EQ((*source)->sets()[0].held_out, 1000U);
+  EXPECT_EQ((*source)->sets()[1].held_out, 11U);
   std::set<std::string> prompts;
   for (std::uint64_t i = 0; i < size; ++i) {
     const Problem problem = (*source)->held_out(i);

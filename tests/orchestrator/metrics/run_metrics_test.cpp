@@ -161,6 +161,18 @@ TEST(RunMetrics, FiguresOfSourcesAreThoseOfTheBatchAndOfTheirLastDraws) {
                                            {"sources/set_aside/b", 4}}));
 }
 
+TEST(RunMetrics, FiguresOfSourcesAreOnTheLineOfTheirEvaluation) {
+  MetricsLine line;
+  line.evaluation.emplace().sources = {
+      {.name = "a", .problems = 3, .passed = 1, .pass_1 = 1.0 / 3}};
+  std::map<std::string, double> figures;
+  for_each_figure(line, [&](std::string_view name, double value) {
+    if (name.starts_with("sources/"))
+      figures.emplace(name, value);
+  });
+  EXPECT_EQ(figures, (std::map<std::string, double>{{"sources/evaluation/a", 0.3333}}));
+}
+
 TEST(RunMetrics, FilteredGroupsAreWasteAndNeitherTrainedNorEffective) {
   Script s;
   s.whole_group(0, 0, 0, 1, 0);

@@ -140,6 +140,61 @@ TEST(Evaluation, CallsTheFirstOfTheHighestFiguresTheBest) {
   }
 }
 
+/// Held-out problems 0 and 2 are those of `long`, 1, 3 and 4 those of `short`.
+SchedulerConfig config_of_sources() {
+  SchedulerConfig config = config_of(3);
+  config.problems.sources = {{.name = "long", .stream = "long", .problems = 50, .held_out = 2},
+                             {.name = "short", .stream = "short", .problems = 50, .held_out = 9}};
+  return config;
+}
+
+TEST(Evaluation, HasTheFiguresOfEachSource) {
+  const Seen seen = play(config_of_sources());
+  ASSERT_FALSE(seen.evaluations.empty());
+  for (const command::Evaluated& e : seen.evaluations) {
+    ASSERT_EQ(e.sources.size(), 2U);
+    const auto &of_long = e.sources[0], &of_short = e.sources[1];
+    EXPECT_EQ(of_long.name, "long");
+    EXPECT_EQ(of_long.problems, 2U);
+    EXPECT_EQ(of_short.problems, 3U);
+    EXPECT_EQ(of_long.passed + of_short.passed, e.passed);
+    EXPECT_DOUBLE_EQ(of_short.pass_1, static_cast<double>(of_short.passed) / 9);
+    EXPECT_NEAR((2 * of_long.reward + 3 * of_short.reward) / 5, e.reward, 1e-12);
+  }
+}
+
+TEST(Evaluation, HasNoFiguresOfSourcesIfThereIsOneOrItsProblemsAreInAFile) {
+  SchedulerConfig config = config_of_sources();
+  config.problems.sources.pop_back();
+  EXPECT_TRUE(play(config).evaluations.front().sources.empty());
+  config = config_of_sources();
+  for (ProblemSource& source : config.problems.sources)
+    source.held_out = 0;
+  EXPECT_TRUE(play(config).evaluations.front().sources.empty());
+}
+
+TEST(EvaluationAudit, FindsAFigureOfASourceThatTheRewardsDoNotGive) {
+  const Seen seen = play(config_of_sources());
+  const auto said = [&](const std::function<void(command::Evaluated&)>& change) {
+    const auto all = audit(seen.records, [&](Record& record) {
+      for (Command& command : record.commands) {
+        if (auto* e = std::get_if<command::Evaluated>(&command))
+          change(*e);
+      }
+    });
+    return all.empty() ? std::string() : all.front();
+  };
+  EXPECT_EQ(said([](command::Evaluated&) {}), "");
+  EXPECT_NE(said([](command::Evaluated& e) {
+              e.sources[1].pass_1 += 0.01;
+            }).find("3 problems of the source `short`"),
+            std::string::npos);
+  EXPECT_NE(said([](command::Evaluated& e) {
+              e.sources.pop_back();
+            }).find("reports 1 sources, expected 2"),
+            std::string::npos);
+}
+
 TEST(EvaluationAudit, FindsAFigureThatTheRewardsDoNotGive) {
   const Seen seen = play(config_of(3));
   const auto said = audit(seen.records, [](Record& record) {

@@ -26,7 +26,7 @@ MetricsLine line_of_an_update() {
   line.states = {{actors::CardState::Decode, 0.5},
                  {actors::CardState::Train, 0.25},
                  {actors::CardState::WaitData, 0.25}};
-  line.evaluation.emplace();
+  line.evaluation.emplace().sources = {{.name = "math", .problems = 1}};
   line.update.batch.terms["right"].add(1);
   line.update.judges.emplace();
   line.update.batch.sources = {{.name = "math", .groups = 1, .responses = 1, .rewards = 1}};
