@@ -110,14 +110,14 @@ Result<RunLock> RunDir::lock() const {
                            root_.string())};
 }
 
-Status RunDir::seal_inputs() const {
+Status RunDir::seal_inputs(std::map<std::string, std::uint64_t> outside) const {
   std::vector<std::string> names{"config.yaml"};
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(base(), ignored))
     names.push_back("base/" + entry.path().filename().string());
   std::ranges::sort(names);
   TEMPER_TRY(auto files, sum_files(root_, names));
-  return write_manifest(file(kInputsManifest), {{}, std::move(files)});
+  return write_manifest(file(kInputsManifest), {std::move(outside), std::move(files)});
 }
 
 Status RunDir::replace_config(std::string_view yaml) const {

@@ -15,7 +15,10 @@
 #include "core/file_descriptor.hpp"
 #include "orchestrator/run/checkpoints.hpp"
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <utility>
 
 namespace temper::orchestrator {
@@ -58,8 +61,9 @@ class RunDir {
   Checkpoints checkpoints() const { return Checkpoints(root_ / "checkpoints"); }
 
   /// The inputs (config.yaml, base/) are hashed into inputs.manifest when the run starts, and
-  /// verified when it is resumed. Errors name the file.
-  Status seal_inputs() const;
+  /// verified when it is resumed. `outside`: digests of other inputs, which the manifest lists as
+  /// facts (outside_inputs.hpp). Errors name the file.
+  Status seal_inputs(std::map<std::string, std::uint64_t> outside = {}) const;
   Status check_inputs() const;
   /// Requires: check_inputs(), and the lock. Replaces and seals config.yaml; the previous one is
   /// kept as config.yaml.before-N. settle_inputs() completes or undoes an interrupted replacement.

@@ -3,12 +3,14 @@
 #include "actors/asio/asio.hpp"
 #include "actors/runtime/process.hpp"
 #include "core/files.hpp"
+#include "core/manifest.hpp"
 #include "core/progress_line.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/run/live/base_checkpoint.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
+#include "orchestrator/run/outside_inputs.hpp"
 #include "orchestrator/run/problem_sources.hpp"
 #include "orchestrator/run/processes/core_leases.hpp"
 #include "orchestrator/run/resume.hpp"
@@ -179,12 +181,24 @@ Result<bool> has_nothing_to_do(const RunPlan& plan) {
 
 namespace {
 
-/// Counts the problems, for runs whose engines get prompts.
+/// Whether its engines get prompts.
+bool has_prompts(const PipelineConfig& config) {
+  return !is_simulated(config) || is_twin(config);
+}
+
 Status plan_problems(ResolvedPipeline& pipeline) {
-  if (is_simulated(pipeline.config) && !is_twin(pipeline.config))
+  if (!has_prompts(pipeline.config))
     return {};
   TEMPER_TRY(pipeline.problems, read_problem_plan(pipeline.config));
   return {};
+}
+
+Status seal_inputs(const RunDir& run_dir, const PipelineConfig& config) {
+  std::map<std::string, std::uint64_t> outside;
+  if (has_prompts(config)) {
+    TEMPER_TRY(outside, digest_outside_inputs(config));
+  }
+  return run_dir.seal_inputs(std::move(outside));
 }
 
 /// Restores the settings that the log has, and reports on stderr those that are undone.
@@ -217,6 +231,9 @@ Status repair_for_resume(const RunDir& run_dir, RunPlan& plan) {
   plan.changes = changed_settings(before, plan.pipeline.config);
   TEMPER_TRY_STATUS(check_changes(plan.changes));
   TEMPER_TRY(ResumePoint point, find_resume_point(run_dir, scheduler_config(plan.pipeline)));
+  TEMPER_TRY(const Manifest inputs, read_manifest(run_dir.file(kInputsManifest)));
+  if (has_prompts(plan.pipeline.config))
+    TEMPER_TRY_STATUS(check_outside_inputs(plan.pipeline.config, inputs.facts));
   TEMPER_TRY(const auto said, prepare_resume(run_dir, point));
   plan.pipeline.slots = std::move(point.actors);
   for (const std::string& line : said)
@@ -277,7 +294,7 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signa
   if (plan.make_base)
     TEMPER_TRY_STATUS(plan.make_base(run_dir.base()));
   if (plan.pipeline.config.policy != actors::PolicyKind::Torch || fs::exists(run_dir.base())) {
-    TEMPER_TRY_STATUS(run_dir.seal_inputs());
+    TEMPER_TRY_STATUS(seal_inputs(run_dir, plan.pipeline.config));
     return lock;
   }
   BaseCheckpointOptions options;
@@ -300,7 +317,7 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signa
     signals->enter(RunSignals::Phase::Startup);
   if (!status)
     return status.error();
-  TEMPER_TRY_STATUS(run_dir.seal_inputs());
+  TEMPER_TRY_STATUS(seal_inputs(run_dir, plan.pipeline.config));
   return lock;
 }
 
