@@ -1,5 +1,6 @@
 #include "actors/model_folder/adapter_folder.hpp"
 
+#include "actors/model_folder/stored_tensors.hpp"
 #include "core/files.hpp"
 #include "core/json_document.hpp"
 

@@ -7,7 +7,6 @@
 
 #include "actors/model/lora_config.hpp"
 #include "actors/model_folder/layout.hpp"
-#include "actors/model_folder/safetensors.hpp"
 #include "core/result.hpp"
 
 #include <cstdint>
@@ -50,14 +49,6 @@ class AdapterLayout {
   std::vector<TensorSpec> tensors_;
   std::int64_t size_ = 0;
 };
-
-/// Views of the flat array of an adapter, for writing and reading; `prefix` precedes each name.
-std::vector<TensorToWrite> tensors_to_write(const AdapterLayout& layout,
-                                            std::span<const float> flat,
-                                            std::string_view prefix = "");
-std::vector<TensorToRead> tensors_to_read(const AdapterLayout& layout,
-                                          std::span<float> flat,
-                                          std::string_view prefix = "");
 
 /// Adds (alpha / rank) B A to the weights, a flat array of the base's layout.
 void merge_adapter(const AdapterLayout& adapter,

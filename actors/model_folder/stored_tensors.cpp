@@ -1,6 +1,5 @@
 #include "actors/model_folder/stored_tensors.hpp"
 
-#include "actors/model_folder/adapter_layout.hpp"
 #include "core/check.hpp"
 
 #include <utility>

@@ -1,6 +1,8 @@
-// The stored tensors of a network as views of its flat array of floats, for writing and reading.
+// The stored tensors of a network, or of an adapter, as views of its flat array of floats, for
+// writing and reading.
 #pragma once
 
+#include "actors/model_folder/adapter_layout.hpp"
 #include "actors/model_folder/layout.hpp"
 #include "actors/model_folder/model_folder.hpp"
 #include "actors/model_folder/safetensors.hpp"
@@ -20,7 +22,14 @@ std::vector<TensorToWrite> tensors_to_write(const Layout& layout,
 std::vector<TensorToRead> tensors_to_read(const Layout& layout,
                                           std::span<float> flat,
                                           std::string_view prefix = "");
-/// The same without destinations for the values.
+/// The same for an adapter: the tensors of layout.tensors().
+std::vector<TensorToWrite> tensors_to_write(const AdapterLayout& layout,
+                                            std::span<const float> flat,
+                                            std::string_view prefix = "");
+std::vector<TensorToRead> tensors_to_read(const AdapterLayout& layout,
+                                          std::span<float> flat,
+                                          std::string_view prefix = "");
+/// As for reading the weights of a network, but without destinations for the values.
 std::vector<TensorToRead> tensors_to_check(const Layout& layout);
 
 /// Reads the weights of a folder as one float32 safetensors image. Errors: see ModelFolder::read().

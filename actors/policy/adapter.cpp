@@ -1,5 +1,6 @@
 #include "actors/policy/adapter.hpp"
 
+#include "actors/model_folder/stored_tensors.hpp"
 #include "actors/policy/sampler.hpp"
 #include "core/hash.hpp"
 
