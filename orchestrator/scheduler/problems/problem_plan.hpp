@@ -29,8 +29,8 @@ struct ProblemSource {
 /// A problem is set aside if the pass rate of its last group is extreme: it is left out for some
 /// epochs of its source.
 struct SetAsideRule {
-  std::optional<double> easy;      ///< From this pass rate; nullopt: never.
-  std::optional<double> hopeless;  ///< Up to this pass rate; nullopt: never.
+  std::optional<double> easy;      ///< From this pass rate, if set.
+  std::optional<double> hopeless;  ///< Up to this pass rate, if set.
   double pass = 1;                 ///< Smallest reward of a response that passes.
   std::uint64_t epochs = 1;
 

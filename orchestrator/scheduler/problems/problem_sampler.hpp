@@ -23,8 +23,8 @@ class ProblemSampler {
   /// Draws for a new group. `step`: the published version. Requires: the plan has sources. Cost: a
   /// look-up per problem that is set aside on the way, at most one pass over the source.
   Draw draw(const ProblemPlan& plan, GroupId group, std::uint64_t step);
-  /// The group leaves the run. `pass_rate`: share of its judged responses that passed; nullopt: it
-  /// was not judged, so that it says nothing about its problem.
+  /// The group leaves the run. `pass_rate`: share of its judged responses that passed. A group that
+  /// was not judged has none, and says nothing about its problem.
   void group_left(const ProblemPlan& plan, GroupId group, std::optional<double> pass_rate);
 
   /// Names what no run with this plan can have; empty: the state is plausible.
