@@ -119,9 +119,23 @@ class MarkdownWriter {
     else if constexpr (OptionalLike<T>)
       return value ? initial(*value) : "null";
     else if constexpr (VectorLike<T>)
-      return value.empty() ? "`[]`" : "";
+      return initial_list(value);
     else
       return "";
+  }
+
+  template <class E>
+  static std::string initial_list(const std::vector<E>& values) {
+    if (values.empty())
+      return "`[]`";
+    if constexpr (Scalar<E> && !BlobElement<E>) {
+      std::string list;
+      for (const E& value : values)
+        list += (list.empty() ? "" : ", ") + scalar_text(value);
+      return detail::markdown_code("[" + list + "]");
+    } else {
+      return "";
+    }
   }
 
   template <class T>

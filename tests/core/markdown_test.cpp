@@ -38,6 +38,24 @@ TEST(Markdown, AStructIsATableWithASectionPerInnerStruct) {
             "| `shape` | `round`, `square` | `round` |  | Which. |\n");
 }
 
+struct Lists {
+  std::vector<std::string> names{"left", "right"};
+  std::vector<std::string> none;
+};
+template <class V>
+void describe(V& v, Lists& l) {
+  v.field(1, "names", l.names, {.doc = "Sides."});
+  v.field(2, "none", l.none);
+}
+
+TEST(Markdown, TheDefaultOfAListHasItsValues) {
+  EXPECT_EQ(to_markdown<Lists>(),
+            "| key | type | default | bounds | meaning |\n"
+            "|---|---|---|---|---|\n"
+            "| `names` | list of text | `[left, right]` |  | Sides. |\n"
+            "| `none` | list of text | `[]` |  |  |\n");
+}
+
 TEST(Markdown, MessagesShowFieldNumbers) {
   EXPECT_EQ(to_markdown<test::Small>({}, {.ids = true, .defaults = false}),
             "| # | field | type | meaning |\n"
