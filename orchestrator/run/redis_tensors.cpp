@@ -1,10 +1,12 @@
 #include "orchestrator/run/redis_tensors.hpp"
 
+#include "actors/server/url.hpp"
 #include "core/secret.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <utility>
 
@@ -164,6 +166,24 @@ void RedisTensors::refresh(Time now) {
   for (const std::string& key : taken_)
     commands.push_back({"EXPIRE", key, seconds});
   ask(commands);
+}
+
+Result<std::unique_ptr<RedisTensors>> open_redis_tensors(const PipelineConfig& config,
+                                                         const Log& log) {
+  const PayloadsSection& payloads = config.payloads;
+  TEMPER_TRY(actors::Url address, actors::parse_authority(payloads.redis, kRedisPassword));
+  const char* const password = std::getenv(kRedisPassword);
+  auto store = RedisTensors::create(
+      {{std::move(address.host), address.port, password == nullptr ? "" : password},
+       config.name,
+       payloads.wait},
+      log);
+  if (!store) {
+    return std::move(store).error().within(
+        "payloads.redis: expected a Redis server that admits this run; start it, correct the "
+        "address, or set TEMPER_REDIS_PASSWORD");
+  }
+  return store;
 }
 
 }  // namespace temper::orchestrator

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/log.hpp"
+#include "orchestrator/pipeline/pipeline_config.hpp"
 #include "orchestrator/run/redis_connection.hpp"
 #include "orchestrator/run/tensor_store.hpp"
 
@@ -58,5 +59,10 @@ class RedisTensors final : public TensorStore {
   Time refresh_at_{};
   bool away_ = false;  ///< The server did not do what it was asked last.
 };
+
+/// The store in the server of `payloads.redis`. Requires: `payloads.store: redis`. Error: no server
+/// answers there, or it refuses the run; names the key and the next step.
+Result<std::unique_ptr<RedisTensors>> open_redis_tensors(const PipelineConfig& config,
+                                                         const Log& log);
 
 }  // namespace temper::orchestrator

@@ -13,6 +13,7 @@
 #include "orchestrator/run/outside_inputs.hpp"
 #include "orchestrator/run/problem_sources.hpp"
 #include "orchestrator/run/processes/core_leases.hpp"
+#include "orchestrator/run/redis_tensors.hpp"
 #include "orchestrator/run/resume.hpp"
 #include "orchestrator/run/scale_request.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
@@ -246,6 +247,14 @@ Status repair_for_resume(const RunDir& run_dir, RunPlan& plan) {
   return run_dir.replace_config(to_yaml(plan.pipeline.config));
 }
 
+/// Before the run folder is made: a failure leaves nothing.
+Status check_tensor_server(const PipelineConfig& config) {
+  if (is_simulated(config) || config.payloads.store != TensorStoreKind::Redis)
+    return {};
+  TEMPER_TRY(const auto store, open_redis_tensors(config, Log::discard()));
+  return {};
+}
+
 /// Moves a run aside that was stopped before it started, or failed before its first step: there is
 /// nothing to resume.
 Status set_failed_run_aside(const RunPlan& plan) {
@@ -272,6 +281,7 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signa
   ::umask(0077);  // Prompts, weights and logs are private, also those that child processes write.
   const RunDir run_dir(plan.run_dir);
   const bool from_start = plan.from == RunPlan::From::Start;
+  TEMPER_TRY_STATUS(check_tensor_server(plan.pipeline.config));
   if (from_start) {
     TEMPER_TRY_STATUS(set_failed_run_aside(plan));
     TEMPER_TRY_STATUS(run_dir.create());

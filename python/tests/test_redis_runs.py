@@ -148,3 +148,4 @@ def test_a_server_that_admits_no_run_is_said_before_it_begins(
     assert status != 0
     assert "payloads.redis: expected a Redis server that admits this run" in output
     assert what in output and (not password or password not in output)
+    assert not run.run_dir.exists()

@@ -1,7 +1,6 @@
 #include "orchestrator/run/live/work_exchange.hpp"
 
 #include "actors/protocol/catalog.hpp"
-#include "actors/server/url.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/run/problem_sources.hpp"
@@ -12,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <set>
 #include <type_traits>
 #include <utility>
@@ -37,19 +35,8 @@ Result<std::unique_ptr<TensorStore>> make_tensor_store(const PipelineConfig& con
                                                        const Log& log) {
   const PayloadsSection& payloads = config.payloads;
   if (payloads.store == TensorStoreKind::Redis) {
-    TEMPER_TRY(actors::Url address, actors::parse_authority(payloads.redis, kRedisPassword));
-    const char* const password = std::getenv(kRedisPassword);
-    auto store = RedisTensors::create(
-        {{std::move(address.host), address.port, password == nullptr ? "" : password},
-         config.name,
-         payloads.wait},
-        log);
-    if (!store) {
-      return std::move(store).error().within(
-          "payloads.redis: expected a Redis server that admits this run; start it, correct the "
-          "address, or set TEMPER_REDIS_PASSWORD");
-    }
-    return std::unique_ptr<TensorStore>(*std::move(store));
+    TEMPER_TRY(auto store, open_redis_tensors(config, log));
+    return std::unique_ptr<TensorStore>(std::move(store));
   }
   if (config.transport.kind != TransportKind::Ipc)
     return std::unique_ptr<TensorStore>();
