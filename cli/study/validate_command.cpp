@@ -6,6 +6,7 @@
 #include "core/text/numbers.hpp"
 #include "core/yaml.hpp"
 #include "sim_hw/published/measurement_file.hpp"
+#include "sim_hw/validation/coverage.hpp"
 #include "sim_hw/validation/report.hpp"
 
 #include <fmt/format.h>
@@ -64,9 +65,11 @@ void describe(V& v, RowJson& r) {
 struct ValidateJson {
   std::vector<KindErrorsJson> kinds;
   std::vector<RowJson> rows;
+  std::vector<sim_hw::Coverage> coverage{};
 };
 template <class V>
 void describe(V& v, ValidateJson& j) {
+  v.field(3, "coverage", j.coverage);
   v.field(1, "kinds", j.kinds);
   v.field(2, "rows", j.rows);
 }
@@ -225,6 +228,7 @@ Status write_report(const ValidateOptions& options,
   TEMPER_TRY(sim_hw::ReportTables tables,
              sim_hw::read_report_tables(catalog.configs() / "validation" / "tables.yaml"));
   input.tables = std::move(tables.tables);
+  input.coverage_before = std::move(tables.coverage_before);
   input.comparisons = rows;
   input.unused = std::move(unused);
   for (const std::string& name : catalog.hardware_names()) {
@@ -287,10 +291,36 @@ void print_kinds(const std::vector<Statistics>& kinds, std::ostream& out) {
   }
 }
 
+/// Published rows with a prediction, by area, and the reasons of the others.
+void print_coverage(const std::vector<sim_hw::Coverage>& areas, std::ostream& out) {
+  if (areas.empty())
+    return;
+  out << fmt::format(
+      "\n{:<16}{:<18}{:>6}{:>11}{:>8}\n", "table", "area", "rows", "predicted", "share");
+  const std::vector<sim_hw::Coverage> tables = sim_hw::by_table(areas);
+  for (const auto* group : {&areas, &tables}) {
+    for (const sim_hw::Coverage& c : *group) {
+      out << fmt::format("{:<16}{:<18}{:>6}{:>11}{:>8}\n",
+                         c.table,
+                         c.area,
+                         c.rows,
+                         c.points,
+                         percent_text(static_cast<double>(c.points) / static_cast<double>(c.rows),
+                                      0));
+    }
+  }
+  for (const sim_hw::Coverage& c : tables) {
+    for (const auto& [reason, rows] : c.reasons)
+      out << fmt::format("{}: {} without a prediction: {}\n", c.table, rows, reason);
+  }
+}
+
 void print_json(const std::vector<Statistics>& kinds,
                 const std::vector<Comparison>& rows,
+                std::vector<sim_hw::Coverage> areas,
                 std::ostream& out) {
   ValidateJson document;
+  document.coverage = std::move(areas);
   for (const Statistics& k : kinds)
     document.kinds.push_back({k.kind, k.n, k.mape, k.bias, k.max, k.rank_correlation});
   for (const Comparison& row : rows)
@@ -314,11 +344,12 @@ Result<int> validate(const ValidateOptions& options, std::ostream& out, std::ost
   if (!options.report.empty())
     TEMPER_TRY_STATUS(write_report(options, *catalog, rows, all.unused));
   if (options.json) {
-    print_json(kinds, rows, out);
+    print_json(kinds, rows, sim_hw::coverage(rows, all.unused), out);
   } else {
     if (options.rows)
       print_rows(rows, out);
     print_kinds(kinds, out);
+    print_coverage(sim_hw::coverage(rows, all.unused), out);
     if (!all.unused.empty())
       out << fmt::format("{} published rows are not used (--convert lists the reasons)\n",
                          all.unused.size());

@@ -56,6 +56,8 @@ Row row_at(const TableLine& line, const std::filesystem::path& file) {
   Row row;
   row.id = line.id();
   row.source = line.text("source");
+  row.table = line.text("table");
+  row.area = line.text("area");
   row.folder = file.parent_path();
   return row;
 }
@@ -157,9 +159,9 @@ Result<std::vector<Row>> read_measurements(const std::filesystem::path& file) {
 }
 
 std::string to_csv(std::span<const Row> rows) {
-  std::string out = "id,hardware,cards,kind,params,metric,unit,value,source\n";
+  std::string out = "id,hardware,cards,kind,params,metric,unit,value,source,table,area\n";
   for (const Row& row : rows) {
-    out += fmt::format("{},{},{},{},{},{},{},{},{}\n",
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n",
                        csv_word(row.id),
                        csv_word(row.hardware),
                        row.cards,
@@ -168,7 +170,9 @@ std::string to_csv(std::span<const Row> rows) {
                        row.metric,
                        row.unit,
                        number_text(row.value),
-                       csv_word(row.source));
+                       csv_word(row.source),
+                       csv_word(row.table),
+                       row.area);
   }
   return out;
 }

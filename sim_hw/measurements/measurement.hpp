@@ -1,7 +1,7 @@
 // Reads rows of measurements.
 //
 // A measurement file is CSV with the columns hardware, cards, kind, params, metric, unit, value,
-// and optionally id and source, in any order:
+// and optionally id, source, table and area, in any order:
 //   hardware,cards,kind,params,metric,unit,value
 //   nvidia-h200,1,gemm,m=8192;n=8192;k=8192,throughput,TFLOP/s,755.176
 // SimGrid outputs are recognized by their header (algorithm,npus,size_bytes,... and
@@ -29,6 +29,8 @@ struct Row {
   std::string unit;
   double value = 0;  ///< In `unit`.
   std::string source;
+  std::string table{};  ///< Table of publications that the row comes from; empty: measured here.
+  std::string area{};   ///< Its area in that table: "serving_decode".
   std::filesystem::path folder;  ///< Folder of the file, for side files such as `lengths=`.
 };
 
@@ -36,7 +38,7 @@ struct Row {
 Result<std::vector<Row>> read_measurements(const std::filesystem::path& file);
 Result<std::vector<Row>> to_rows(const CsvTable& table, const std::filesystem::path& file);
 
-/// Writes the format above, with id and source.
+/// Writes the format above, with id, source, table and area.
 std::string to_csv(std::span<const Row> rows);
 
 }  // namespace temper::sim_hw

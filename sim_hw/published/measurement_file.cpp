@@ -18,8 +18,10 @@ Result<MeasurementFile> read_any(const std::filesystem::path& file, Catalog& cat
       row.folder = file.parent_path();
   } else if (table.has("what") && table.has("reason") && table.has("id")) {
     for (const auto& row : table.rows) {
-      out.unused.push_back(
-          {row[table.column("id")], row[table.column("what")], row[table.column("reason")]});
+      out.unused.push_back({row[table.column("id")],
+                            row[table.column("what")],
+                            row[table.column("reason")],
+                            table.has("table") ? row[table.column("table")] : ""});
     }
   } else {
     TEMPER_TRY(out.rows, to_rows(table, file));
@@ -28,9 +30,13 @@ Result<MeasurementFile> read_any(const std::filesystem::path& file, Catalog& cat
 }
 
 std::string to_csv(std::span<const UnusedRow> unused) {
-  std::string out = "id,what,reason\n";
+  std::string out = "id,what,reason,table\n";
   for (const UnusedRow& row : unused) {
-    out += fmt::format("{},{},{}\n", csv_word(row.id), csv_word(row.what), csv_word(row.reason));
+    out += fmt::format("{},{},{},{}\n",
+                       csv_word(row.id),
+                       csv_word(row.what),
+                       csv_word(row.reason),
+                       csv_word(row.table));
   }
   return out;
 }

@@ -15,7 +15,7 @@
 namespace temper::sim_hw {
 
 /// Rows of a file in any known format: measurements, publications (converted), or unused published
-/// rows (id,what,reason).
+/// rows (id,what,reason,table).
 struct MeasurementFile {
   std::vector<Row> rows;
   std::vector<UnusedRow> unused;

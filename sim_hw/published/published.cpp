@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 namespace temper::sim_hw {
 namespace {
@@ -132,9 +133,12 @@ Result<PublishedRow> read_publication(const CsvTable& table, std::string_view fi
 }
 
 /// Appends to one of the two lists.
-void convert(const PublishedRow& p, Catalog& catalog, Conversion& out) {
+void convert(const PublishedRow& p,
+             const std::string& table,
+             Catalog& catalog,
+             Conversion& out) {
   const auto refuse = [&](std::string reason) {
-    out.unused.push_back({p.id, p.area + " " + p.metric, std::move(reason)});
+    out.unused.push_back({p.id, p.area + " " + p.metric, std::move(reason), table});
   };
   if (p.source.find("[secondary") != std::string::npos)
     return refuse("secondary source: orientation only");
@@ -161,6 +165,8 @@ void convert(const PublishedRow& p, Catalog& catalog, Conversion& out) {
   row.unit = p.unit;
   row.value = p.value;
   row.source = p.source;
+  row.table = table;
+  row.area = p.area;
   out.rows.push_back(std::move(row));
 }
 
@@ -244,9 +250,10 @@ Result<Conversion> convert_publications(const CsvTable& table,
       return invalid_input(fmt::format("{}: no column `{}`", file, column));
   }
   Conversion out;
+  const std::string name = std::filesystem::path(file).stem().string();
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     TEMPER_TRY(const PublishedRow publication, read_publication(table, file, i));
-    convert(publication, catalog, out);
+    convert(publication, name, catalog, out);
   }
   return out;
 }

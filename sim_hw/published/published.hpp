@@ -34,6 +34,7 @@ struct UnusedRow {
   std::string id;
   std::string what;  ///< "rl_iteration step_time"
   std::string reason;
+  std::string table{};  ///< Table of publications: "published_3".
 };
 
 struct Conversion {

@@ -207,6 +207,57 @@ std::string unused_table(std::span<const UnusedRow> unused) {
   return out;
 }
 
+/// Rows with a prediction of this table and area; none if it was not recorded.
+std::optional<std::int64_t> points_before(const std::vector<Coverage>& before,
+                                          const Coverage& now) {
+  for (const Coverage& each : before) {
+    if (each.table == now.table && each.area == now.area)
+      return each.points;
+  }
+  return std::nullopt;
+}
+
+std::string coverage_line(const ReportInput& input, const Coverage& c) {
+  const auto before = points_before(input.coverage_before, c);
+  const auto share = [&](std::int64_t rows) {
+    return percent_text(static_cast<double>(rows) / static_cast<double>(c.rows), 0);
+  };
+  return fmt::format("| {} | {} | {} | {} | {} | {} |\n",
+                     c.table,
+                     c.area,
+                     c.rows,
+                     before ? fmt::format("{} ({})", *before, share(*before)) : "–",
+                     fmt::format("{} ({})", c.points, share(c.points)),
+                     c.rows - c.points);
+}
+
+std::string coverage_section(const ReportInput& input) {
+  const std::vector<Coverage> areas = coverage(input.comparisons, input.unused);
+  if (areas.empty())
+    return "";
+  std::string out =
+      "\n## Published rows with a prediction\n\n"
+      "Every row of the tables of publications counts. `Before`: as first counted, before the "
+      "kinds\n"
+      "and models of those tables were described.\n\n"
+      "| Table | Area | Rows | Before | Predicted | Without |\n|---|---|---:|---:|---:|---:|\n";
+  for (const Coverage& area : areas)
+    out += coverage_line(input, area);
+  const std::vector<Coverage> tables = by_table(areas);
+  for (const Coverage& table : tables)
+    out += coverage_line(input, table);
+  out += "\n| Table | Why there is no prediction | Rows |\n|---|---|---:|\n";
+  for (const Coverage& table : tables) {
+    std::vector<std::pair<std::string, std::int64_t>> reasons(table.reasons.begin(),
+                                                              table.reasons.end());
+    std::ranges::stable_sort(
+        reasons, [](const auto& a, const auto& b) { return a.second > b.second; });
+    for (const auto& [reason, rows] : reasons)
+      out += fmt::format("| {} | {} | {} |\n", table.table, cell(reason), rows);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string validation_report(const ReportInput& input) {
@@ -227,6 +278,7 @@ std::string validation_report(const ReportInput& input) {
       "itself.\n\n## By kind\n\n";
   out += statistics_table(kinds);
   out += "\n## By kind, hardware and metric\n\n" + statistics_table(details);
+  out += coverage_section(input);
   out += by_provenance(input);
   for (const StatisticsTable& table : input.tables) {
     out +=

@@ -5,6 +5,7 @@
 #include "core/describe.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/published/published.hpp"
+#include "sim_hw/validation/coverage.hpp"
 #include "sim_hw/validation/statistics.hpp"
 
 #include <filesystem>
@@ -41,9 +42,11 @@ void describe(V& v, StatisticsTable& t) {
 /// Tables that other commands add to the report: configs/validation/tables.yaml.
 struct ReportTables {
   std::vector<StatisticsTable> tables;
+  std::vector<Coverage> coverage_before{};  ///< Recorded once, to compare with.
 };
 template <class V>
 void describe(V& v, ReportTables& t) {
+  v.field(2, "coverage_before", t.coverage_before, {.doc = "Coverage to compare with."});
   v.field(1, "tables", t.tables, {.doc = "Tables after the summary, in this order."});
 }
 /// A missing file has no tables.
@@ -57,6 +60,7 @@ struct ReportInput {
   ReportNotes notes;
   std::vector<const HardwareSpec*> hardware;  ///< Hardware whose fitted constants are listed.
   std::vector<StatisticsTable> tables;        ///< Placed after the summary.
+  std::vector<Coverage> coverage_before{};    ///< Printed beside today's coverage.
 };
 
 std::string validation_report(const ReportInput& input);

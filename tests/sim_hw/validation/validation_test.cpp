@@ -1,4 +1,5 @@
 #include "core/statistics.hpp"
+#include "sim_hw/validation/coverage.hpp"
 #include "sim_hw/validation/provenance.hpp"
 #include "sim_hw/validation/report.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -221,6 +222,37 @@ TEST_F(Publications, StateInOneLineWhyTheyAreNotUsed) {
             "model not described: Qwen9-1B");
   EXPECT_EQ(reason("rl_iteration,s,NVIDIA H20,8,Qwen3-8B,x,throughput_ratio,x,2"),
             "a ratio or share, not a cost of one operation");
+}
+
+TEST(CoverageTest, CountsPublishedRowsByTableAreaAndReason) {
+  std::vector<Comparison> rows = compared(
+      "hardware,cards,kind,params,metric,unit,value,table,area\n"
+      "h,1,echo,value=1,time,s,1,papers,pretrain\n"
+      "h,1,echo,valeu=1,time,s,1,papers,pretrain\n"
+      "h,1,echo,value=1,time,s,1,,\n");  // Measured here: not published.
+  const std::vector<UnusedRow> unused{
+      {"P1", "pretrain mfu", "model not described: GLM-5", "papers"},
+      {"P2", "operator latency", "conditions missing: shapes", "papers"}};
+  const std::vector<Coverage> areas = coverage(rows, unused);
+  ASSERT_EQ(areas.size(), 2U);
+  EXPECT_EQ(areas[0].area, "operator");
+  EXPECT_EQ(areas[0].points, 0);
+  EXPECT_EQ(areas[0].reasons.at("conditions missing: shapes"), 1);
+  EXPECT_EQ(areas[1].rows, 3);
+  EXPECT_EQ(areas[1].points, 1);
+  EXPECT_EQ(areas[1].reasons.at("model not described"), 1);
+  EXPECT_EQ(areas[1].reasons.at("the prediction failed"), 1);
+  const std::vector<Coverage> tables = by_table(areas);
+  ASSERT_EQ(tables.size(), 1U);
+  EXPECT_EQ(tables[0].rows, 4);
+  EXPECT_EQ(tables[0].points, 1);
+}
+
+TEST_F(Publications, KeepTheirTableAndArea) {
+  const Conversion out =
+      convert("operator,s,NVIDIA H100 SXM,1,-,op=GEMM BF16;m=16;n=7168;k=2048,latency,ms,0.01");
+  EXPECT_EQ(out.rows[0].table, "p");
+  EXPECT_EQ(out.rows[0].area, "operator");
 }
 
 TEST(PublishedBytes, ReadsKilobytesAsBinary) {
