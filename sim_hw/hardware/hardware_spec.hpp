@@ -19,6 +19,7 @@ struct DieSpec {
   FlopsPerSecond bf16{};                 ///< Dense matrix peak.
   std::optional<FlopsPerSecond> fp16{};  ///< Where it differs from bf16.
   std::optional<FlopsPerSecond> low{};   ///< FP8 or INT8 matrix peak.
+  bool fp8 = true;                       ///< Whether `low` also holds for FP8, not only INT8.
   FlopsPerSecond vector{};               ///< FP32 peak of elementwise kernels.
   std::int64_t cores = 0;                ///< SMs or cube cores.
   Bytes memory{};                        ///< HBM capacity.
@@ -39,6 +40,7 @@ void describe(V& v, DieSpec& c) {
   v.field(
       7, "memory_bandwidth", c.memory_bandwidth, {.doc = "HBM peak.", .min = BytesPerSecond(1e6)});
   v.field(8, "cache", c.cache, {.doc = "Last-level cache.", .min = Bytes(0)});
+  v.field(10, "fp8", c.fp8, {.doc = "Whether the low peak also holds for FP8, not only INT8."});
   v.field(9, "cache_bandwidth", c.cache_bandwidth, {.doc = "Peak of reading the cache, if known."});
 }
 

@@ -30,6 +30,20 @@ void describe(V& v, LatentAttention& c) {
   v.field(4, "qk_rope_dim", c.qk_rope_dim, {.doc = "Head size of the rotary part.", .min = 0});
 }
 
+/// Attention to selected tokens (DeepSeek-V3.2): an index scores all cached keys, and attention reads
+/// those with the best scores.
+struct SparseAttention {
+  std::int64_t top_tokens = 2048;  ///< Tokens that a query attends, at most.
+  std::int64_t index_heads = 64;
+  std::int64_t index_dim = 128;  ///< Of the one key per token that all index heads share, in 8 bits.
+};
+template <class V>
+void describe(V& v, SparseAttention& c) {
+  v.field(1, "top_tokens", c.top_tokens, {.doc = "Tokens that a query attends.", .min = 1});
+  v.field(2, "index_heads", c.index_heads, {.doc = "Heads of the index.", .min = 1});
+  v.field(3, "index_dim", c.index_dim, {.doc = "Size of an index key, in 8 bits.", .min = 1});
+}
+
 /// Routed experts; the first `dense_layers` layers keep the dense MLP.
 struct MixtureOfExperts {
   std::int64_t experts = 0;
@@ -91,6 +105,7 @@ struct ModelSpec {
   std::int64_t mtp_layers = 0;  ///< Multi-token-prediction modules after the last layer.
   std::optional<LatentAttention> latent;
   std::optional<MixtureOfExperts> moe;
+  std::optional<SparseAttention> sparse;
   std::vector<std::string> aliases;  ///< Other names of a model with these dimensions.
 
   std::int64_t value_dim() const { return v_head_dim.value_or(head_dim); }
@@ -130,6 +145,7 @@ void describe(V& v, ModelSpec& c) {
   v.field(20, "mtp_layers", c.mtp_layers, {.doc = "Multi-token-prediction modules.", .min = 0});
   v.field(21, "latent", c.latent, {.doc = "Multi-head latent attention."});
   v.field(22, "moe", c.moe, {.doc = "Routed experts."});
+  v.field(24, "sparse", c.sparse, {.doc = "Attention to selected tokens, when decoding."});
   v.field(23, "aliases", c.aliases, {.doc = "Other names of a model with these dimensions."});
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sim_hw/hardware/hardware_spec.hpp"
+#include "sim_hw/operators/formats.hpp"
 
 namespace temper::sim_hw {
 
@@ -22,6 +23,9 @@ struct Device {
   double cache = 0;         ///< Bytes of the last-level cache.
   double cache_bandwidth = 0;  ///< B/s of reading it; 0: not described.
   double cores = 1;            ///< SMs or cube cores.
+  MatrixFormat linear;        ///< Of the projections and MLPs; heads and routers stay in BF16.
+  MatrixFormat experts;       ///< Of routed experts.
+  double kv_bytes = 2;        ///< Per element of the cached keys and values.
   double vector_passes =
       1;  ///< Launches and memory passes of elementwise kernels, relative to fused ones.
 };

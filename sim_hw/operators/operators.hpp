@@ -21,6 +21,8 @@
 //   pi: inclusion probability of an expert for one token, 1 - exp(-lambda p) with sum pi = k
 //   (without replacement). Tile counts are smoothed over loads: up to 28 % fewer tiles are filled
 //   if every expert has just less than a whole number of tiles.
+// Number formats (formats.hpp): compute over the format's speed, its bytes in the traffic, and a
+//   kernel that quantizes activations. Heads, routers and attention compute in BF16.
 // Elementwise: t = passes (kernels kernel_latency + bytes / bandwidth); passes = 1 where fused.
 //
 // Assumed: bf16, vendor library kernels, no overlap between kernels of one stream. Valid for m, n,
@@ -64,11 +66,22 @@ inline double gemm_cost(const Device& d, Heat heat, double m, double n, double k
          (d.sustained_cost - d.boost_cost) * flops / (flops + d.k.matmul_boost_flops);
 }
 
-inline double gemm_seconds(const Device& d, Heat heat, double m, double n, double k) {
-  const double cost = gemm_cost(d, heat, m, n, k);
+/// Quantizes `elements` activations before a product: a launch, a read and a write.
+inline double convert_seconds(const Device& d, const MatrixFormat& f, double elements) {
+  return f.converts ? d.k.kernel_latency + kConvertBytes * elements / d.bandwidth : 0;
+}
+
+inline double gemm_seconds(
+    const Device& d, Heat heat, double m, double n, double k, const MatrixFormat& f) {
+  const double cost = gemm_cost(d, heat, m, n, k) / f.speed;
   const double compute = 2 * padded_rows(m) * n * k * cost;
-  const double traffic = 2 * (m * k + n * k) / d.bandwidth;
-  return gemm_latency(d, k) + smooth_max4(compute, traffic) + 2 * m * n / d.bandwidth;
+  const double traffic = (f.activation_bytes * m * k + f.weight_bytes * n * k) / d.bandwidth;
+  return gemm_latency(d, k) + convert_seconds(d, f, m * k) + smooth_max4(compute, traffic) +
+         2 * m * n / d.bandwidth;
+}
+/// In the device's format of projections.
+inline double gemm_seconds(const Device& d, Heat heat, double m, double n, double k) {
+  return gemm_seconds(d, heat, m, n, k, d.linear);
 }
 
 /// Both GEMMs of the backward pass of y = x W^T: dx[m,k] = dy W and dW[n,k] = dy^T x.
@@ -130,7 +143,7 @@ inline double attention_decode_seconds(const Device& d,
                                        double batch,
                                        double context,
                                        Heat heat = Heat::Sustained) {
-  const double bytes = 2 * batch * context * a.kv_heads * (a.key_dim + a.value_dim);
+  const double bytes = d.kv_bytes * batch * context * a.kv_heads * (a.key_dim + a.value_dim);
   return d.k.attention_decode_latency + d.k.attention_decode_depth * a.key_dim +
          bytes / decode_read_bandwidth(d, heat, batch * a.kv_heads, bytes);
 }
@@ -138,11 +151,23 @@ inline double attention_decode_seconds(const Device& d,
 /// The same with absorbed latent attention: all `heads` read one latent of `latent` + `rope`.
 inline double latent_decode_seconds(
     const Device& d, double heads, double latent, double rope, double batch, double context) {
-  const double bytes = 2 * batch * context * (latent + rope);
+  const double bytes = d.kv_bytes * batch * context * (latent + rope);
   const double flops = 2 * batch * context * heads * (2 * latent + rope);
   return d.k.attention_decode_latency + d.k.attention_decode_depth * 128 +
          smooth_max4(bytes / d.decode_bandwidth,
                      flops * d.attention_cost + batch * context * heads * d.k.attention_softmax);
+}
+
+/// `queries` new tokens of each sequence together, as a step that verifies drafts: keys and values
+/// are read once, the products grow with the queries.
+inline double attention_verify_seconds(
+    const Device& d, const AttentionShape& a, double batch, double context, double queries) {
+  const double one = attention_decode_seconds(d, a, batch, context);
+  if (queries <= 1)
+    return one;
+  const double scores = batch * a.heads * queries * context;
+  const double products = scores * 2 * (a.key_dim + a.value_dim) * d.attention_cost;
+  return smooth_max4(one, products + scores * d.k.attention_softmax);
 }
 
 inline double elementwise_seconds(const Device& d, double kernels, double bytes) {
@@ -177,11 +202,12 @@ inline double grouped_seconds(const Device& d,
                               const Routing& routing,
                               double copies) {
   const double matrix = 3 * e.hidden * e.ffn;
-  const double weights = routing.experts * matrix * 2 / d.grouped_bandwidth;
-  const double compute = routing.tiles * 128 * matrix * 2 * d.grouped_cost;
+  const MatrixFormat& f = d.experts;
+  const double weights = routing.experts * matrix * f.weight_bytes / d.grouped_bandwidth;
+  const double compute = routing.tiles * 128 * matrix * 2 * d.grouped_cost / f.speed;
   const double traffic = copies * (d.k.routing_bytes * e.hidden + d.k.activation_bytes * e.ffn);
-  return d.k.routing_latency + std::sqrt(weights * weights + compute * compute) +
-         traffic / d.bandwidth;
+  return d.k.routing_latency + convert_seconds(d, f, copies * e.hidden) +
+         std::sqrt(weights * weights + compute * compute) + traffic / d.bandwidth;
 }
 
 }  // namespace temper::sim_hw

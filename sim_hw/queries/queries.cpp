@@ -20,7 +20,9 @@ std::vector<Kind> join_areas() {
                           network_kinds(),
                           scenario_kinds(),
                           parallel_kinds(),
-                          iteration_kinds()}) {
+                          iteration_kinds(),
+                          serving_kinds(),
+                          training_kinds()}) {
     all.insert(all.end(), area.begin(), area.end());
   }
   std::sort(all.begin(), all.end(), [](const Kind& a, const Kind& b) { return a.name < b.name; });

@@ -35,6 +35,8 @@ std::span<const Kind> network_kinds();    ///< collectives, transfers.
 std::span<const Kind> scenario_kinds();   ///< fluid flows, as SimGrid has them.
 std::span<const Kind> parallel_kinds();   ///< train_iteration, memory of a layout, reshard.
 std::span<const Kind> iteration_kinds();  ///< rl_iteration.
+std::span<const Kind> serving_kinds();    ///< serving.
+std::span<const Kind> training_kinds();   ///< training_run, rl_step.
 
 /// An unknown kind, parameter or value is an error that names it and the nearest valid one.
 Result<Cost> cost_of(const CostContext& context, const Request& request);

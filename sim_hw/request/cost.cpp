@@ -53,6 +53,7 @@ constexpr std::array kUnits{
     Unit{"tokens/s/card", 1},
     Unit{"tokens/s/device", 1},
     Unit{"tokens/s/GPU", 1},
+    Unit{"requests/s", 1},
     Unit{"fraction", 1},
     Unit{"percent", 1e-2},
     Unit{"x", 1},

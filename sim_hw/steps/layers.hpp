@@ -24,11 +24,17 @@ struct LayerWork {
 
 namespace detail {
 
+/// Heads and routers stay in BF16, and so does the absorbed part of latent attention.
+inline MatrixFormat format_of(const Device& d, Op op) {
+  const bool plain = op == Op::Head || op == Op::Router || op == Op::KeyValueUp;
+  return plain ? MatrixFormat{} : d.linear;
+}
+
 template <class Sink>
 void visit_gemm(const Device& d, Op op, Pass pass, double count, OpSizes s, Sink& sink) {
   const double seconds = pass == Pass::Backward
                              ? gemm_backward_seconds(d, Heat::Sustained, s.a, s.b, s.c)
-                             : gemm_seconds(d, Heat::Sustained, s.a, s.b, s.c);
+                             : gemm_seconds(d, Heat::Sustained, s.a, s.b, s.c, format_of(d, op));
   sink(op, pass, count, seconds, s);
 }
 

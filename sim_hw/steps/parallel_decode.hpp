@@ -31,6 +31,7 @@ struct ReplicaShape {
   double batch = 1;    ///< Sequences per replica.
   double padded = 1;   ///< Batch of the captured graph; `batch` with one graph per shape.
   double context = 1;  ///< Cached tokens per sequence.
+  double queries = 1;  ///< Tokens of each sequence in the step: 1 + the drafts that it verifies.
 };
 
 /// One operation that the devices of a layout do together, `count` times.
@@ -126,6 +127,23 @@ inline LevelBytes rollout_traffic(const Fabric& fabric,
   return out;
 }
 
+/// The core of attention in one layer. With selected tokens, an index first reads one key of every
+/// cached token and scores it with each of its heads.
+inline double rollout_attention_seconds(const Device& d, const StepModel& m, const ReplicaShape& s) {
+  const double attended = m.sparse_tokens > 0 ? std::min(s.context, m.sparse_tokens) : s.context;
+  double seconds =
+      m.latent ? latent_decode_seconds(
+                     d, m.attention.heads * s.queries, m.kv_rank, m.rope, s.batch, attended)
+               : attention_verify_seconds(d, m.attention, s.batch, attended, s.queries);
+  if (m.sparse_tokens > 0) {
+    const double keys = s.batch * s.context;
+    const double products = 2 * keys * s.queries * m.index_heads * m.index_dim;
+    seconds += d.k.attention_decode_latency +
+               smooth_max4(keys * m.index_dim / d.decode_bandwidth, products * d.attention_cost);
+  }
+  return seconds;
+}
+
 /// Requires: `m` is made for the layout's tp and ep.
 template <class Sink>
 void visit_parallel_decode(const Device& d,
@@ -134,12 +152,10 @@ void visit_parallel_decode(const Device& d,
                            const RolloutLayout& layout,
                            const ReplicaShape& s,
                            Sink& sink) {
-  const double b = s.padded;
+  const double b = s.padded * s.queries;
   visit_layers(
       d, m, {b, b * layout.dp * layout.expert_imbalance, m.experts, true}, Pass::Forward, sink);
-  const double attention =
-      m.latent ? latent_decode_seconds(d, m.attention.heads, m.kv_rank, m.rope, s.batch, s.context)
-               : attention_decode_seconds(d, m.attention, s.batch, s.context);
+  const double attention = rollout_attention_seconds(d, m, s);
   sink(Op::Attention,
        Pass::Forward,
        m.layers,

@@ -35,6 +35,11 @@ StepModel make_step_model(const ModelSpec& model, double tp, double ep) {
     s.expert_ffn = d(model.moe->expert_ffn);
     s.shared_ffn = d(model.moe->shared_experts) * d(model.moe->shared_expert_ffn);
   }
+  if (model.sparse) {
+    s.sparse_tokens = d(model.sparse->top_tokens);
+    s.index_heads = d(model.sparse->index_heads);
+    s.index_dim = d(model.sparse->index_dim);
+  }
   s.tp = tp;
   s.ep = ep;
   s.parameters = d(count_parameters(model).total());

@@ -29,6 +29,9 @@ struct StepModel {
   double shared_ffn = 0;  ///< All shared experts together.
   double tp = 1;
   double ep = 1;
+  double sparse_tokens = 0;  ///< Tokens that a query attends when decoding, at most; 0: all.
+  double index_heads = 0;
+  double index_dim = 0;  ///< Bytes of an index key.
   double parameters = 0;  ///< Whole model.
 
   double qkv_width() const {

@@ -133,6 +133,37 @@ TEST(Attention, StartsInProportionToTheHeadSize) {
   EXPECT_LT(attention_start(d, 64), attention_start(d, 128));
 }
 
+TEST(Formats, RunAtTheLowPeakOnlyWhereTheHardwareComputesWithThem) {
+  Catalog catalog = Catalog::shipped();
+  const DieSpec& hopper = (*catalog.hardware("nvidia-h100"))->die;
+  const DieSpec& ascend = (*catalog.hardware("cm384"))->die;
+  EXPECT_NEAR(matrix_format(WeightFormat::Fp8, hopper).speed, 2, 0.01);
+  EXPECT_EQ(matrix_format(WeightFormat::Fp8, ascend).speed, 1);  // Only INT8.
+  EXPECT_GT(matrix_format(WeightFormat::Int8, ascend).speed, 2);
+  EXPECT_EQ(matrix_format(WeightFormat::W4a16, hopper).speed, 1);
+  EXPECT_LT(matrix_format(WeightFormat::W4a16, hopper).weight_bytes, 0.6);
+}
+
+TEST(Formats, EightBitsSaveReadingWeightsAndCostAConversion) {
+  Device d = device_named("nvidia-h100");
+  Catalog catalog = Catalog::shipped();
+  const MatrixFormat eight =
+      matrix_format(WeightFormat::Fp8, (*catalog.hardware("nvidia-h100"))->die);
+  EXPECT_LT(gemm_seconds(d, Heat::Sustained, 8192, 8192, 8192, eight),
+            0.6 * gemm_seconds(d, Heat::Sustained, 8192, 8192, 8192));
+  EXPECT_GT(gemm_seconds(d, Heat::Sustained, 1, 64, 64, eight),
+            gemm_seconds(d, Heat::Sustained, 1, 64, 64));
+}
+
+TEST(Attention, OfSeveralQueriesReadsTheCacheOnce) {
+  const Device d = device_named("nvidia-h200");
+  const AttentionShape shape{32, 8, 128, 128};
+  EXPECT_EQ(attention_verify_seconds(d, shape, 1, 32768, 1),
+            attention_decode_seconds(d, shape, 1, 32768));
+  EXPECT_LT(attention_verify_seconds(d, shape, 1, 32768, 4),
+            1.1 * attention_decode_seconds(d, shape, 1, 32768));
+}
+
 /// Means over draws of top_k distinct experts per token, popularity rank^-zipf.
 Routing counted_routing(std::size_t experts, int top_k, int tokens, double zipf, int draws) {
   std::vector<double> weight(experts);
