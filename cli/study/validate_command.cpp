@@ -47,6 +47,8 @@ struct RowJson {
   std::string kind, params, metric, unit;
   double measured = 0;
   std::optional<double> predicted, error;
+  std::optional<double> low{}, high{};  ///< Of a row that leaves conditions open.
+  std::string matters{};                ///< The open parameter that changes the answer most.
 };
 template <class V>
 void describe(V& v, RowJson& r) {
@@ -60,6 +62,9 @@ void describe(V& v, RowJson& r) {
   v.field(8, "measured", r.measured);
   v.field(9, "predicted", r.predicted);
   v.field(10, "error", r.error);
+  v.field(11, "low", r.low);
+  v.field(12, "high", r.high);
+  v.field(13, "matters", r.matters);
 }
 
 struct ValidateJson {
@@ -87,6 +92,11 @@ RowJson to_document(const Comparison& row) {
               row.error()};
   if (row.predicted)
     out.predicted = *row.predicted / sim_hw::si_factor(row.row.unit).value_or(1);
+  if (row.band) {
+    out.low = row.band->low / sim_hw::si_factor(row.row.unit).value_or(1);
+    out.high = row.band->high / sim_hw::si_factor(row.row.unit).value_or(1);
+    out.matters = row.band->matters;
+  }
   return out;
 }
 
@@ -179,7 +189,7 @@ Result<sim_hw::MeasurementFile> read_files(const std::vector<std::string>& files
 
 /// The output file of a converted row.
 std::string converted_file(const sim_hw::Row& row) {
-  if (row.kind == "train_iteration")
+  if (row.kind == "train_iteration" && row.hardware == "nvidia-a100")
     return "megatron.csv";
   return row.hardware.starts_with("nvidia") ? "nvidia.csv" : "ascend.csv";
 }
@@ -250,6 +260,18 @@ void print_rows(const std::vector<Comparison>& rows, std::ostream& out) {
   for (const Comparison& row : rows) {
     const RowJson r = to_document(row);
     const std::string what = r.kind + " " + r.metric;
+    if (row.band) {
+      out << fmt::format("{:<28} {:<22} {:>12.6g} {:>5.4g} to {:.4g} {}: {} matters most  {}\n",
+                         r.id,
+                         what,
+                         r.measured,
+                         *r.low,
+                         *r.high,
+                         r.unit,
+                         r.matters,
+                         r.params);
+      continue;
+    }
     if (!r.predicted) {
       out << fmt::format("{:<28} {:<22} FAILED: {}\n", r.id, what, row.failure);
       continue;
@@ -295,18 +317,24 @@ void print_kinds(const std::vector<Statistics>& kinds, std::ostream& out) {
 void print_coverage(const std::vector<sim_hw::Coverage>& areas, std::ostream& out) {
   if (areas.empty())
     return;
-  out << fmt::format(
-      "\n{:<16}{:<18}{:>6}{:>11}{:>8}\n", "table", "area", "rows", "predicted", "share");
+  out << fmt::format("\n{:<16}{:<18}{:>6}{:>8}{:>11}{:>8}\n",
+                     "table",
+                     "area",
+                     "rows",
+                     "values",
+                     "intervals",
+                     "share");
   const std::vector<sim_hw::Coverage> tables = sim_hw::by_table(areas);
   for (const auto* group : {&areas, &tables}) {
     for (const sim_hw::Coverage& c : *group) {
-      out << fmt::format("{:<16}{:<18}{:>6}{:>11}{:>8}\n",
+      const auto answered = static_cast<double>(c.points + c.bands);
+      out << fmt::format("{:<16}{:<18}{:>6}{:>8}{:>11}{:>8}\n",
                          c.table,
                          c.area,
                          c.rows,
                          c.points,
-                         percent_text(static_cast<double>(c.points) / static_cast<double>(c.rows),
-                                      0));
+                         c.bands,
+                         percent_text(answered / static_cast<double>(c.rows), 0));
     }
   }
   for (const sim_hw::Coverage& c : tables) {
@@ -356,7 +384,7 @@ Result<int> validate(const ValidateOptions& options, std::ostream& out, std::ost
   }
   int failed = 0;
   for (const Comparison& row : rows) {
-    if (row.predicted || options.allow_failures)
+    if (row.answered() || options.allow_failures)
       continue;
     ++failed;
     if (options.json || !options.rows)

@@ -37,6 +37,10 @@ std::vector<Coverage> coverage(std::span<const Comparison> rows,
       continue;
     Coverage& group = group_of(groups, row.row.table, row.row.area);
     ++group.rows;
+    group.bands += row.band ? 1 : 0;
+    group.in_band += row.in_band() ? 1 : 0;
+    if (row.band)
+      continue;
     if (row.predicted)
       ++group.points;
     else
@@ -58,6 +62,8 @@ std::vector<Coverage> by_table(std::span<const Coverage> areas) {
     Coverage& all = group_of(groups, area.table, "all");
     all.rows += area.rows;
     all.points += area.points;
+    all.bands += area.bands;
+    all.in_band += area.in_band;
     for (const auto& [reason, rows] : area.reasons)
       all.reasons[reason] += rows;
   }

@@ -13,12 +13,14 @@
 
 namespace temper::sim_hw {
 
-/// Published rows of one area of a table. `rows` = points + rows without a prediction.
+/// Published rows of one area of a table. `rows` = points + bands + rows without a prediction.
 struct Coverage {
   std::string table;  ///< "published_3".
   std::string area;   ///< "serving_decode".
   std::int64_t rows = 0;
-  std::int64_t points = 0;                       ///< Rows with a prediction.
+  std::int64_t points = 0;                       ///< Rows with one value as their prediction.
+  std::int64_t bands = 0;    ///< Rows whose prediction is an interval.
+  std::int64_t in_band = 0;  ///< Of these, rows whose measured value the interval holds.
   std::map<std::string, std::int64_t> reasons{};  ///< Rows without one, by reason class.
 };
 template <class V>
@@ -26,7 +28,9 @@ void describe(V& v, Coverage& c) {
   v.field(1, "table", c.table, {.doc = "Table of publications."});
   v.field(2, "area", c.area, {.doc = "Area of the rows."});
   v.field(3, "rows", c.rows, {.doc = "Rows of the area."});
-  v.field(4, "points", c.points, {.doc = "Rows with a prediction."});
+  v.field(4, "points", c.points, {.doc = "Rows with one value as their prediction."});
+  v.field(6, "bands", c.bands, {.doc = "Rows with an interval."});
+  v.field(7, "in_band", c.in_band, {.doc = "Rows whose value the interval holds."});
   v.field(5, "reasons", c.reasons, {.doc = "Rows without a prediction, by reason."});
 }
 

@@ -102,7 +102,7 @@ std::string worst_rows(const ReportInput& input) {
 std::string failed_rows(const ReportInput& input) {
   std::string out;
   for (const Comparison& row : input.comparisons) {
-    if (!row.predicted)
+    if (!row.answered())
       out += fmt::format("- {} ({}): {}\n", row.row.id, row.row.kind, row.failure);
   }
   return out;
@@ -222,13 +222,15 @@ std::string coverage_line(const ReportInput& input, const Coverage& c) {
   const auto share = [&](std::int64_t rows) {
     return percent_text(static_cast<double>(rows) / static_cast<double>(c.rows), 0);
   };
-  return fmt::format("| {} | {} | {} | {} | {} | {} |\n",
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n",
                      c.table,
                      c.area,
                      c.rows,
                      before ? fmt::format("{} ({})", *before, share(*before)) : "–",
-                     fmt::format("{} ({})", c.points, share(c.points)),
-                     c.rows - c.points);
+                     fmt::format("{} ({})", c.points + c.bands, share(c.points + c.bands)),
+                     c.points,
+                     c.bands > 0 ? fmt::format("{} ({} hold)", c.bands, c.in_band) : "0",
+                     c.rows - c.points - c.bands);
 }
 
 std::string coverage_section(const ReportInput& input) {
@@ -239,8 +241,11 @@ std::string coverage_section(const ReportInput& input) {
       "\n## Published rows with a prediction\n\n"
       "Every row of the tables of publications counts. `Before`: as first counted, before the "
       "kinds\n"
-      "and models of those tables were described.\n\n"
-      "| Table | Area | Rows | Before | Predicted | Without |\n|---|---|---:|---:|---:|---:|\n";
+      "and models of those tables were described. A row that leaves conditions open has an "
+      "interval\n"
+      "over stated assumptions; `hold` counts the intervals that hold the measured value.\n\n"
+      "| Table | Area | Rows | Before | Predicted | Values | Intervals | Without |\n"
+      "|---|---|---:|---:|---:|---:|---:|---:|\n";
   for (const Coverage& area : areas)
     out += coverage_line(input, area);
   const std::vector<Coverage> tables = by_table(areas);
@@ -256,6 +261,33 @@ std::string coverage_section(const ReportInput& input) {
       out += fmt::format("| {} | {} | {} |\n", table.table, cell(reason), rows);
   }
   return out;
+}
+
+std::string bands(const ReportInput& input) {
+  std::string out;
+  for (const Comparison& row : input.comparisons) {
+    if (!row.band)
+      continue;
+    out += fmt::format("| {} | {} on {}: {} | {} | {} | {} to {} | {} | {} |\n",
+                       cell(row.row.id),
+                       row.row.kind,
+                       row.row.hardware,
+                       cell(row.row.params),
+                       row.row.metric,
+                       readable(row.measured, si_unit(row.row.unit)),
+                       readable(row.band->low, si_unit(row.row.unit)),
+                       readable(row.band->high, si_unit(row.row.unit)),
+                       row.in_band() ? "yes" : "no",
+                       row.band->matters);
+  }
+  if (out.empty())
+    return "";
+  return "\n## Rows answered with an interval\n\n"
+         "`a..b` in a question are the values that were tried for a condition that the row does "
+         "not state.\n\n"
+         "| Row | Question | Metric | Measured | Interval | Held | Matters most |\n"
+         "|---|---|---|---:|---:|---|---|\n" +
+         out;
 }
 
 }  // namespace
@@ -284,6 +316,7 @@ std::string validation_report(const ReportInput& input) {
     out +=
         fmt::format("\n## {}\n\n{}\n\n{}", table.title, table.text, statistics_table(table.rows));
   }
+  out += bands(input);
   out += "\n## The rows that are furthest off\n\n" + worst_rows(input);
   if (const std::string failed = failed_rows(input); !failed.empty())
     out += "\n## Rows without a prediction\n\n" + failed;

@@ -40,7 +40,7 @@ void fill(Statistics& out, const Pointers& rows) {
   for (const Comparison* row : rows) {
     const std::optional<double> error = row->error();
     if (!error) {
-      out.failed += row->predicted ? 0 : 1;
+      out.failed += row->answered() ? 0 : 1;
       continue;
     }
     ++out.n;
@@ -61,13 +61,14 @@ auto request_key(const Row& row) {
   return std::make_tuple(row.hardware, row.cards, row.kind, row.params, row.folder.string());
 }
 
-Result<Cost> ask(Catalog& catalog, const Row& row, std::span<const Kind> known) {
+Result<BandAnswer> ask(Catalog& catalog, const Row& row, std::span<const Kind> known) {
   TEMPER_TRY(Params params, Params::parse(row.params));
   const CostContext context{catalog, row.folder};
-  return cost_of(context, Request{row.hardware, row.cards, row.kind, std::move(params)}, known);
+  return answer_band(
+      context, Request{row.hardware, row.cards, row.kind, std::move(params)}, known);
 }
 
-Comparison compare_row(const Row& row, const Result<Cost>& prediction) {
+Comparison compare_row(const Row& row, const Result<BandAnswer>& answer) {
   Comparison out;
   out.row = row;
   const Result<double> factor = si_factor(row.unit);
@@ -76,6 +77,16 @@ Comparison compare_row(const Row& row, const Result<Cost>& prediction) {
     return out;
   }
   out.measured = row.value * *factor;
+  if (answer && !answer->open.empty()) {
+    Result<Band> band = band_of(*answer, row.metric);
+    if (band)
+      out.band = std::move(*band);
+    else
+      out.failure = band.error().context;
+    return out;
+  }
+  const Result<Cost>& prediction =
+      answer ? answer->answers.front() : Result<Cost>(Error(answer.error()));
   if (!prediction) {
     out.failure = prediction.error().context;
     out.exceeds_memory = prediction.error().code == ErrorCode::OutOfMemory;
@@ -96,7 +107,8 @@ Comparison compare_row(const Row& row, const Result<Cost>& prediction) {
 std::optional<double> Comparison::error() const {
   if (!predicted || measured == 0)
     return std::nullopt;
-  return *predicted / measured - 1;
+  const double error = *predicted / measured - 1;
+  return row.metric.ends_with("_upper_bound") ? std::max(0.0, error) : error;
 }
 
 std::vector<Comparison> compare(Catalog& catalog, std::span<const Row> rows) {
@@ -106,7 +118,7 @@ std::vector<Comparison> compare(Catalog& catalog, std::span<const Row> rows) {
 std::vector<Comparison> compare(Catalog& catalog,
                                 std::span<const Row> rows,
                                 std::span<const Kind> known) {
-  std::map<decltype(request_key(rows[0])), Result<Cost>> answers;
+  std::map<decltype(request_key(rows[0])), Result<BandAnswer>> answers;
   std::vector<Comparison> out;
   for (const Row& row : rows) {
     auto answer = answers.find(request_key(row));

@@ -12,6 +12,7 @@
 #include "core/describe.hpp"
 #include "sim_hw/measurements/measurement.hpp"
 #include "sim_hw/queries/queries.hpp"
+#include "sim_hw/validation/band.hpp"
 
 #include <optional>
 #include <span>
@@ -24,11 +25,18 @@ namespace temper::sim_hw {
 struct Comparison {
   Row row;
   double measured = 0;
-  std::optional<double> predicted;  ///< None: the prediction failed.
+  std::optional<double> predicted;  ///< None: the prediction failed, or is an interval.
   std::string failure;              ///< Reason of the failure.
   bool exceeds_memory = false;      ///< The prediction failed because it exceeds the memory.
 
-  /// predicted / measured - 1; none if undefined.
+  std::optional<Band> band{};       ///< Answer of a row that leaves parameters open.
+
+  /// Whether the row has a prediction, be it a value or an interval.
+  bool answered() const { return predicted || band; }
+  /// Whether the interval holds the measured value.
+  bool in_band() const { return band && band->low <= measured && measured <= band->high; }
+  /// predicted / measured - 1; none if undefined. For an upper bound (a metric "..._upper_bound"), 0
+  /// if the prediction keeps it.
   std::optional<double> error() const;
 };
 
@@ -43,7 +51,7 @@ struct Statistics {
   std::string hardware;  ///< Empty: all hardware.
   std::string metric;    ///< Empty: all metrics.
   std::int64_t n = 0;
-  std::int64_t failed = 0;  ///< Rows without a prediction; not in n.
+  std::int64_t failed = 0;  ///< Rows without a prediction; not in n. Intervals are in neither.
   std::optional<double> mape;
   std::optional<double> bias;
   std::optional<double> max;

@@ -116,6 +116,32 @@ TEST(Statistics, CountARowWithoutPredictionAsFailed) {
   EXPECT_FALSE(kinds[0].mape);
 }
 
+TEST(Bands, SpanEveryCombinationAndNameWhatMatters) {
+  const auto rows = compared(
+      "hardware,cards,kind,params,metric,unit,value\n"
+      "h,1,echo,value=1..5..2,time,s,3\n"
+      "h,1,echo,value=1..2,time,s,3\n"
+      "h,1,echo,value/other=1/2..3,time,s,3\n");
+  ASSERT_TRUE(rows[0].band);
+  EXPECT_EQ(rows[0].band->low, 1);
+  EXPECT_EQ(rows[0].band->high, 5);
+  EXPECT_EQ(rows[0].band->matters, "value");
+  EXPECT_TRUE(rows[0].in_band());
+  EXPECT_FALSE(rows[1].in_band());
+  EXPECT_EQ(rows[2].failure, "value/other=1/2..3: expected 2 values per option, found `3`");
+  EXPECT_EQ(by_kind(rows)[0].n, 0);  // Intervals have no error.
+}
+
+TEST(UpperBounds, HaveAnErrorOnlyIfExceeded) {
+  Comparison row;
+  row.row.metric = "tpot_upper_bound";
+  row.measured = 50;
+  row.predicted = 30;
+  EXPECT_EQ(*row.error(), 0);
+  row.predicted = 60;
+  EXPECT_NEAR(*row.error(), 0.2, 1e-12);
+}
+
 TEST(RankCorrelation, IsSpearmansWithSharedRanks) {
   const std::vector<double> up{1, 2, 3, 4};
   EXPECT_NEAR(*rank_correlation(up, std::vector<double>{10, 20, 30, 400}), 1, 1e-12);
@@ -209,13 +235,49 @@ TEST_F(Publications, OfTrainingBecomeRowsWithTheirLayout) {
             "activation_memory");
 }
 
+TEST_F(Publications, OfFrameworksBecomeTrainingRuns) {
+  EXPECT_EQ(params("pretrain,Megatron Bridge,NVIDIA H100,8,Llama-3-70B,"
+                   "LoRA;TP2 PP4 DP1 CP1 EP1;interleave=20;batch=32;MBS=1;seq=4096;"
+                   "precision=FP8 current scaling;distributed optimizer,throughput_per_gpu,"
+                   "tokens/s/GPU,2643"),
+            "nvidia-h100 training_run model=llama-3.1-70b;tp=2;pp=4;cp=1;dp=1;ep=1;vpp=20;batch=32;"
+            "mbs=1;seq=4096;recompute=none;zero=1;precision=fp8;lora=16;memory=report "
+            "throughput_per_device");
+  EXPECT_EQ(params("pretrain,MegaScale,NVIDIA A100-class (Ampere),3072,GPT-175B,"
+                   "global_batch=6144;seq=2048,mfu,percent,59.1"),
+            "nvidia-a100 training_run model=gpt-3-175b;tp=8;pp=8;dp=48;vpp=1..6;batch=6144;"
+            "mbs=1..2;seq=2048;recompute=selective..none;attention=fused;zero=1;memory=report mfu");
+}
+
+TEST_F(Publications, OfEnginesStateFormatsAndSpeculation) {
+  EXPECT_EQ(params("serving_decode,SGLang,NVIDIA H200,8,Qwen3-235B-A22B,\"precision=BF16;TP8;"
+                   "speculation=MTP depth 3, accepted length 3.12;batch=1;mean_input=610;"
+                   "mean_output=422\",tpot,ms,3.96"),
+            "nvidia-h200 serving model=qwen3-235b-a22b;tp=8;dp=1;ep=8;devices=8;batch=1;context=821;"
+            "draft=mtp;depth=3;tokens_per_step=3.12 tpot");
+  EXPECT_EQ(params("serving_decode,TensorRT-LLM,NVIDIA H100,1,Llama-2-7B,"
+                   "precision=FP8 (weights and KV);TP1;batch=56;input=2048;output=2048,"
+                   "output_throughput_per_gpu,tokens/s/GPU,2826"),
+            "nvidia-h100 serving model=llama-2-7b;tp=1;dp=1;ep=1;devices=1;batch=56;input=2048;"
+            "output=2048;weights=fp8;cache=fp8 output_throughput_per_device");
+}
+
+TEST_F(Publications, OfRlStepsLeaveTheSpreadOpen) {
+  EXPECT_EQ(params("rl_iteration,NeMo RL,NVIDIA H100 (BF16),32,Qwen3-32B,"
+                   "\"algo=GRPO;on-policy;max_seq=4096;mean_seq=3251;rollout_batch=2048;"
+                   "gen[TP,PP]=[4,1];train[TP,CP,EP,PP,VPP]=[4,1,1,4,-]\",step_time,s,376"),
+            "nvidia-h100 rl_step model=qwen3-32b;prompts=128;group=16;prompt_len=128;mean_out=3123;"
+            "max_out=4096;p99_over_median=1.5..4;logprob_passes=2;rollout_devices=32;rollout_tp=4;"
+            "train_tp=4;train_cp=1;train_ep=1;train_pp=4 time");
+}
+
 TEST_F(Publications, StateInOneLineWhyTheyAreNotUsed) {
   EXPECT_EQ(convert("operator,s,NVIDIA H100 SXM,1,-,op=GEMM BF16;m=1;n=1;k=1,latency,ms,1",
                     "notes [secondary]")
                 .unused[0]
                 .reason,
             "secondary source: orientation only");
-  EXPECT_EQ(reason("pretrain,s,NVIDIA A100-80G,1024,GPT-175B,global_batch=768;seq=2048,"
+  EXPECT_EQ(reason("pretrain,s,NVIDIA A100-80G,1024,Llama-3.1-8B,global_batch=768;seq=2048,"
                    "iteration_time,s,11.9"),
             "conditions missing: layout");
   EXPECT_EQ(reason("rl_iteration,s,NVIDIA H100,8,Qwen9-1B,batch=8x8,step_time,s,1"),
