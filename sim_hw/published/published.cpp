@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
@@ -37,11 +38,17 @@ constexpr std::array kHardware{
     HardwareWords{"Atlas A3", "cm384"},
     HardwareWords{"910C", "cm384"},
     HardwareWords{"910B", "ascend-910b"},
+    HardwareWords{"Atlas 800I A3", "cm384"},
+    HardwareWords{"Ascend NPU, 8 per node", "ascend-910b"},
     HardwareWords{"A100-80G", "nvidia-a100"},
+    HardwareWords{"A100-class", "nvidia-a100"},
+    HardwareWords{"H100 (96 GB", "nvidia-h100-96"},
     HardwareWords{"H100", "nvidia-h100"},
     HardwareWords{"H200", "nvidia-h200"},
     HardwareWords{"H800", "nvidia-h800"},
     HardwareWords{"GB200", "nvidia-gb200"},
+    HardwareWords{"B200", "nvidia-b200"},
+    HardwareWords{"H20", "nvidia-h20"},
 };
 
 std::string hardware_name(std::string_view published) {
@@ -158,7 +165,9 @@ void convert(const PublishedRow& p,
     return refuse("hardware not described: " + p.hardware);
   const std::int64_t devices = result->question->devices.value_or(1);
   const std::int64_t dies = (*hardware)->dies_per_card;
-  row.cards = leading_number<std::int64_t>(p.cards).value_or((devices + dies - 1) / dies);
+  // "0.5" cards are one die of a card.
+  row.cards = std::max<std::int64_t>(
+      1, leading_number<std::int64_t>(p.cards).value_or((devices + dies - 1) / dies));
   row.kind = result->question->kind;
   row.params = result->question->params;
   row.metric = result->question->metric;

@@ -1,7 +1,7 @@
 // Rules that recognize publications. Each rule looks at the text of the conditions, never at ids,
 // so that new rows of the same form are recognized too.
 #include "core/scalar_text.hpp"
-#include "sim_hw/published/published.hpp"
+#include "sim_hw/published/rules.hpp"
 
 #include <fmt/format.h>
 
@@ -332,8 +332,12 @@ std::optional<RuleResult> apply_rules(const PublishedRow& publication,
                               remote_copy_rule,
                               expert_rule,
                               rollout_step_rule,
+                              training_run_rule,
+                              open_layout_rule,
                               train_iteration_rule,
                               rl_iteration_rule,
+                              serving_rule,
+                              rl_step_rule,
                               reshard_rule};
   for (const auto rule : kRules) {
     if (Outcome outcome = rule(publication, conditions, model))
