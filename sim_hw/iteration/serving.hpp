@@ -2,7 +2,8 @@
 // share the devices with them.
 //
 //   step      a decode step of every replica over 1 + depth tokens per sequence, and the drafts
-//   draft     depth passes of one layer and the head: the model's own kind of layer (MTP), or a dense
+//   draft     depth passes of one layer and the head: the model's own kind of layer (MTP), or a
+//   dense
 //             one (EAGLE); none for n-gram look-up
 //   tokens    accepted per sequence and step: 1 + p + p^2 + ... + p^depth for an acceptance p of
 //             each draft given that the ones before it were accepted
@@ -37,15 +38,15 @@ struct ServingPlan {
   RolloutLayout layout;
   EngineFormats formats;
   Draft draft = Draft::None;
-  double depth = 0;            ///< Drafts that a step verifies.
-  double tokens_per_step = 1;  ///< Accepted tokens of a sequence, its own included.
+  double depth = 0;             ///< Drafts that a step verifies.
+  double tokens_per_step = 1;   ///< Accepted tokens of a sequence, its own included.
   bool prefill_beside = false;  ///< Other devices prefill.
 };
 
 struct ServingWork {
-  double batch = 1;   ///< Running sequences of a replica.
-  double input = 1;   ///< Prompt tokens that are computed (not cached).
-  double output = 1;  ///< Tokens of a response.
+  double batch = 1;    ///< Running sequences of a replica.
+  double input = 1;    ///< Prompt tokens that are computed (not cached).
+  double output = 1;   ///< Tokens of a response.
   double context = 1;  ///< Cached tokens per sequence, on average over the decode steps.
 };
 
@@ -67,8 +68,9 @@ ServingCost serving_cost(const ModelSpec& model,
                          const ServingPlan& plan,
                          const ServingWork& work);
 
-/// Sequences of a replica whose `tokens` cached tokens each fit 90 % of the device memory beside the
-/// weights (the share that engines leave to the cache by default), at most `limit`; 0 if none fits.
+/// Sequences of a replica whose `tokens` cached tokens each fit 90 % of the device memory beside
+/// the weights (the share that engines leave to the cache by default), at most `limit`; 0 if none
+/// fits.
 double fitting_sequences(const ModelSpec& model,
                          const HardwareSpec& hardware,
                          const ServingPlan& plan,

@@ -30,12 +30,13 @@ void describe(V& v, LatentAttention& c) {
   v.field(4, "qk_rope_dim", c.qk_rope_dim, {.doc = "Head size of the rotary part.", .min = 0});
 }
 
-/// Attention to selected tokens (DeepSeek-V3.2): an index scores all cached keys, and attention reads
-/// those with the best scores.
+/// Attention to selected tokens (DeepSeek-V3.2): an index scores all cached keys, and attention
+/// reads those with the best scores.
 struct SparseAttention {
   std::int64_t top_tokens = 2048;  ///< Tokens that a query attends, at most.
   std::int64_t index_heads = 64;
-  std::int64_t index_dim = 128;  ///< Of the one key per token that all index heads share, in 8 bits.
+  std::int64_t index_dim =
+      128;  ///< Of the one key per token that all index heads share, in 8 bits.
 };
 template <class V>
 void describe(V& v, SparseAttention& c) {

@@ -67,15 +67,14 @@ inline double cache_bytes(CacheFormat format) {
 template <>
 struct temper::EnumNames<temper::sim_hw::WeightFormat> {
   using E = temper::sim_hw::WeightFormat;
-  static constexpr std::array<std::pair<E, std::string_view>, 8> value{
-      {{E::Bf16, "bf16"},
-       {E::Fp16, "fp16"},
-       {E::Fp8, "fp8"},
-       {E::Fp8Block, "fp8_block"},
-       {E::Mxfp8, "mxfp8"},
-       {E::Int8, "int8"},
-       {E::W4a16, "w4a16"},
-       {E::W4a8, "w4a8"}}};
+  static constexpr std::array<std::pair<E, std::string_view>, 8> value{{{E::Bf16, "bf16"},
+                                                                        {E::Fp16, "fp16"},
+                                                                        {E::Fp8, "fp8"},
+                                                                        {E::Fp8Block, "fp8_block"},
+                                                                        {E::Mxfp8, "mxfp8"},
+                                                                        {E::Int8, "int8"},
+                                                                        {E::W4a16, "w4a16"},
+                                                                        {E::W4a8, "w4a8"}}};
 };
 template <>
 struct temper::EnumNames<temper::sim_hw::CacheFormat> {

@@ -127,9 +127,9 @@ inline double attention_backward_seconds(const Device& d,
 /// them (the rule of FlashAttention's split over keys).
 inline constexpr double kUnsplitCores = 0.8;
 
-/// Bandwidth of reading `bytes` of keys and values of `blocks` sequences and heads. Without a split,
-/// cores without a block idle. An isolated kernel runs back to back on the same keys and values and
-/// reads them from the cache if they fit it.
+/// Bandwidth of reading `bytes` of keys and values of `blocks` sequences and heads. Without a
+/// split, cores without a block idle. An isolated kernel runs back to back on the same keys and
+/// values and reads them from the cache if they fit it.
 inline double decode_read_bandwidth(const Device& d, Heat heat, double blocks, double bytes) {
   if (heat == Heat::Isolated && d.cache_bandwidth > 0 && bytes <= d.cache)
     return d.k.attention_decode_efficiency * d.cache_bandwidth;

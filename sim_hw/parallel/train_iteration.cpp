@@ -28,11 +28,11 @@ StageTime head_time(const StepInputs& in) {
   if (in.model.vocabulary == 0)
     return time;
   const double columns = as_double(in.model.vocabulary) / in.tp();
-  time.head = gemm_seconds(
-                  in.device, Heat::Sustained, in.tokens(), columns, in.hidden(), MatrixFormat{}) +
-              gemm_backward_seconds(in.device, Heat::Sustained, in.tokens(), columns, in.hidden()) +
-              elementwise_seconds(
-                  in.device, 8, in.tokens() * columns * (in.device.k.log_softmax_bytes + 8));
+  time.head =
+      gemm_seconds(in.device, Heat::Sustained, in.tokens(), columns, in.hidden(), MatrixFormat{}) +
+      gemm_backward_seconds(in.device, Heat::Sustained, in.tokens(), columns, in.hidden()) +
+      elementwise_seconds(
+          in.device, 8, in.tokens() * columns * (in.device.k.log_softmax_bytes + 8));
   if (in.layout.tp > 1) {  // Largest logit, sum of exponentials, target logit; input gradient.
     const Group group{in.layout.tp, 1};
     time.tensor_parallel = 3 * all_reduce_seconds(in.fabric, group, 4 * in.tokens()) +

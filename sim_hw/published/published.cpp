@@ -140,10 +140,7 @@ Result<PublishedRow> read_publication(const CsvTable& table, std::string_view fi
 }
 
 /// Appends to one of the two lists.
-void convert(const PublishedRow& p,
-             const std::string& table,
-             Catalog& catalog,
-             Conversion& out) {
+void convert(const PublishedRow& p, const std::string& table, Catalog& catalog, Conversion& out) {
   const auto refuse = [&](std::string reason) {
     out.unused.push_back({p.id, p.area + " " + p.metric, std::move(reason), table});
   };

@@ -41,8 +41,11 @@ Status read_layout(const Request& r, ServingSubject& s) {
   const bool fits = s.model->heads % tp == 0 && (!s.model->moe || s.model->moe->experts % ep == 0 ||
                                                  s.model->moe->experts < ep);
   if (!fits) {
-    return invalid_input(fmt::format(
-        "tp={}, ep={}: expected divisors of the {} heads and of the experts", tp, ep, s.model->heads));
+    return invalid_input(
+        fmt::format("tp={}, ep={}: expected divisors of the {} heads and of the experts",
+                    tp,
+                    ep,
+                    s.model->heads));
   }
   s.plan.layout = {static_cast<double>(tp), static_cast<double>(dp), static_cast<double>(ep)};
   s.devices = devices;
@@ -84,13 +87,14 @@ Status read_work(const Params& p, ServingSubject& s) {
   if (p.text("batch", "") == "fit") {
     TEMPER_TRY(const double share, p.number("cache_share", 1));
     const double tokens = s.decode_only ? s.work.context : s.work.context + s.work.output / 2;
-    s.work.batch =
-        std::floor(share * fitting_sequences(*s.model, *s.hardware, s.plan, tokens, kMostSequences));
+    s.work.batch = std::floor(
+        share * fitting_sequences(*s.model, *s.hardware, s.plan, tokens, kMostSequences));
     if (s.work.batch < 1) {
-      return Error{ErrorCode::OutOfMemory,
-                   fmt::format("no sequence of {} tokens fits the device memory beside the weights; "
-                               "nearest: more tp or ep",
-                               tokens)};
+      return Error{
+          ErrorCode::OutOfMemory,
+          fmt::format("no sequence of {} tokens fits the device memory beside the weights; "
+                      "nearest: more tp or ep",
+                      tokens)};
     }
     return {};
   }
@@ -125,10 +129,11 @@ Result<Cost> cost_of_serving(const CostContext& context, const Request& r) {
                             ? 0
                             : (s.work.batch - 1) * cost.prefill / s.work.output;
   Cost out;
-  out.metrics.push_back({"step_time",
-                         "s",
-                         cost.step,
-                         {{"model", 1, cost.step - cost.draft, ""}, {"drafts", 1, cost.draft, ""}}});
+  out.metrics.push_back(
+      {"step_time",
+       "s",
+       cost.step,
+       {{"model", 1, cost.step - cost.draft, ""}, {"drafts", 1, cost.draft, ""}}});
   out.metrics.push_back({"tpot", "s", decode + others, {}});
   out.metrics.push_back({"tpot_upper_bound", "s", decode + others, {}});
   out.metrics.push_back({"running", "count", n, {}});

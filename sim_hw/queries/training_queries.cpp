@@ -53,8 +53,7 @@ Result<Cost> cost_of_training_run(const CostContext& context, const Request& r) 
   device.experts = device.linear;
   if (rank > 0)
     q.shape.states = {2, 0, 0, 0};
-  TrainTime time =
-      train_iteration_time(*model, device, make_fabric(*hardware), q.layout, q.shape);
+  TrainTime time = train_iteration_time(*model, device, make_fabric(*hardware), q.layout, q.shape);
   if (rank > 0)
     freeze(time, device);
   const double tokens = as_double(q.shape.global_batch * q.shape.seq);
@@ -127,7 +126,9 @@ Status read_rl_layout(const Request& r, RlSubject& s) {
   const std::int64_t cut = t.tp * t.pp * t.cp;
   if (tp < 1 || rollout < tp || cut < 1 || trainers < cut || trainers % cut != 0) {
     return invalid_input(fmt::format(
-        "rollout_tp={}, train_tp x train_pp x train_cp = {}: expected divisors of the devices", tp, cut));
+        "rollout_tp={}, train_tp x train_pp x train_cp = {}: expected divisors of the devices",
+        tp,
+        cut));
   }
   t.dp = trainers / cut;
   TEMPER_TRY(const std::int64_t zero, p.integer("zero", 1));
@@ -167,8 +168,8 @@ Result<RlRollout> rollout_of(const RlSubject& s) {
   TEMPER_TRY(const std::vector<double> lengths,
              lognormal_lengths(kQuantiles, s.mean, s.longest, s.spread));
   const double all = s.work.sequences() / s.plan.rollout.dp;
-  const double most = fitting_sequences(
-      *s.model, *s.hardware, s.engine, s.work.prompt + s.mean, kMostRunning);
+  const double most =
+      fitting_sequences(*s.model, *s.hardware, s.engine, s.work.prompt + s.mean, kMostRunning);
   if (most < 1)
     return Error{ErrorCode::OutOfMemory, "the weights of a replica do not fit its devices"};
   const double batch = std::min(all, most);
@@ -178,8 +179,9 @@ Result<RlRollout> rollout_of(const RlSubject& s) {
   RlRollout out;
   double before = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const double live = std::max(1.0, batch * as_double(static_cast<std::int64_t>(kQuantiles - i)) /
-                                          static_cast<double>(kQuantiles));
+    const double live = std::max(1.0,
+                                 batch * as_double(static_cast<std::int64_t>(kQuantiles - i)) /
+                                     static_cast<double>(kQuantiles));
     const ServingWork work{live, s.work.prompt, 1, s.work.prompt + (before + lengths[i]) / 2};
     const ServingCost cost = serving_cost(*s.model, *s.hardware, s.engine, work);
     out.decode += waves * (lengths[i] - before) / s.engine.tokens_per_step * (cost.step + host);
@@ -213,39 +215,30 @@ Result<Cost> cost_of_rl_step(const CostContext& context, const Request& r) {
                           : it.reshard + generation + it.reward + training + it.offload;
   const double tokens = s.work.sequences() * (s.work.prompt + s.mean);
   Cost out;
-  out.metrics = {{"time",
-                  "s",
-                  step,
-                  s.plan.cards == Cards::Separate
-                      ? std::vector<Term>{}
-                      : std::vector<Term>{{"reshard", 1, it.reshard, ""},
-                                          {"prefill", 1, rollout.prefill, ""},
-                                          {"decode", 1, rollout.decode, ""},
-                                          {"reward", 1, it.reward, ""},
-                                          {"log-probs", 1, logprobs, ""},
-                                          {"update", 1, it.update, ""},
-                                          {"offload", 1, it.offload, ""}}},
-                 {"rollout", "s", generation, {}},
-                 {"logprobs", "s", it.reference, {}},
-                 {"update", "s", it.update, {}},
-                 {"reward", "s", it.reward, {}},
-                 {"reshard", "s", it.reshard, {}},
-                 {"run_time", "s", steps * step, {}},
-                 {"throughput", "count", tokens / step, {}},
-                 {"throughput_per_device", "count", tokens / step / as_double(s.devices), {}},
-                 {"update_throughput_per_card",
-                  "count",
-                  tokens / it.update / as_double(r.cards),
-                  {}},
-                 {"throughput_per_card", "count", tokens / step / as_double(r.cards), {}},
-                 {"generation_throughput",
-                  "count",
-                  s.work.sequences() * s.mean / generation,
-                  {}},
-                 {"generation_throughput_per_card",
-                  "count",
-                  tokens / generation / as_double(r.cards),
-                  {}}};
+  out.metrics = {
+      {"time",
+       "s",
+       step,
+       s.plan.cards == Cards::Separate ? std::vector<Term>{}
+                                       : std::vector<Term>{{"reshard", 1, it.reshard, ""},
+                                                           {"prefill", 1, rollout.prefill, ""},
+                                                           {"decode", 1, rollout.decode, ""},
+                                                           {"reward", 1, it.reward, ""},
+                                                           {"log-probs", 1, logprobs, ""},
+                                                           {"update", 1, it.update, ""},
+                                                           {"offload", 1, it.offload, ""}}},
+      {"rollout", "s", generation, {}},
+      {"logprobs", "s", it.reference, {}},
+      {"update", "s", it.update, {}},
+      {"reward", "s", it.reward, {}},
+      {"reshard", "s", it.reshard, {}},
+      {"run_time", "s", steps * step, {}},
+      {"throughput", "count", tokens / step, {}},
+      {"throughput_per_device", "count", tokens / step / as_double(s.devices), {}},
+      {"update_throughput_per_card", "count", tokens / it.update / as_double(r.cards), {}},
+      {"throughput_per_card", "count", tokens / step / as_double(r.cards), {}},
+      {"generation_throughput", "count", s.work.sequences() * s.mean / generation, {}},
+      {"generation_throughput_per_card", "count", tokens / generation / as_double(r.cards), {}}};
   return out;
 }
 

@@ -129,12 +129,14 @@ inline LevelBytes rollout_traffic(const Fabric& fabric,
 
 /// The core of attention in one layer. With selected tokens, an index first reads one key of every
 /// cached token and scores it with each of its heads.
-inline double rollout_attention_seconds(const Device& d, const StepModel& m, const ReplicaShape& s) {
+inline double rollout_attention_seconds(const Device& d,
+                                        const StepModel& m,
+                                        const ReplicaShape& s) {
   const double attended = m.sparse_tokens > 0 ? std::min(s.context, m.sparse_tokens) : s.context;
-  double seconds =
-      m.latent ? latent_decode_seconds(
-                     d, m.attention.heads * s.queries, m.kv_rank, m.rope, s.batch, attended)
-               : attention_verify_seconds(d, m.attention, s.batch, attended, s.queries);
+  double seconds = m.latent
+                       ? latent_decode_seconds(
+                             d, m.attention.heads * s.queries, m.kv_rank, m.rope, s.batch, attended)
+                       : attention_verify_seconds(d, m.attention, s.batch, attended, s.queries);
   if (m.sparse_tokens > 0) {
     const double keys = s.batch * s.context;
     const double products = 2 * keys * s.queries * m.index_heads * m.index_dim;

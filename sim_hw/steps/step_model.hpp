@@ -31,7 +31,7 @@ struct StepModel {
   double ep = 1;
   double sparse_tokens = 0;  ///< Tokens that a query attends when decoding, at most; 0: all.
   double index_heads = 0;
-  double index_dim = 0;  ///< Bytes of an index key.
+  double index_dim = 0;   ///< Bytes of an index key.
   double parameters = 0;  ///< Whole model.
 
   double qkv_width() const {

@@ -29,8 +29,11 @@ Result<OpenParameter> open_parameter(const std::string& key, const std::string& 
     open.options.push_back(open.keys.size() == 1 ? std::vector<std::string>{option}
                                                  : split(option, "/"));
     if (open.options.back().size() != open.keys.size()) {
-      return invalid_input(fmt::format(
-          "{}={}: expected {} values per option, found `{}`", key, value, open.keys.size(), option));
+      return invalid_input(fmt::format("{}={}: expected {} values per option, found `{}`",
+                                       key,
+                                       value,
+                                       open.keys.size(),
+                                       option));
     }
   }
   return open;
@@ -87,8 +90,10 @@ Result<BandAnswer> answer_band(const CostContext& context,
         values[out.open[i].keys[k]] = out.open[i].options[chosen[i]][k];
     }
     out.chosen.push_back(chosen);
-    out.answers.push_back(cost_of(
-        context, {request.hardware, request.cards, request.kind, Params(std::move(values))}, known));
+    out.answers.push_back(
+        cost_of(context,
+                {request.hardware, request.cards, request.kind, Params(std::move(values))},
+                known));
   } while (advance(chosen, out.open));
   return out;
 }

@@ -30,8 +30,8 @@ Result<BandAnswer> answer_band(const CostContext& context,
                                const Request& request,
                                std::span<const Kind> known);
 
-/// The interval of a metric, and the open parameter that changes it most while the others keep their
-/// first option. Error: no combination has a prediction; that of the first one.
+/// The interval of a metric, and the open parameter that changes it most while the others keep
+/// their first option. Error: no combination has a prediction; that of the first one.
 struct Band {
   double low = 0;
   double high = 0;

@@ -18,7 +18,7 @@ struct Coverage {
   std::string table;  ///< "published_3".
   std::string area;   ///< "serving_decode".
   std::int64_t rows = 0;
-  std::int64_t points = 0;                       ///< Rows with one value as their prediction.
+  std::int64_t points = 0;   ///< Rows with one value as their prediction.
   std::int64_t bands = 0;    ///< Rows whose prediction is an interval.
   std::int64_t in_band = 0;  ///< Of these, rows whose measured value the interval holds.
   std::map<std::string, std::int64_t> reasons{};  ///< Rows without one, by reason class.

@@ -255,8 +255,8 @@ std::string coverage_section(const ReportInput& input) {
   for (const Coverage& table : tables) {
     std::vector<std::pair<std::string, std::int64_t>> reasons(table.reasons.begin(),
                                                               table.reasons.end());
-    std::ranges::stable_sort(
-        reasons, [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::ranges::stable_sort(reasons,
+                             [](const auto& a, const auto& b) { return a.second > b.second; });
     for (const auto& [reason, rows] : reasons)
       out += fmt::format("| {} | {} | {} |\n", table.table, cell(reason), rows);
   }

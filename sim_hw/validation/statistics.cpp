@@ -64,8 +64,7 @@ auto request_key(const Row& row) {
 Result<BandAnswer> ask(Catalog& catalog, const Row& row, std::span<const Kind> known) {
   TEMPER_TRY(Params params, Params::parse(row.params));
   const CostContext context{catalog, row.folder};
-  return answer_band(
-      context, Request{row.hardware, row.cards, row.kind, std::move(params)}, known);
+  return answer_band(context, Request{row.hardware, row.cards, row.kind, std::move(params)}, known);
 }
 
 Comparison compare_row(const Row& row, const Result<BandAnswer>& answer) {

@@ -29,14 +29,14 @@ struct Comparison {
   std::string failure;              ///< Reason of the failure.
   bool exceeds_memory = false;      ///< The prediction failed because it exceeds the memory.
 
-  std::optional<Band> band{};       ///< Answer of a row that leaves parameters open.
+  std::optional<Band> band{};  ///< Answer of a row that leaves parameters open.
 
   /// Whether the row has a prediction, be it a value or an interval.
   bool answered() const { return predicted || band; }
   /// Whether the interval holds the measured value.
   bool in_band() const { return band && band->low <= measured && measured <= band->high; }
-  /// predicted / measured - 1; none if undefined. For an upper bound (a metric "..._upper_bound"), 0
-  /// if the prediction keeps it.
+  /// predicted / measured - 1; none if undefined. For an upper bound (a metric "..._upper_bound"),
+  /// 0 if the prediction keeps it.
   std::optional<double> error() const;
 };
 

@@ -180,7 +180,8 @@ TEST(Calibration, LeavesEachModelOutInTurnAndRestoresTheConstants) {
 TEST(Calibration, LeavesEachAttentionShapeOutWithTheStepsOfItsModels) {
   OperatorConstants truth;
   auto questions = gemms_and_copies();
-  for (const char* shape : {"heads=28;kv_heads=4;head_dim=128", "heads=14;kv_heads=2;head_dim=64"}) {
+  for (const char* shape :
+       {"heads=28;kv_heads=4;head_dim=128", "heads=14;kv_heads=2;head_dim=64"}) {
     for (const char* size : {"batch=1;context=32768", "batch=64;context=8192"})
       questions.emplace_back("attention_decode", fmt::format("{};{}", shape, size));
   }

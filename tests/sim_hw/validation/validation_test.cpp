@@ -250,11 +250,12 @@ TEST_F(Publications, OfFrameworksBecomeTrainingRuns) {
 }
 
 TEST_F(Publications, OfEnginesStateFormatsAndSpeculation) {
-  EXPECT_EQ(params("serving_decode,SGLang,NVIDIA H200,8,Qwen3-235B-A22B,\"precision=BF16;TP8;"
-                   "speculation=MTP depth 3, accepted length 3.12;batch=1;mean_input=610;"
-                   "mean_output=422\",tpot,ms,3.96"),
-            "nvidia-h200 serving model=qwen3-235b-a22b;tp=8;dp=1;ep=8;devices=8;batch=1;context=821;"
-            "draft=mtp;depth=3;tokens_per_step=3.12 tpot");
+  EXPECT_EQ(
+      params("serving_decode,SGLang,NVIDIA H200,8,Qwen3-235B-A22B,\"precision=BF16;TP8;"
+             "speculation=MTP depth 3, accepted length 3.12;batch=1;mean_input=610;"
+             "mean_output=422\",tpot,ms,3.96"),
+      "nvidia-h200 serving model=qwen3-235b-a22b;tp=8;dp=1;ep=8;devices=8;batch=1;context=821;"
+      "draft=mtp;depth=3;tokens_per_step=3.12 tpot");
   EXPECT_EQ(params("serving_decode,TensorRT-LLM,NVIDIA H100,1,Llama-2-7B,"
                    "precision=FP8 (weights and KV);TP1;batch=56;input=2048;output=2048,"
                    "output_throughput_per_gpu,tokens/s/GPU,2826"),
