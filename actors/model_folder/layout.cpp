@@ -27,17 +27,26 @@ Result<Layout> Layout::make(const ModelConfig& model, std::int32_t vocabulary) {
   if (model.head_size() < 2 || model.head_size() % 2 != 0)
     return invalid_input(
         fmt::format("head_dim: expected an even number, found {}", model.head_size()));
-  return Layout(model, rows);
+  return Layout(model, rows, Head::Logits);
 }
 
-Layout::Layout(const ModelConfig& model, std::int32_t vocabulary)
+Layout Layout::of_critic() const {
+  ModelConfig own = model_;
+  own.tie_embeddings = false;
+  own.lora.reset();
+  return Layout(own, vocabulary_, Head::Value);
+}
+
+Layout::Layout(const ModelConfig& model, std::int32_t vocabulary, Head head)
     : model_(model), vocabulary_(vocabulary) {
   const std::int64_t d = model.hidden;
   add("embedding.weight", {vocabulary, d}, {{std::string(kEmbeddingTensor), vocabulary}});
   for (std::int32_t i = 0; i < model.layers; ++i)
     add_layer(i);
   add("norm.weight", {d}, {{"model.norm.weight", d}});
-  if (!model.tie_embeddings)
+  if (head == Head::Value)
+    add("score.weight", {1, d}, {{std::string(kValueHeadTensor), 1}});
+  else if (!model.tie_embeddings)
     add("head.weight", {vocabulary, d}, {{std::string(kHeadTensor), vocabulary}});
 }
 

@@ -11,8 +11,8 @@
 //   layers.I.attention.out.weight [d, heads h]
 //   layers.I.ffn.gate_up.weight [2 f, d]: rows of gate, then up
 //   layers.I.ffn.down.weight [d, f]
-// A tied head is the embedding. stored(): with the names of Hugging Face, as in files and messages
-// (docs/how-to/your-model.md has the list).
+// A tied head is the embedding. A critic has another head: score.weight [1, d]. stored(): with the
+// names of Hugging Face, as in files and messages (docs/how-to/your-model.md has the list).
 #pragma once
 
 #include "actors/model/model_config.hpp"
@@ -37,6 +37,8 @@ class Layout {
   /// `vocabulary` is used unless the model has its own. Errors: InvalidInput for sizes that do not
   /// divide, or a vocabulary below 2.
   static Result<Layout> make(const ModelConfig& model, std::int32_t vocabulary);
+  /// A network of this shape that computes one value per row in place of logits.
+  Layout of_critic() const;
 
   const ModelConfig& model() const { return model_; }
   std::int32_t vocabulary() const { return vocabulary_; }
@@ -81,7 +83,8 @@ class Layout {
     std::int64_t rows = 0;
   };
 
-  Layout(const ModelConfig& model, std::int32_t vocabulary);
+  enum class Head { Logits, Value };
+  Layout(const ModelConfig& model, std::int32_t vocabulary, Head head);
   std::size_t per_layer() const;
   void add_layer(std::int32_t i);
   void add(std::string name, std::vector<std::int64_t> shape, const std::vector<Part>& parts);
@@ -96,5 +99,6 @@ class Layout {
 /// Names, in files and messages, of tensors of the whole network.
 inline constexpr std::string_view kEmbeddingTensor = "model.embed_tokens.weight";
 inline constexpr std::string_view kHeadTensor = "lm_head.weight";
+inline constexpr std::string_view kValueHeadTensor = "score.weight";
 
 }  // namespace temper::actors

@@ -14,6 +14,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace temper::actors {
 
@@ -46,18 +47,24 @@ struct Transformer::State {
   void bind_adapter();
   at::Tensor linear(const at::Tensor& x, std::size_t tensor);
   at::Tensor linear_onto(const at::Tensor& residual, const at::Tensor& x, std::size_t tensor);
+  at::Tensor compute_rows();
   at::Tensor compute_logprobs(double temperature);
+  at::Tensor compute_values();
+  std::span<const float> run(const Pack& next,
+                             Graph graph,
+                             const std::function<at::Tensor()>& compute);
   at::Tensor queries_keys_values(const at::Tensor& x, std::size_t layer);
 
   Weights* weights;
   const RotaryTable rotary;
   AttentionContext attention;
   Products products;
+  Products exact;  ///< Of the head of a critic.
   Pack pack;
   std::vector<at::Tensor> parameters;  ///< Views of the weights; leaves of the graph if trained.
   AdapterPass low_rank;                ///< Without an adapter, the weights are trained.
   FloatBuffer gradients;
-  at::Tensor logprobs;
+  at::Tensor outputs;  ///< Log-probs or values of the targets.
 };
 
 /// Creates the parameters if there are none or their memory has moved.
@@ -127,7 +134,8 @@ at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::siz
   return qkv;
 }
 
-at::Tensor Transformer::State::compute_logprobs(double temperature) {
+/// The rows of the pack's outputs, normalized for the head.
+at::Tensor Transformer::State::compute_rows() {
   const Layout& layout = weights->layout();
   at::Tensor x = embed(parameters[layout.embedding()], pack, products);
   for (std::int32_t i = 0; i < layout.model().layers; ++i) {
@@ -143,9 +151,34 @@ at::Tensor Transformer::State::compute_logprobs(double temperature) {
   const auto rows = at::from_blob(const_cast<std::int64_t*>(pack.output_rows().data()),
                                   {static_cast<std::int64_t>(pack.output_rows().size())},
                                   at::TensorOptions().dtype(at::kLong));
-  x = normalize(at::index_select(x, 0, rows), parameters[layout.norm()], attention.epsilon);
-  const at::Tensor logits = linear(x, layout.head());
-  return target_logprobs(logits, pack, temperature);
+  return normalize(at::index_select(x, 0, rows), parameters[layout.norm()], attention.epsilon);
+}
+
+at::Tensor Transformer::State::compute_logprobs(double temperature) {
+  return target_logprobs(linear(compute_rows(), weights->layout().head()), pack, temperature);
+}
+
+at::Tensor Transformer::State::compute_values() {
+  const at::Tensor of_rows =
+      temper::actors::linear(compute_rows(), parameters[weights->layout().head()], exact);
+  std::vector<std::int64_t> rows;
+  rows.reserve(pack.targets().size());
+  for (const Pack::Target& target : pack.targets())
+    rows.push_back(target.output);
+  return at::index_select(of_rows, 0, at::tensor(rows));
+}
+
+std::span<const float> Transformer::State::run(const Pack& next,
+                                               Graph graph,
+                                               const std::function<at::Tensor()>& compute) {
+  outputs.reset();  // Frees the graph that refers to the previous pack.
+  pack = next;
+  if (pack.targets().empty())
+    return {};
+  bind();
+  const at::AutoGradMode mode(graph == Graph::Keep);
+  outputs = compute();
+  return {outputs.data_ptr<float>(), pack.targets().size()};
 }
 
 Transformer::Transformer(Weights& weights, Adapter* adapter)
@@ -155,30 +188,27 @@ Transformer::Transformer(Transformer&&) noexcept = default;
 Transformer& Transformer::operator=(Transformer&&) noexcept = default;
 
 std::span<const float> Transformer::forward(const Pack& pack, double temperature, Graph graph) {
-  State& s = *state_;
-  s.logprobs.reset();  // Frees the graph that refers to the previous pack.
-  s.pack = pack;
-  if (pack.targets().empty())
-    return {};
-  s.bind();
-  const at::AutoGradMode mode(graph == Graph::Keep);
-  s.logprobs = s.compute_logprobs(temperature);
-  return {s.logprobs.data_ptr<float>(), pack.targets().size()};
+  return state_->run(pack, graph, [&] { return state_->compute_logprobs(temperature); });
 }
 
-void Transformer::backward(std::span<const float> d_logprobs) {
+std::span<const float> Transformer::values(const Pack& pack, Graph graph) {
+  TEMPER_CHECK(state_->weights->layout().tensors().back().shape[0] == 1,
+               "values() requires the weights of a critic");
+  return state_->run(pack, graph, [&] { return state_->compute_values(); });
+}
+
+void Transformer::backward(std::span<const float> d_outputs) {
   State& s = *state_;
-  if (d_logprobs.empty())
+  if (d_outputs.empty())
     return;
-  TEMPER_CHECK(s.logprobs.defined() && s.logprobs.requires_grad(),
-               "backward() requires forward(Graph::Keep)");
-  TEMPER_CHECK(d_logprobs.size() == s.pack.targets().size(), "expected one gradient per target");
+  TEMPER_CHECK(s.outputs.defined() && s.outputs.requires_grad(),
+               "backward() requires forward(Graph::Keep) or values(Graph::Keep)");
+  TEMPER_CHECK(d_outputs.size() == s.pack.targets().size(), "expected one gradient per target");
   gradients();
   s.bind();
-  const at::Tensor d = at::from_blob(const_cast<float*>(d_logprobs.data()),
-                                     {static_cast<std::int64_t>(d_logprobs.size())});
-  torch::autograd::backward({s.logprobs}, {d});
-  s.logprobs = s.logprobs.detach();
+  const at::Tensor d = at::from_blob(const_cast<float*>(d_outputs.data()), s.outputs.sizes());
+  torch::autograd::backward({s.outputs}, {d});
+  s.outputs = s.outputs.detach();
 }
 
 FloatBuffer& Transformer::gradients() {

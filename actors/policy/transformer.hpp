@@ -1,6 +1,6 @@
-// The policy with gradients, using libtorch's autograd. Callers exchange plain arrays (log-probs
-// out, their gradients in), so a loss is scalar code and no other file depends on tensors. Not
-// thread-safe.
+// The policy or a critic with gradients, using libtorch's autograd. Callers exchange plain arrays
+// (log-probs or values out, their gradients in), so a loss is scalar code and no other file depends
+// on tensors. Not thread-safe.
 #pragma once
 
 #include "actors/policy/adapter.hpp"
@@ -29,9 +29,12 @@ class Transformer {
   /// Returns log softmax(logits / temperature) for every target of the pack, in order; valid until
   /// the next call. Requires: tokens are in the vocabulary, positions in the context.
   std::span<const float> forward(const Pack& pack, double temperature, Graph graph);
-  /// Adds the gradient of sum(d_logprobs * logprobs) of the last forward(Graph::Keep). At most once
-  /// per forward().
-  void backward(std::span<const float> d_logprobs);
+  /// The same with one value for every target, from the row that predicts it. Requires: the layout
+  /// of the weights is that of a critic. The head is float32 for any type of matrix products.
+  std::span<const float> values(const Pack& pack, Graph graph);
+  /// Adds the gradient of sum(d_outputs * outputs) of the last forward(Graph::Keep) or
+  /// values(Graph::Keep). At most once after each of them.
+  void backward(std::span<const float> d_outputs);
 
   /// Gradients in the layout of the weights, or of the adapter; allocated and zeroed by the first
   /// backward() or by this call.
