@@ -51,6 +51,8 @@ class Rewards {
         return values_[i] - batch_.mean();
       case AdvantageMean::LeaveOneOut:
         return group.n > 1 ? values_[i] - (group.sum - values_[i]) / (group.n - 1) : 0;
+      case AdvantageMean::Critic:  // Not a function of rewards alone: gae.hpp.
+        break;
     }
     return 0;
   }

@@ -21,7 +21,7 @@ namespace temper::trainer {
 /// R' of one response.
 double shaped_reward(double reward, Tokens response, const Algorithm& algorithm);
 
-/// One advantage per sample, in order.
+/// One advantage per sample, in order. Requires: no critic, whose advantages are those of gae.hpp.
 std::vector<double> advantages(std::span<const TrainSample> batch, const Algorithm& algorithm);
 
 }  // namespace temper::trainer

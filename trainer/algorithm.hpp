@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/describe.hpp"
+#include "trainer/critic_config.hpp"
 
 namespace temper {
 namespace trainer {
@@ -21,12 +22,13 @@ enum class AlgorithmName {
   IcePop,
   SeqMis,
   GeoRs,
-  Opd
+  Opd,
+  PpoCritic
 };
 
 /// Baseline that is subtracted from a reward: none, the mean of the group, of the batch, or of the
-/// other responses of the group.
-enum class AdvantageMean { None, Group, Batch, LeaveOneOut };
+/// other responses of the group; or the values of a critic, for advantages per token (gae.hpp).
+enum class AdvantageMean { None, Group, Batch, LeaveOneOut, Critic };
 /// Divisor of the result: none, or the standard deviation within the group or over the batch.
 enum class AdvantageStd { None, Group, Batch };
 /// Importance ratio: per token, or the geometric mean over the response.
@@ -66,14 +68,20 @@ struct Algorithm {
   // Common to all algorithms.
   double advantage_epsilon = 1e-4;
   double kl = 0;
+  CriticConfig critic{};  ///< Without effect unless has_critic().
   Tokens longest_response{1};
 
   bool operator==(const Algorithm&) const = default;
 };
 
-/// Whether losses need the log-probs of the reference.
+/// Whether a critic is trained beside the policy.
+constexpr bool has_critic(const Algorithm& a) {
+  return a.advantage_mean == AdvantageMean::Critic;
+}
+
+/// Whether losses or rewards need the log-probs of the reference.
 constexpr bool needs_reference(const Algorithm& a) {
-  return a.kl > 0 || a.distillation > 0;
+  return a.kl > 0 || a.distillation > 0 || (has_critic(a) && a.critic.kl > 0);
 }
 
 /// Whether losses need the log-probs under the weights before the first minibatch of the step.
@@ -85,9 +93,10 @@ constexpr bool needs_proximal(Objective objective) {
 /// Whether the advantage of a response depends on other groups of its batch. Then no gradient can
 /// be computed before the batch is complete: a mean over the batch decides the sign of the
 /// advantage, and so what is clipped. A deviation over the batch is only a factor, but one that the
-/// KL term does not have.
+/// KL term does not have. A critic is trained in the same step as its values are used.
 constexpr bool needs_whole_batch(const Algorithm& a) {
-  return a.advantage_mean == AdvantageMean::Batch || a.advantage_std == AdvantageStd::Batch;
+  return a.advantage_mean == AdvantageMean::Batch || a.advantage_std == AdvantageStd::Batch ||
+         has_critic(a);
 }
 
 }  // namespace trainer
@@ -95,7 +104,7 @@ constexpr bool needs_whole_batch(const Algorithm& a) {
 template <>
 struct EnumNames<trainer::AlgorithmName> {
   using A = trainer::AlgorithmName;
-  static constexpr std::array<std::pair<A, std::string_view>, 14> value{
+  static constexpr std::array<std::pair<A, std::string_view>, 15> value{
       {{A::Grpo, "grpo"},
        {A::Ppo, "ppo"},
        {A::DecoupledPpo, "decoupled_ppo"},
@@ -109,16 +118,18 @@ struct EnumNames<trainer::AlgorithmName> {
        {A::IcePop, "icepop"},
        {A::SeqMis, "seq_mis"},
        {A::GeoRs, "geo_rs"},
-       {A::Opd, "opd"}}};
+       {A::Opd, "opd"},
+       {A::PpoCritic, "ppo_critic"}}};
 };
 template <>
 struct EnumNames<trainer::AdvantageMean> {
   using A = trainer::AdvantageMean;
-  static constexpr std::array<std::pair<A, std::string_view>, 4> value{
+  static constexpr std::array<std::pair<A, std::string_view>, 5> value{
       {{A::None, "none"},
        {A::Group, "group"},
        {A::Batch, "batch"},
-       {A::LeaveOneOut, "leave_one_out"}}};
+       {A::LeaveOneOut, "leave_one_out"},
+       {A::Critic, "critic"}}};
 };
 template <>
 struct EnumNames<trainer::AdvantageStd> {

@@ -40,6 +40,7 @@ struct AlgorithmConfig {
   double failure_limit = 8;
   std::optional<Tokens> overlong_buffer;
   double overlong_penalty = 1;
+  CriticConfig critic;
 };
 
 namespace detail {
@@ -133,12 +134,14 @@ void describe_columns(V& v, AlgorithmConfig& c) {
           "advantage_mean",
           c.advantage_mean,
           {.doc = "Baseline that is subtracted from a reward: nothing, the mean of the group or of "
-                  "the batch, or the mean of the other responses of the group."});
+                  "the batch, or the mean of the other responses of the group. `critic`: the "
+                  "values of a second network, for an advantage per token (GAE)."});
   v.field(18,
           "advantage_std",
           c.advantage_std,
           {.doc = "Standard deviation of rewards by which advantages are divided: none, of the "
-                  "group or of the batch."});
+                  "group or of the batch. With a critic, `batch` whitens the advantages of all "
+                  "tokens of the batch."});
   v.field(
       19,
       "ratio",
@@ -154,6 +157,11 @@ void describe_columns(V& v, AlgorithmConfig& c) {
   describe_weight(v, c);
   describe_distillation(v, c);
   describe_limits(v, c);
+  v.field(33,
+          "critic",
+          c.critic,
+          {.doc = "The critic of `advantage_mean: critic`: a second network of the policy's "
+                  "shape, trained beside it."});
 }
 
 template <class V>
@@ -201,7 +209,9 @@ void describe(V& v, AlgorithmConfig& c) {
   v.field(2,
           "responses_per_group",
           c.responses_per_group,
-          {.doc = "Responses per prompt. At least 2 for a real policy.", .min = 1, .max = 4096});
+          {.doc = "Responses per prompt. At least 2 for a real policy without a critic.",
+           .min = 1,
+           .max = 4096});
   v.field(3,
           "minibatches",
           c.minibatches,

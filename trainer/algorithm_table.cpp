@@ -61,7 +61,7 @@ constexpr Algorithm kGrpo = of(Mean::Group, Std::Group, Objective::Clip, Averagi
 constexpr Algorithm kDecoupled =
     of(Mean::Group, Std::Group, Objective::Decoupled, Averaging::Token);
 
-constexpr std::array<AlgorithmRow, 14> kTable{{
+constexpr std::array<AlgorithmRow, 15> kTable{{
     {.name = AlgorithmName::Grpo,
      .columns = kGrpo,
      .source = "2402.03300",
@@ -71,7 +71,7 @@ constexpr std::array<AlgorithmRow, 14> kTable{{
      .columns = with_clip(of(Mean::Batch, Std::Batch, Objective::Clip, Averaging::Token), 0.2, 0.2),
      .source = "1707.06347",
      .note = "Without a critic: baseline and standard deviation "
-             "are those of the rewards of the batch."},
+             "are those of the rewards of the batch. `ppo_critic` has a critic."},
     {.name = AlgorithmName::DecoupledPpo,
      .columns = with_clip(kDecoupled, 0.2, 0.2),
      .source = "2110.00641, 2505.24298",
@@ -133,6 +133,12 @@ constexpr std::array<AlgorithmRow, 14> kTable{{
      .source = "thinkingmachines.ai/blog/on-policy-distillation",
      .note = "On-policy distillation: the advantage of a token is log(teacher / sampler). The "
              "source does not clip. `reward_weight: 1` adds the advantage of `grpo`."},
+    {.name = AlgorithmName::PpoCritic,
+     .columns =
+         with_clip(of(Mean::Critic, Std::Batch, Objective::Clip, Averaging::Token), 0.2, 0.2),
+     .source = "1707.06347, 1506.02438",
+     .note = "Advantages per token from the values of a critic (GAE), whitened over the batch. "
+             "One response per prompt is enough."},
 }};
 
 template <class T>
@@ -208,6 +214,7 @@ Algorithm resolve(const AlgorithmConfig& c, Tokens longest_response) {
   a.overlong_penalty = c.overlong_penalty;
   a.advantage_epsilon = c.advantage_epsilon;
   a.kl = c.kl;
+  a.critic = c.critic;
   a.longest_response = longest_response;
   return a;
 }

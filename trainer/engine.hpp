@@ -32,6 +32,9 @@ struct TrainSample {
   /// For each response token 1 if a version older than the one that this step updates sampled it,
   /// else 0; empty: all 0.
   std::vector<std::uint8_t> stale{};
+  /// For each response token the reward that an environment gave at it; empty: none. `reward`
+  /// contains their sum.
+  std::vector<float> token_rewards{};
 
   bool is_trained(std::size_t token) const { return mask.empty() || mask[token] != 0; }
   bool is_stale(std::size_t token) const { return !stale.empty() && stale[token] != 0; }

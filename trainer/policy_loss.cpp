@@ -90,13 +90,16 @@ void response_loss(const ResponseInputs& in, const Algorithm& a, std::span<Token
                "the objective needs proximal log-probs");
   TEMPER_CHECK(!needs_reference(a) || in.reference.size() == out.size(),
                "the loss needs log-probs of the reference");
+  TEMPER_CHECK(in.token_advantages.empty() || in.token_advantages.size() == out.size(),
+               "an advantage per token");
   const Ratio ratio(in.current, around_proximal ? in.proximal : in.behaviour, level_of(a.ratio));
   const bool weighted = a.objective == Objective::Decoupled || a.objective == Objective::Tis;
   const Ratio stale(weighted ? in.proximal : in.current, in.behaviour, a.behaviour_weight_level);
   for (std::size_t t = 0; t < out.size(); ++t) {
     TokenLoss& token = out[t];
     token = TokenLoss();
-    double advantage = a.reward_weight * in.advantage;
+    double advantage =
+        a.reward_weight * (in.token_advantages.empty() ? in.advantage : in.token_advantages[t]);
     if (a.distillation > 0)
       advantage += a.distillation * (in.reference[t] - in.behaviour[t]);
     switch (a.objective) {

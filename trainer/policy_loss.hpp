@@ -3,8 +3,9 @@
 //
 // Log-probs of a token: l under the weights being trained, b as recorded when sampled, p under the
 // weights before the first minibatch of the step, ref under the reference. A is the advantage of
-// the token: reward_weight times that of the response, plus distillation times ref - b, whose mean
-// is the negative reverse KL of the sampler to the reference (the teacher). sg stops gradients.
+// the token: reward_weight times that of the response (with a critic, of the token), plus
+// distillation times ref - b, whose mean is the negative reverse KL of the sampler to the reference
+// (the teacher). sg stops gradients.
 //   r(x, y) = exp(x - y), or exp(mean over the response of x - y) at RatioLevel::Sequence; w has a
 //             level of its own, which may also be exp(sum over the response of x - y)
 //   m(r)    = min(r A, clip(r, 1 - clip_low, 1 + clip_high) A)
@@ -32,6 +33,8 @@ struct ResponseInputs {
   std::span<const double> proximal;   ///< May be empty unless needs_proximal().
   std::span<const double> reference;  ///< May be empty unless needs_reference().
   double advantage = 0;               ///< Of the response, from its reward.
+  /// Of each token; empty: `advantage` for all.
+  std::span<const double> token_advantages{};
 };
 
 struct TokenLoss {

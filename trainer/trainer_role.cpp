@@ -38,7 +38,8 @@ std::vector<TrainSample> samples_of(std::vector<actors::Train::Item> items, Poli
                        item.reward,
                        std::move(item.mask),
                        item.id,
-                       std::move(stale)});
+                       std::move(stale),
+                       std::move(item.rewards)});
   }
   return samples;
 }

@@ -25,6 +25,11 @@ struct UpdateMetrics {
   double mismatch = 0;           ///< Mean |log r| of tokens that the version being updated sampled.
   double stale_ratio = 0;        ///< The same of tokens that older versions sampled.
   double stale_tokens = 0;       ///< Share of tokens that older versions sampled.
+  // Of a critic; absent without one. Values are those before the step.
+  std::optional<double> critic_loss;                ///< Mean over minibatches.
+  std::optional<double> critic_value_mean;          ///< Over the trained tokens of the batch.
+  std::optional<double> critic_explained_variance;  ///< 1 - Var(return - value) / Var(return).
+  std::optional<double> critic_clip_fraction;       ///< Share of tokens whose value was clipped.
 };
 
 template <class V>
@@ -58,6 +63,24 @@ void describe(V& v, UpdateMetrics& m) {
           m.stale_ratio,
           {.doc = "Mean of |log ratio| of tokens that older versions sampled."});
   v.field(16, "stale_tokens", m.stale_tokens, {.doc = "Share of tokens of older versions."});
+  v.field(17,
+          "critic_loss",
+          m.critic_loss,
+          {.doc = "Loss of the critic, mean over minibatches; absent without a critic, as the "
+                  "following."});
+  v.field(18,
+          "critic_value_mean",
+          m.critic_value_mean,
+          {.doc = "Mean value of the tokens before the update."});
+  v.field(19,
+          "critic_explained_variance",
+          m.critic_explained_variance,
+          {.doc = "1 - Var(return - value) / Var(return) of the tokens before the update. 0 if all "
+                  "returns are equal."});
+  v.field(20,
+          "critic_clip_fraction",
+          m.critic_clip_fraction,
+          {.doc = "Share of tokens whose value was clipped."});
 }
 
 }  // namespace temper::actors

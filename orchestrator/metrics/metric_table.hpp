@@ -36,6 +36,7 @@ struct Metric {
   /// One of these computes the value. A metric with none of them is a family (`states/*`,
   /// `terms/*`), or a sum over it that readers of metrics.jsonl add.
   double (*value)(const MetricsLine& line) = nullptr;
+  std::optional<double> (*if_any)(const MetricsLine& line) = nullptr;
   double (*of_evaluation)(const EvaluationFigures& evaluation) = nullptr;
   double (*of_judges)(const JudgeFigures& judges) = nullptr;
   /// `*` at the end of the name stands for the source. Empty for a source without a value.

@@ -22,6 +22,9 @@ void for_each_figure(const MetricsLine& line,
   for (const Metric& metric : metric_table()) {
     if (metric.value != nullptr) {
       use(metric.name, metric.value(line));
+    } else if (metric.if_any != nullptr) {
+      if (const auto value = metric.if_any(line))
+        use(metric.name, *value);
     } else if (metric.of_evaluation != nullptr) {
       if (line.evaluation)
         use(metric.name, metric.of_evaluation(*line.evaluation));

@@ -18,9 +18,11 @@ namespace {
 /// Engines are at most this many versions behind.
 constexpr std::size_t kMostVersions = 256;
 
+/// A single response is compared with no other.
 bool is_effective(std::span<const double> rewards) {
-  return std::any_of(
-      rewards.begin(), rewards.end(), [&](double r) { return r != rewards.front(); });
+  return rewards.size() == 1 || std::any_of(rewards.begin(), rewards.end(), [&](double r) {
+           return r != rewards.front();
+         });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "actors/model_folder/model_folder.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "orchestrator/pipeline/placement.hpp"
+#include "trainer/algorithm_table.hpp"
 #include "trainer/settings.hpp"
 
 #include <fmt/format.h>
@@ -60,6 +61,12 @@ class Sizes {
 
   double weights() const { return kFloat * static_cast<double>(layout_.size()); }
   double adapter() const { return adapter_ ? kFloat * static_cast<double>(adapter_->size()) : 0; }
+  /// A network of the policy's shape beside it.
+  double critic() const {
+    const trainer::AlgorithmConfig& a = config_.algorithm;
+    const bool trained = has_critic(trainer::resolve(a, config_.sampling.max_new_tokens));
+    return trained ? kFloat * static_cast<double>(layout_.of_critic().size()) : 0;
+  }
   /// Floats with a gradient and two moments.
   double trained() const { return adapter_ ? adapter() : weights(); }
   /// The image of a version.
@@ -161,10 +168,10 @@ Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
     }
     case RoleKind::Trainer:
       if (phase != Phase::Separate && phase != Phase::Train)
-        return {{"weights", w + sizes.adapter()}};
-      return {{"weights", w + sizes.adapter()},
-              {"gradients", sizes.trained()},
-              {"optimizer", 2 * sizes.trained()},
+        return {{"weights", w + sizes.adapter() + sizes.critic()}};
+      return {{"weights", w + sizes.adapter() + sizes.critic()},
+              {"gradients", sizes.trained() + sizes.critic()},
+              {"optimizer", 2 * (sizes.trained() + sizes.critic())},
               {"activations", sizes.activations()}};
     case RoleKind::Reference:
       if (!there && phase != Phase::Score)
@@ -341,7 +348,8 @@ Result<LocalLedger> local_ledger(const PipelineConfig& config) {
     for (const Phase phase : phases)
       out.cards.push_back(card_ledger(actors, card, phase, {sizes, {config, reference_layout}}));
   }
-  out.host = sizes.published() * trainer::kPublishedKept + sizes.trained() * (parks ? 2 : 0);
+  out.host = sizes.published() * trainer::kPublishedKept +
+             (sizes.trained() + sizes.critic()) * (parks ? 2 : 0);
   return out;
 }
 

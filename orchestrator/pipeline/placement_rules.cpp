@@ -173,8 +173,8 @@ void check_preparing(const PipelineConfig& c, Rules& rules) {
                  "algorithm.name",
                  "algorithm.advantage_mean",
                  "algorithm.advantage_std"},
-                fmt::format("the advantages of `{}` depend on the whole batch (mean over the {}, "
-                            "deviation over the {}); expected both over the group",
+                fmt::format("the advantages of `{}` depend on the whole batch (advantage_mean: {}, "
+                            "advantage_std: {}); expected `group` for both",
                             name_of(c.algorithm.name),
                             name_of(algorithm.advantage_mean),
                             name_of(algorithm.advantage_std)));

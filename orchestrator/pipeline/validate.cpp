@@ -4,6 +4,7 @@
 #include "actors/server/url.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "core/loopback.hpp"
+#include "orchestrator/pipeline/critic_rules.hpp"
 #include "orchestrator/pipeline/launch_rules.hpp"
 #include "orchestrator/pipeline/local_memory.hpp"
 #include "orchestrator/pipeline/lora_rules.hpp"
@@ -287,12 +288,16 @@ constexpr double kMostWeight = 1e6;
 
 void check_reference(const PipelineConfig& c, const trainer::Algorithm& a, Rules& rules) {
   const actors::EngineConfig& engine = c.reference.engine;
-  rules.require(c.reference.replicas > 0 || !needs_reference(a),
-                {"reference.replicas", "algorithm.kl", "algorithm.distillation"},
-                fmt::format("must be at least 1 unless algorithm.kl and algorithm.distillation are "
-                            "0; found 0 with algorithm.kl {} and algorithm.distillation {}",
-                            a.kl,
-                            a.distillation));
+  rules.require(
+      c.reference.replicas > 0 || !needs_reference(a),
+      {"reference.replicas", "algorithm.kl", "algorithm.distillation", "algorithm.critic.kl"},
+      fmt::format("must be at least 1 unless algorithm.kl and algorithm.distillation are "
+                  "0; found 0 with algorithm.kl {} and algorithm.distillation {}{}",
+                  a.kl,
+                  a.distillation,
+                  has_critic(a) && a.critic.kl > 0
+                      ? fmt::format(" and algorithm.critic.kl {}", a.critic.kl)
+                      : std::string()));
   rules.require(a.distillation >= 0 && a.distillation <= kMostWeight,
                 {"algorithm.distillation"},
                 fmt::format("must be from 0 to {:.0f}, found {}", kMostWeight, a.distillation));
@@ -335,9 +340,10 @@ void check_algorithm(const PipelineConfig& c, Rules& rules) {
                   a.minibatches));
   const trainer::Algorithm resolved = trainer::resolve(a, c.sampling.max_new_tokens);
   rules.require(c.policy != actors::PolicyKind::Torch || a.responses_per_group >= 2 ||
-                    resolved.reward_weight == 0,
+                    resolved.reward_weight == 0 || has_critic(resolved),
                 {"algorithm.responses_per_group", "policy"},
-                "must be at least 2, because an advantage is relative to the group; found 1");
+                "must be at least 2, because an advantage is relative to the group; found 1; "
+                "`algorithm.name: ppo_critic` needs only one");
   rules.require(resolved.clip_low >= 0 && resolved.clip_low <= 1,
                 {"algorithm.clip_low"},
                 fmt::format("must be from 0 to 1, found {}", resolved.clip_low));
@@ -360,6 +366,7 @@ void check_algorithm(const PipelineConfig& c, Rules& rules) {
                 {"algorithm.filter_equal_rewards", "algorithm.responses_per_group"},
                 "requires at least 2 responses per group (algorithm.responses_per_group), found 1");
   check_reference(c, resolved, rules);
+  check_critic(c, resolved, rules);
 }
 
 void check_transport(const PipelineConfig& c, Rules& rules) {

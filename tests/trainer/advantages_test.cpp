@@ -27,6 +27,8 @@ TEST(Advantages, AreThoseOfTheReferenceAtEveryLevel) {
       list.push_back({static_cast<int>(random.below(4)), random.normal()});
     list.insert(list.begin() + 7, {{4, 0.5}, {5, 1.0}, {4, 0.5}});
     for (const auto& [mean, mean_name] : EnumNames<AdvantageMean>::value) {
+      if (mean == AdvantageMean::Critic)
+        continue;  // gae_test.cpp
       for (const auto& [std, std_name] : EnumNames<AdvantageStd>::value) {
         Algorithm a;
         a.advantage_mean = mean;

@@ -1,6 +1,5 @@
 #include "trainer/torch/engine.hpp"
 
-#include "actors/border/values.hpp"
 #include "actors/policy/adamw.hpp"
 #include "actors/policy/transformer.hpp"
 #include "actors/roles/canary.hpp"
@@ -8,8 +7,10 @@
 #include "trainer/algorithm_table.hpp"
 #include "trainer/policy_loss.hpp"
 #include "trainer/torch/checkpoint.hpp"
+#include "trainer/torch/critic.hpp"
 #include "trainer/torch/minibatch.hpp"
 #include "trainer/torch/parked_optimizer.hpp"
+#include "trainer/torch/sample_rules.hpp"
 #include "trainer/torch/update_sums.hpp"
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -28,16 +30,11 @@ namespace {
 
 using actors::AdamWState;
 
-/// One minibatch: one step of the optimizer.
-struct Minibatch {
-  std::vector<MicroBatch> passes;  ///< Without prepared gradients.
-  std::size_t responses = 0, tokens = 0;
-};
-
 /// A training step, or the part of one whose gradients are computed in advance.
 struct Update {
   std::span<const TrainSample> batch;
-  std::vector<double> advantages;
+  std::vector<double> advantages;         ///< By sample; empty with a critic.
+  std::vector<TokenEstimates> estimates;  ///< By sample; empty without a critic.
   std::vector<Minibatch> minibatches;
   /// By sample, for samples that are not in the first minibatch; empty unless the objective needs
   /// them.
@@ -53,17 +50,6 @@ struct PreparedGradients {
   bool empty() const { return responses.empty(); }
 };
 
-/// Over the tokens that have a loss; empty if there are none.
-std::vector<double> trained(const TrainSample& sample, std::span<const float> per_token) {
-  std::vector<double> out;
-  out.reserve(per_token.size());
-  for (std::size_t t = 0; t < per_token.size(); ++t) {
-    if (sample.is_trained(t))
-      out.push_back(static_cast<double>(per_token[t]));
-  }
-  return out;
-}
-
 class TorchEngine final : public Engine {
  public:
   TorchEngine(const TorchEngineOptions& options, TrainedPolicy policy)
@@ -71,7 +57,14 @@ class TorchEngine final : public Engine {
         algorithm_(resolve(options.algorithm, options.longest_response)),
         policy_(std::move(policy)),
         optimizer_(policy_.values().size()),
-        network_(policy_.weights(), policy_.adapter()) {}
+        network_(policy_.weights(), policy_.adapter()) {
+    if (!has_critic(algorithm_))
+      return;
+    const CriticConfig& critic = algorithm_.critic;
+    actors::AdamWConfig own = adamw(1);
+    own.learning_rate = critic.learning_rate.value_or(own.learning_rate);
+    critic_ = std::make_unique<Critic>(policy_.weights(), critic, own);
+  }
 
   Status prepare(std::span<const TrainSample> groups) override;
   Result<UpdateMetrics> update(std::span<const TrainSample> batch) override;
@@ -85,13 +78,20 @@ class TorchEngine final : public Engine {
  private:
   Status has_version(std::string_view what) const;
   Status usable(std::string_view what) const;  ///< And the optimizer is here.
-  Status check(const TrainSample& sample) const;
+  Status check(const TrainSample& sample) const {
+    return check_sample(sample, {options_.model.context, options_.vocabulary}, algorithm_);
+  }
   Status may_prepare(std::span<const TrainSample> groups) const;
   std::vector<SampleIndices> minibatches_of(std::span<const TrainSample> batch) const;
   /// Passes over everything without prepared gradients.
   Update begin(std::span<const TrainSample> batch, const PreparedGradients& kept) const;
   void score_proximal(Update& update);
   Status run(Update& update, UpdateMetrics& metrics);
+  /// Whether the step trains the policy, not only the critic.
+  bool trains_policy() const {
+    return !critic_ || updates_ >= static_cast<std::uint64_t>(algorithm_.critic.warm_up_steps);
+  }
+  Status step(const Minibatch& minibatch, Update& update, UpdateMetrics& metrics);
   Status check_step(double norm, double loss, const UpdateSums::Ratio& largest) const;
   void pass(const MicroBatch& micro, Update& update);
   actors::AdamWConfig adamw(double effective_samples) const;
@@ -102,6 +102,7 @@ class TorchEngine final : public Engine {
   TrainedPolicy policy_;
   AdamWState optimizer_;
   mutable actors::Transformer network_;  ///< Mutable because it keeps its activations.
+  std::unique_ptr<Critic> critic_;       ///< Null: none.
   std::uint64_t updates_ = 0;
   bool is_between_versions_ = false;       ///< A step failed after it had changed the weights.
   std::optional<ParkedOptimizer> parked_;  ///< The optimizer, while it is offloaded.
@@ -120,46 +121,6 @@ Status TorchEngine::usable(std::string_view what) const {
   if (parked_)
     return Error{ErrorCode::Unavailable, fmt::format("{}: the optimizer is offloaded", what)};
   return has_version(what);
-}
-
-Status TorchEngine::check(const TrainSample& s) const {
-  const auto bad = [&](std::string_view what) {
-    return invalid_input(fmt::format("response {} of group {}: {}", s.id, s.group, what));
-  };
-  const auto outside = [&](std::int32_t t) { return t < 0 || t >= options_.vocabulary; };
-  if (s.prompt.empty() || static_cast<std::int64_t>(s.prompt.size() + s.response.size()) >
-                              options_.model.context.count()) {
-    return bad(fmt::format("a prompt of {} and a response of {} tokens exceed the context of {}",
-                           s.prompt.size(),
-                           s.response.size(),
-                           options_.model.context.count()));
-  }
-  if (std::any_of(s.prompt.begin(), s.prompt.end(), outside) ||
-      std::any_of(s.response.begin(), s.response.end(), outside))
-    return bad("it has a token outside the vocabulary");
-  if (s.behaviour_logprobs.size() != s.response.size()) {
-    return bad(fmt::format("it has {} behaviour log-probs for {} response tokens",
-                           s.behaviour_logprobs.size(),
-                           s.response.size()));
-  }
-  if (!s.reference_logprobs.empty() && s.reference_logprobs.size() != s.response.size())
-    return bad("the number of reference log-probs differs from the number of response tokens");
-  if (s.reference_logprobs.empty() && !s.response.empty() && needs_reference(algorithm_))
-    return bad("it has no reference log-probs, which algorithm.kl and .distillation require");
-  if (!s.mask.empty() && s.mask.size() != s.response.size())
-    return bad(fmt::format(
-        "it has a mask of {} entries for {} response tokens", s.mask.size(), s.response.size()));
-  if (!s.stale.empty() && s.stale.size() != s.response.size())
-    return bad("the versions of its segments do not cover its tokens");
-  using actors::LogprobOf;
-  for (const Status& possible :
-       {actors::check_logprobs(s.behaviour_logprobs, LogprobOf::SampledToken),
-        actors::check_logprobs(s.reference_logprobs, LogprobOf::ScoredToken),
-        actors::check_reward(s.reward)}) {
-    if (!possible)
-      return bad(possible.error().context);
-  }
-  return {};
 }
 
 actors::AdamWConfig TorchEngine::adamw(double effective_samples) const {
@@ -236,9 +197,10 @@ Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
   Update update = begin(batch, kept);
   if (kept.empty())
     network_.zero_gradients();
-  const std::int64_t steps_before = optimizer_.steps;
+  const auto steps = [this] { return optimizer_.steps + (critic_ ? critic_->steps() : 0); };
+  const std::int64_t steps_before = steps();
   if (auto status = run(update, metrics); !status) {
-    is_between_versions_ = optimizer_.steps != steps_before;
+    is_between_versions_ = steps() != steps_before;
     return std::move(status).error().within(fmt::format("step {}", updates_));
   }
   ++updates_;
@@ -257,7 +219,8 @@ std::vector<SampleIndices> TorchEngine::minibatches_of(std::span<const TrainSamp
 Update TorchEngine::begin(std::span<const TrainSample> batch, const PreparedGradients& kept) const {
   Update update;
   update.batch = batch;
-  update.advantages = advantages(batch, algorithm_);
+  if (!critic_)
+    update.advantages = advantages(batch, algorithm_);
   update.sums = kept.sums;
   for (SampleIndices& samples : minibatches_of(batch)) {
     Minibatch minibatch;
@@ -282,7 +245,7 @@ void TorchEngine::score_proximal(Update& update) {
       auto rest = network_.forward(micro.pack, options_.temperature, actors::Graph::Discard);
       for (const std::size_t i : micro.samples) {
         const std::size_t n = update.batch[i].response.size();
-        update.proximal[i] = trained(update.batch[i], rest.first(n));
+        update.proximal[i] = of_trained_tokens(update.batch[i], rest.first(n));
         rest = rest.subspan(n);
       }
     }
@@ -291,6 +254,8 @@ void TorchEngine::score_proximal(Update& update) {
 
 /// Requires: the gradients are zero, or the prepared ones of the first minibatch.
 Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
+  if (critic_)
+    update.estimates = critic_->estimate(update.batch, update.minibatches, algorithm_);
   if (needs_proximal(algorithm_.objective))
     score_proximal(update);
   UpdateSums& sums = update.sums;
@@ -302,24 +267,35 @@ Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
       pass(micro, update);
     if (first)
       set_ratio_metrics(sums, metrics);
-    const double parts = shares(algorithm_, minibatch.tokens, minibatch.responses);
-    const double loss = std::exchange(sums.loss, 0) / parts;
-    actors::FloatBuffer& gradients = network_.gradients();
-    gradients.scale(static_cast<float>(1 / parts));
-    const double norm = actors::gradient_norm(gradients);
-    TEMPER_TRY_STATUS(check_step(norm, loss, sums.largest));
-    adamw_step(adamw(metrics.effective_samples), gradients, norm, optimizer_, policy_.trained());
-    metrics.loss += loss / static_cast<double>(update.minibatches.size());
-    metrics.gradient_norm += norm / static_cast<double>(update.minibatches.size());
+    TEMPER_TRY_STATUS(step(minibatch, update, metrics));
+    if (critic_)
+      TEMPER_TRY_STATUS(critic_->train(update.batch, minibatch, update.estimates));
   }
   if (!policy_.values().all_finite())
     return Error{ErrorCode::NotFinite, "the new weights are not finite"};
+  if (critic_)
+    TEMPER_TRY_STATUS(critic_->finish(update.estimates, metrics));
   metrics.kl = sums.kl / sums.tokens;
   metrics.clip_fraction = sums.clipped / sums.tokens;
   metrics.behaviour_weight = sums.weight / sums.tokens;
   metrics.capped_fraction = sums.capped / sums.tokens;
   metrics.entropy = sums.negative_logprob / sums.tokens;
   metrics.micro_batches = sums.passes;
+  return {};
+}
+
+/// One step of the policy's optimizer, unless only the critic is trained.
+Status TorchEngine::step(const Minibatch& minibatch, Update& update, UpdateMetrics& metrics) {
+  const double parts = shares(algorithm_, minibatch.tokens, minibatch.responses);
+  const double loss = std::exchange(update.sums.loss, 0) / parts;
+  actors::FloatBuffer& gradients = network_.gradients();
+  gradients.scale(static_cast<float>(1 / parts));
+  const double norm = actors::gradient_norm(gradients);
+  TEMPER_TRY_STATUS(check_step(norm, loss, update.sums.largest));
+  if (trains_policy())
+    adamw_step(adamw(metrics.effective_samples), gradients, norm, optimizer_, policy_.trained());
+  metrics.loss += loss / static_cast<double>(update.minibatches.size());
+  metrics.gradient_norm += norm / static_cast<double>(update.minibatches.size());
   return {};
 }
 
@@ -337,19 +313,24 @@ Status TorchEngine::check_step(double norm, double loss, const UpdateSums::Ratio
 }
 
 /// Accumulates the gradients of the sum of a minibatch; the divisor is known when the optimizer
-/// steps.
+/// steps. While only the critic is trained, they stay zero.
 void TorchEngine::pass(const MicroBatch& micro, Update& update) {
-  const auto logprobs = network_.forward(micro.pack, options_.temperature, actors::Graph::Keep);
+  const actors::Graph graph = trains_policy() ? actors::Graph::Keep : actors::Graph::Discard;
+  const auto logprobs = network_.forward(micro.pack, options_.temperature, graph);
   std::vector<float> derivatives;
   derivatives.reserve(logprobs.size());
   std::vector<TokenLoss> losses;
   for (const std::size_t i : micro.samples) {
     const TrainSample& sample = update.batch[i];
     const auto own = logprobs.subspan(derivatives.size(), sample.response.size());
-    const std::vector<double> current = trained(sample, own);
-    const std::vector<double> behaviour = trained(sample, sample.behaviour_logprobs);
-    const std::vector<double> reference = trained(sample, sample.reference_logprobs);
-    ResponseInputs in{current, behaviour, current, reference, update.advantages[i]};
+    const std::vector<double> current = of_trained_tokens(sample, own);
+    const std::vector<double> behaviour = of_trained_tokens(sample, sample.behaviour_logprobs);
+    const std::vector<double> reference = of_trained_tokens(sample, sample.reference_logprobs);
+    ResponseInputs in{current, behaviour, current, reference};
+    if (critic_)
+      in.token_advantages = update.estimates[i].advantages;
+    else
+      in.advantage = update.advantages[i];
     if (!update.proximal.empty() && !update.proximal[i].empty())
       in.proximal = update.proximal[i];
     losses.resize(current.size());
@@ -361,7 +342,8 @@ void TorchEngine::pass(const MicroBatch& micro, Update& update) {
                                                  : 0.0f);
     add_losses(losses, current, behaviour, share, sample, update.sums);
   }
-  network_.backward(derivatives);
+  if (graph == actors::Graph::Keep)
+    network_.backward(derivatives);
   ++update.sums.passes;
 }
 
@@ -384,19 +366,26 @@ actors::Canary TorchEngine::canary() const {
 
 Status TorchEngine::save(const std::filesystem::path& folder) const {
   TEMPER_TRY_STATUS(has_version("save"));
-  if (!parked_)
-    return save_checkpoint(folder, policy_, optimizer_, updates_);
-  TEMPER_TRY(const AdamWState optimizer, parked_->map());
-  return save_checkpoint(folder, policy_, optimizer, updates_);
+  const auto save_with = [&](const CriticView& critic) -> Status {
+    if (!parked_)
+      return save_checkpoint(folder, policy_, optimizer_, updates_, critic);
+    TEMPER_TRY(const AdamWState optimizer, parked_->map());
+    return save_checkpoint(folder, policy_, optimizer, updates_, critic);
+  };
+  return critic_ ? critic_->view(save_with) : save_with({});
 }
 
 Status TorchEngine::load(const std::filesystem::path& folder) {
   if (parked_)
     return Error{ErrorCode::Unavailable, "load: the optimizer is offloaded"};
-  TEMPER_TRY(TrainerState state, load_checkpoint(folder, policy_));
+  const std::optional<actors::Layout> critic =
+      critic_ ? std::optional(critic_->layout()) : std::nullopt;
+  TEMPER_TRY(TrainerState state, load_checkpoint(folder, policy_, critic));
   std::copy_n(state.values.data(), policy_.values().size(), policy_.values().data());
   optimizer_ = std::move(state.optimizer);
   updates_ = state.updates;
+  if (state.critic)
+    critic_->load(*std::move(state.critic));
   kept_ = {};
   is_between_versions_ = false;
   return {};
@@ -409,6 +398,8 @@ Status TorchEngine::offload() {
                              kept_.responses.size())};
   }
   network_.free_gradients();
+  if (critic_)
+    TEMPER_TRY_STATUS(critic_->offload());
   if (parked_)
     return {};
   TEMPER_TRY(parked_, ParkedOptimizer::park(optimizer_));
@@ -418,6 +409,8 @@ Status TorchEngine::offload() {
 }
 
 Status TorchEngine::onload() {
+  if (critic_)
+    TEMPER_TRY_STATUS(critic_->onload());
   if (!parked_)
     return {};
   TEMPER_TRY(optimizer_, parked_->map());
@@ -432,6 +425,8 @@ TrainerMemory TorchEngine::memory() const {
   memory.optimizer = optimizer_.first_moment.bytes() + optimizer_.second_moment.bytes();
   if (parked_)
     memory.host = parked_->bytes();
+  if (critic_)
+    critic_->add_to(memory);
   return memory;
 }
 

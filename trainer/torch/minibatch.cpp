@@ -56,6 +56,16 @@ std::vector<MicroBatch> pack_micro_batches(std::span<const TrainSample> batch,
   return result;
 }
 
+std::vector<double> of_trained_tokens(const TrainSample& sample, std::span<const float> per_token) {
+  std::vector<double> out;
+  out.reserve(per_token.size());
+  for (std::size_t t = 0; t < per_token.size(); ++t) {
+    if (sample.is_trained(t))
+      out.push_back(static_cast<double>(per_token[t]));
+  }
+  return out;
+}
+
 std::map<GroupId, std::size_t> responses_by_group(std::span<const TrainSample> samples) {
   std::map<GroupId, std::size_t> out;
   for (const TrainSample& s : samples)

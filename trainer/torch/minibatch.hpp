@@ -28,10 +28,19 @@ struct MicroBatch {
   SampleIndices samples;
 };
 
+/// One minibatch: one step of an optimizer.
+struct Minibatch {
+  std::vector<MicroBatch> passes;  ///< Without prepared gradients.
+  std::size_t responses = 0, tokens = 0;
+};
+
 /// Adjacent samples with the same prompt share it in a pack. A single sample may exceed `rows`.
 std::vector<MicroBatch> pack_micro_batches(std::span<const TrainSample> batch,
                                            const SampleIndices& minibatch,
                                            std::int64_t rows);
+
+/// The entries of the tokens that have a loss; empty if `per_token` is.
+std::vector<double> of_trained_tokens(const TrainSample& sample, std::span<const float> per_token);
 
 /// How many of the samples each group has.
 std::map<GroupId, std::size_t> responses_by_group(std::span<const TrainSample> samples);

@@ -52,6 +52,7 @@ class AlgorithmName(enum.IntEnum):
     SEQ_MIS = 11
     GEO_RS = 12
     OPD = 13
+    PPO_CRITIC = 14
 
 
 class Objective(enum.IntEnum):
@@ -68,6 +69,7 @@ class AdvantageMean(enum.IntEnum):
     GROUP = 1
     BATCH = 2
     LEAVE_ONE_OUT = 3
+    CRITIC = 4
 
 
 class AdvantageStd(enum.IntEnum):
@@ -257,13 +259,54 @@ class Envelope:
 
 
 @dataclasses.dataclass(slots=True)
+class CriticConfig:
+    #: Lambda of generalized advantage estimation. 1: return minus value; 0: the temporal
+    #: difference of one token.
+    gae_lambda: float = 0.95
+    #: Discount of the return, per token.
+    discount: float = 1.0
+    #: Distance from the value before the step beyond which a value has no gradient towards its
+    #: return. Null: no limit.
+    value_clip: float | None = None
+    #: Learning rate of the critic. Null: `algorithm.learning_rate`.
+    learning_rate: float | None = None
+    #: Number of first steps that train the critic only; the policy does not change.
+    warm_up_steps: int = 0
+    #: KL in the reward: coefficient of log(sampler / reference) of each token, which is
+    #: subtracted from the token's reward. 0: none.
+    kl: float = 0.0
+
+    def pack(self) -> Fields:
+        return {
+            1: self.gae_lambda,
+            2: self.discount,
+            3: self.value_clip,
+            4: self.learning_rate,
+            5: self.warm_up_steps,
+            6: self.kl,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> CriticConfig:
+        get = fields.get
+        return cls(
+            get(1, 0.95),
+            get(2, 1.0),
+            get(3, None),
+            get(4, None),
+            get(5, 0),
+            get(6, 0.0),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class AlgorithmConfig:
     #: Algorithm: a row of the table in docs/reference/algorithms.md. Keys of this section that
     #: are null take their value from the row.
     name: AlgorithmName = AlgorithmName.GRPO
     #: Prompts (groups) per step.
     groups_per_update: int = 64
-    #: Responses per prompt. At least 2 for a real policy.
+    #: Responses per prompt. At least 2 for a real policy without a critic.
     responses_per_group: int = 16
     #: Minibatches per step. The optimizer (AdamW) is applied once per minibatch. Must divide
     #: the number of responses of a step.
@@ -300,10 +343,11 @@ class AlgorithmConfig:
     #: `reinforce`: see docs/reference/algorithms.md.
     objective: Objective | None = None
     #: Baseline that is subtracted from a reward: nothing, the mean of the group or of the
-    #: batch, or the mean of the other responses of the group.
+    #: batch, or the mean of the other responses of the group. `critic`: the values of a second
+    #: network, for an advantage per token (GAE).
     advantage_mean: AdvantageMean | None = None
     #: Standard deviation of rewards by which advantages are divided: none, of the group or of
-    #: the batch.
+    #: the batch. With a critic, `batch` whitens the advantages of all tokens of the batch.
     advantage_std: AdvantageStd | None = None
     #: Level of the importance ratio: per token, or the geometric mean over the response.
     ratio: RatioLevel | None = None
@@ -344,6 +388,9 @@ class AlgorithmConfig:
     overlong_buffer: int | None = None
     #: Amount subtracted from the reward of a response of full length.
     overlong_penalty: float = 1.0
+    #: The critic of `advantage_mean: critic`: a second network of the policy's shape, trained
+    #: beside it.
+    critic: CriticConfig = dataclasses.field(default_factory=CriticConfig)
 
     def pack(self) -> Fields:
         return {
@@ -379,6 +426,7 @@ class AlgorithmConfig:
             27: self.failure_limit,
             25: self.overlong_buffer,
             26: self.overlong_penalty,
+            33: self.critic.pack(),
         }
 
     @classmethod
@@ -417,6 +465,7 @@ class AlgorithmConfig:
             get(27, 8.0),
             get(25, None),
             get(26, 1.0),
+            CriticConfig.unpack(get(33, {})),
         )
 
 
@@ -2563,6 +2612,15 @@ class UpdateMetrics:
     stale_ratio: float = 0.0
     #: Share of tokens of older versions.
     stale_tokens: float = 0.0
+    #: Loss of the critic, mean over minibatches; absent without a critic, as the following.
+    critic_loss: float | None = None
+    #: Mean value of the tokens before the update.
+    critic_value_mean: float | None = None
+    #: 1 - Var(return - value) / Var(return) of the tokens before the update. 0 if all returns
+    #: are equal.
+    critic_explained_variance: float | None = None
+    #: Share of tokens whose value was clipped.
+    critic_clip_fraction: float | None = None
 
     def pack(self) -> Fields:
         return {
@@ -2582,6 +2640,10 @@ class UpdateMetrics:
             14: self.mismatch,
             15: self.stale_ratio,
             16: self.stale_tokens,
+            17: self.critic_loss,
+            18: self.critic_value_mean,
+            19: self.critic_explained_variance,
+            20: self.critic_clip_fraction,
         }
 
     @classmethod
@@ -2604,6 +2666,10 @@ class UpdateMetrics:
             get(14, 0.0),
             get(15, 0.0),
             get(16, 0.0),
+            get(17, None),
+            get(18, None),
+            get(19, None),
+            get(20, None),
         )
 
 
