@@ -94,6 +94,13 @@ ActorMemory trainer_memory(const SimulatedRun& s, std::int64_t micro_batches, To
     memory.host.activations = sim_hw::swapped_bytes(
         {model, sim_hw::make_device(hardware), sim_hw::make_fabric(hardware), layout, shape});
   }
+  if (s.critic) {
+    for (double* state : {&memory.device.weights,
+                          &memory.device.gradients,
+                          &memory.device.optimizer,
+                          &memory.host.optimizer})
+      *state *= 2;
+  }
   return memory;
 }
 

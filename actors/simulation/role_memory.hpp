@@ -1,5 +1,7 @@
 // Peak memory of each role of a simulated run, per device and per share of its host. Roles that
-// share cards: memory_phases.hpp. Based on the ledgers of sim_hw/memory/ledger.hpp. Bytes are
+// share cards: memory_phases.hpp. Based on the ledgers of sim_hw/memory/ledger.hpp. A critic has
+// weights, gradients and optimizer states of its own beside the policy's; activations are those of
+// one network, because the two take turns. Bytes are
 // doubles here and become Bytes in messages.
 //
 // Staging. On exclusive cards a new version arrives in host memory while the engine generates (two

@@ -254,6 +254,7 @@ struct SimulatedRun {
   sim_hw::ModelSpec model;
   std::vector<double> expert_trace{};  ///< Of `experts.trace`: rows of one load per expert.
   std::int64_t trainer_cards = 1;      ///< Cards of the trainer, from which weights are sent.
+  bool critic = false;  ///< The trainer also trains a critic of the model's shape on its cards.
   bool deadline_first = false;  ///< Engines admit the oldest group first and evict the youngest.
   /// Number of responses that each simulated response stands for; costs are multiplied accordingly
   /// (study/simulate/simulate.hpp, thinned runs).
@@ -288,6 +289,7 @@ void describe(V& v, SimulationSettings& c) {
   v.field(12, "clusters", c.clusters);
   v.field(13, "expert_trace", c.expert_trace);
   v.field(14, "older_versions", c.older_versions);
+  v.field(15, "critic", c.critic);
 }
 
 }  // namespace actors

@@ -8,6 +8,7 @@
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/parallel/recorded_traces.hpp"
+#include "trainer/algorithm_table.hpp"
 
 #include <fmt/format.h>
 
@@ -191,6 +192,7 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
   run.deadline_first = config.stragglers.deadline_first;
   if (config.rollout.on_new_weights == rollout::OnNewWeights::Finish)
     run.older_versions = static_cast<std::int64_t>(config.staleness.bound);
+  run.critic = has_critic(trainer::resolve(config.algorithm, config.sampling.max_new_tokens));
   return run;
 }
 

@@ -204,6 +204,8 @@ std::vector<std::pair<std::string_view, double>> TrainerChoice::entries() const 
   std::vector<std::pair<std::string_view, double>> out(of_step.begin(), of_step.end());
   out.emplace_back("attention of packed sequences", cost.attention_correction);
   out.emplace_back("optimizer states to and from the host", cost.host_transfer);
+  if (cost.critic > 0)
+    out.emplace_back("critic", cost.critic);
   return out;
 }
 

@@ -175,7 +175,8 @@ Duration SimulatedTrainer::checkpoint_time() const {
   const actors::CheckpointCostConfig& cost = settings_.config.checkpoint;
   if (cost.bandwidth <= BytesPerSecond(0))
     return {};
-  const auto parameters = static_cast<double>(sim_hw::count_parameters(settings_.model).total());
+  const auto parameters = static_cast<double>(sim_hw::count_parameters(settings_.model).total()) *
+                          (settings_.critic ? 2 : 1);
   return from_seconds(parameters * cost.bytes_per_parameter / cost.bandwidth.count());
 }
 

@@ -2,6 +2,7 @@
 
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
+#include "sim_hw/iteration/cluster.hpp"
 #include "sim_hw/layout/stages.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"
@@ -121,6 +122,10 @@ UpdateCost UpdateModel::times(const actors::Packing& packing,
         {sim_hw::attention_passes({model_, used, fabric_, layout_, shape}),
          used.k.attention_backward});
   }
+  if (run_.critic) {
+    cost.critic = sim_hw::forward_iteration_seconds(model_, device_, fabric_, layout_, shape) +
+                  cost.pipeline + cost.attention_correction + cost.data_parallel + cost.optimizer;
+  }
   return cost;
 }
 
@@ -134,16 +139,26 @@ double UpdateModel::seconds(const actors::Packing& packing) const {
 UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths, PolicyVersion version) {
   lengths = actors::repeated(std::move(lengths), run_.response_weight);
   double flops = 0;
-  for (const Tokens length : lengths)
-    flops += flops_.training(sim_hw::whole_sequence(static_cast<double>(length.count())));
+  for (const Tokens length : lengths) {
+    const auto sequence = sim_hw::whole_sequence(static_cast<double>(length.count()));
+    flops += flops_.training(sequence);
+    if (run_.critic)
+      flops += flops_.training(sequence) + flops_.forward(sequence);
+  }
   const actors::Packing packing = actors::pack(std::move(lengths), limits());
   const sim_hw::TrainShape shape = this->shape(packing);
   UpdateCost cost = times(packing, shape, experts_.at(version, balanced_seconds(packing, shape)));
   cost.flops = flops;
   cost.sent = sim_hw::train_traffic(model_, device_, fabric_, layout_, shape).total();
+  if (run_.critic) {
+    const sim_hw::LevelBytes policy = cost.sent;
+    cost.sent.add(policy).add(
+        sim_hw::forward_traffic(model_, device_, fabric_, layout_, shape).total());
+  }
   cost.swapped_optimizer = parked_;
   cost.swapped_activations = static_cast<double>(packing.micro_batches) *
-                             sim_hw::swap_traffic({model_, device_, fabric_, layout_, shape});
+                             sim_hw::swap_traffic({model_, device_, fabric_, layout_, shape}) *
+                             (run_.critic ? 2 : 1);
   cost.memory = actors::trainer_memory(run_, packing.micro_batches, Tokens(packing.largest_tokens));
   cost.micro_batches = packing.micro_batches * layout_.dp;
   return cost;

@@ -1,7 +1,7 @@
 // Time and resource use of one training step on simulated hardware.
 //
 //   update = pipeline over the packed micro-batches + data parallel + optimizer + host transfer
-//            + migration of experts
+//            + migration of experts + critic
 // The first three are sim_hw::train_iteration_time() of m micro-batches per replica, each one
 // sequence of the mean packed tokens of the busiest replica, plus the attention correction of
 // actors/simulation/packing.hpp: with D = real - packed attention of one layer, forward; it runs a
@@ -13,7 +13,10 @@
 // steps experts migrate in all layers of the fullest stage
 // (actors/simulation/expert_imbalance.hpp). Host transfer, with optimizer_on_host: the optimizer
 // states move to the device and back in buckets, through the space that activations released, one
-// direction after the other, with the optimizer step between them. Use: 3 forward FLOP of complete
+// direction after the other, with the optimizer step between them. Critic: a network of the model's
+// shape, so its values take sim_hw::forward_iteration_seconds() and its step as long as the
+// policy's; its optimizer states are a part of the host transfer. Its head, a scalar, is counted as
+// the policy's. Use: 3 forward FLOP of complete
 // sequences (sim_hw/model/flops.hpp), the exchanges of sim_hw::train_traffic(), and memory by the
 // longest micro-batch. Constants: those of the hardware. Range: fused attention; micro-batches of a
 // replica about equally full, as pack() makes them.
@@ -39,6 +42,7 @@ struct UpdateCost {
   double optimizer = 0;
   double host_transfer = 0;
   double expert_migration = 0;
+  double critic = 0;
   sim_hw::MigrationOutcome experts;  ///< Balance of the experts in this step.
   sim_hw::TrainTime time;            ///< Parts of pipeline, data_parallel and optimizer.
 
@@ -50,7 +54,7 @@ struct UpdateCost {
 
   double total() const {
     return pipeline + attention_correction + data_parallel + optimizer + host_transfer +
-           expert_migration;
+           expert_migration + critic;
   }
 };
 
