@@ -80,6 +80,8 @@ def algorithm(name: m.AlgorithmName, temper: str, **over: object) -> m.Algorithm
     for field in dataclasses.fields(a):
         value = json.loads(shown.stdout)["config"]["algorithm"][field.name]
         kind = ENUMS.get(field.name)
+        if field.name == "critic":
+            value = m.CriticConfig(**value)
         setattr(a, field.name, kind[value.upper()] if kind else value)
     return a
 

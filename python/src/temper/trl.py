@@ -126,12 +126,18 @@ class Run:
             **more: Other arguments, which override those of the run.
 
         Raises:
-            RoleError: `micro_batches` does not divide the number of responses, or the learning rate depends on them.
+            RoleError: `micro_batches` does not divide the number of responses, the learning rate depends on them, or there
+                is a critic.
         """
         a, settings = self._algorithm, self.role.settings
         if a.scale_by_effective_samples:
             raise RoleError(
                 "algorithm.scale_by_effective_samples: expected false, because TRL sets the learning rate; found true"
+            )
+        if a.advantage_mean == m.AdvantageMean.CRITIC:
+            raise RoleError(
+                "algorithm.advantage_mean: expected a baseline without a critic, because TRL's trainer has none; found "
+                "critic"
             )
         rows = a.groups_per_update * a.responses_per_group
         if rows % micro_batches:

@@ -54,8 +54,9 @@ def check_written_out(a: AlgorithmConfig) -> AlgorithmConfig:
 
 
 def needs_reference(a: AlgorithmConfig) -> bool:
-    """Whether losses need log-probs of the reference."""
-    return a.kl > 0 or bool(a.distillation)
+    """Whether losses or rewards need log-probs of the reference."""
+    with_critic = a.advantage_mean == AdvantageMean.CRITIC
+    return a.kl > 0 or bool(a.distillation) or (with_critic and a.critic.kl > 0)
 
 
 def needs_proximal(a: AlgorithmConfig) -> bool:
@@ -76,7 +77,7 @@ def advantages(rows: Sequence[Row], a: AlgorithmConfig, longest_response: int) -
 
     Args:
         rows: Responses of the batch.
-        a: Algorithm.
+        a: Algorithm without a critic, whose advantages are those of critic.py.
         longest_response: Maximum response length in tokens.
 
     Returns:
@@ -124,7 +125,7 @@ class Tokens:
         behaviour: Log-probs under the weights that sampled the token.
         proximal: Log-probs under the weights before the step.
         reference: Log-probs under the reference; None without one.
-        advantage: Advantage of the response of each token, from its reward.
+        advantage: Advantage of the response of each token, from its reward; with a critic, of the token.
         stale: 1 where an older version than the one being updated sampled the token, else 0.
         response: Index of the token's response, from 0.
         responses: Number of responses.

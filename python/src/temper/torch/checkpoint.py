@@ -2,7 +2,8 @@
 
 Each can resume from the other's checkpoints: model.safetensors, optimizer.safetensors (tensor names with prefix "m." or
 "v.") and trainer.json. If an adapter is trained, adapter_model.safetensors and adapter_config.json, which peft can
-read, take the place of model.safetensors. All three contain the number of completed steps, `updates`.
+read, take the place of model.safetensors. With a critic there are two more, critic.safetensors and
+critic_optimizer.safetensors. All contain the number of completed steps, `updates`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,15 @@ from ..messages import CHECKPOINT_FORMAT, LoraConfig
 from . import lora as adapters
 
 OPTIMIZER = "optimizer.safetensors"
+CRITIC, CRITIC_OPTIMIZER = "critic.safetensors", "critic_optimizer.safetensors"
+_CRITIC_STEPS = "critic_optimizer_steps"
+
+
+@dataclasses.dataclass
+class CriticState:
+    weights: dict[str, torch.Tensor]
+    moments: dict[str, torch.Tensor]
+    steps: int  #: Its optimizer steps.
 
 
 @dataclasses.dataclass
@@ -28,6 +38,7 @@ class State:
     moments: dict[str, torch.Tensor]  #: AdamW moments by prefixed name.
     updates: int  #: Completed training steps.
     steps: int  #: Optimizer updates; several per step with minibatches.
+    critic: CriticState | None = None
 
 
 def metadata(updates: int) -> dict[str, str]:
@@ -54,11 +65,15 @@ def save(
         "updates": state.updates,
         "optimizer_steps": state.steps,
     }
+    if state.critic is not None:
+        safetensors.torch.save_file(state.critic.weights, folder / CRITIC, of)
+        safetensors.torch.save_file(state.critic.moments, folder / CRITIC_OPTIMIZER, of)
+        counters[_CRITIC_STEPS] = state.critic.steps
     (folder / "trainer.json").write_text(json.dumps(counters, indent=2) + "\n")
 
 
-def load(folder: pathlib.Path, adapter: bool = False) -> State:
-    """Loads a checkpoint of all weights or of an adapter.
+def load(folder: pathlib.Path, adapter: bool = False, critic: bool = False) -> State:
+    """Loads a checkpoint of all weights or of an adapter, and of a critic.
 
     Raises:
         RoleError: A file is missing, or format or step of the files differ. The message names the file.
@@ -74,11 +89,24 @@ def load(folder: pathlib.Path, adapter: bool = False) -> State:
             f"{folder / 'trainer.json'}: format {counters.get('format')}, expected {CHECKPOINT_FORMAT}"
         )
     updates = int(counters["updates"])
+    of_critic = None
+    if critic:
+        if _CRITIC_STEPS not in counters:
+            raise RoleError(
+                f"{folder / 'trainer.json'}: expected {_CRITIC_STEPS}, found none: the checkpoint was made without a "
+                "critic"
+            )
+        of_critic = CriticState(
+            _tensors(folder / CRITIC, updates),
+            _tensors(folder / CRITIC_OPTIMIZER, updates),
+            int(counters[_CRITIC_STEPS]),
+        )
     return State(
         _tensors(folder / weights_file(adapter), updates),
         _tensors(folder / OPTIMIZER, updates),
         updates,
         int(counters["optimizer_steps"]),
+        of_critic,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +35,9 @@ def choose_device(given: str | None, rank: int = 0) -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda", rank % torch.cuda.device_count())
     if given:
-        raise RoleError("device: cuda: torch finds no GPU; use cpu, or check torch.cuda.is_available()")
+        raise RoleError(
+            "device: cuda: torch finds no GPU; use cpu, or check torch.cuda.is_available()"
+        )
     return torch.device("cpu")
 
 
@@ -136,6 +139,49 @@ def bytes_of(tensors: Any) -> int:
     return sum(t.numel() * t.element_size() for t in tensors)
 
 
+@dataclasses.dataclass(slots=True)
+class Padded:
+    """Prompts with their responses, each a row.
+
+    Attributes:
+        ids: Tokens, [rows, longest].
+        there: 1 where a row has a token, else 0.
+        shortest_prompt: Length of the shortest prompt.
+        places: By response token, its place among the tokens after the shortest prompt, [rows, longest response].
+    """
+
+    ids: torch.Tensor
+    there: torch.Tensor
+    shortest_prompt: int
+    places: torch.Tensor
+
+
+def padded(pairs: Sequence[tuple[np.ndarray, np.ndarray]], device: torch.device) -> Padded:
+    """Prompts and responses (token ids) as rows of equal length. Places after the end of a response are undefined."""
+    lengths = [prompt.size + response.size for prompt, response in pairs]
+    longest = max(lengths)
+    shortest_prompt = min(prompt.size for prompt, _ in pairs)
+    tokens = np.zeros((len(pairs), longest), np.int64)
+    for row, (prompt, response) in zip(tokens, pairs):
+        row[: prompt.size] = prompt
+        row[prompt.size : prompt.size + response.size] = response
+    there = (
+        torch.arange(longest, device=device)[None, :]
+        < torch.tensor(lengths, device=device)[:, None]
+    )
+    width = max(response.size for _, response in pairs)
+    places = torch.tensor([prompt.size - shortest_prompt for prompt, _ in pairs], device=device)[
+        :, None
+    ]
+    places = places + torch.arange(width, device=device)[None, :]
+    return Padded(
+        torch.from_numpy(tokens).to(device),
+        there.long(),
+        shortest_prompt,
+        places.clamp(max=max(0, longest - shortest_prompt - 1)),
+    )
+
+
 def response_logprobs(
     model: Any,
     pairs: Sequence[tuple[np.ndarray, np.ndarray]],
@@ -154,33 +200,16 @@ def response_logprobs(
         Log-probs (nats) of response tokens, shape [pairs, longest response], with a graph in grad mode. Entries after
         the end of a shorter response are undefined.
     """
-    lengths = [prompt.size + response.size for prompt, response in pairs]
-    longest = max(lengths)
-    shortest_prompt = min(prompt.size for prompt, _ in pairs)
-    tokens = np.zeros((len(pairs), longest), np.int64)
-    for row, (prompt, response) in zip(tokens, pairs):
-        row[: prompt.size] = prompt
-        row[prompt.size : prompt.size + response.size] = response
-    ids = torch.from_numpy(tokens).to(device)
-    there = (
-        torch.arange(longest, device=device)[None, :]
-        < torch.tensor(lengths, device=device)[:, None]
-    )
-    keep = (
-        longest - shortest_prompt + 1
-    )  # logits at the last prompt token of the shortest prompt, and after it
+    batch = padded(pairs, device)
+    # Logits at the last prompt token of the shortest prompt, and after it.
+    keep = batch.ids.shape[1] - batch.shortest_prompt + 1
     logits = model(
-        input_ids=ids, attention_mask=there.long(), logits_to_keep=keep, use_cache=False
+        input_ids=batch.ids, attention_mask=batch.there, logits_to_keep=keep, use_cache=False
     ).logits
     logits = logits[:, :-1].float() / temperature
-    targets = ids[:, shortest_prompt:]
+    targets = batch.ids[:, batch.shortest_prompt :]
     logprobs = logits.gather(2, targets[:, :, None])[:, :, 0] - logits.logsumexp(2)
-    width = max(response.size for _, response in pairs)
-    places = torch.tensor([prompt.size - shortest_prompt for prompt, _ in pairs], device=device)[
-        :, None
-    ]
-    places = (places + torch.arange(width, device=device)[None, :]).clamp(max=logprobs.shape[1] - 1)
-    return logprobs.gather(1, places)
+    return logprobs.gather(1, batch.places)
 
 
 def packed(

@@ -19,7 +19,6 @@ from ..randomness import Random
 from ..roles import Memory, Row
 from . import checkpoint
 from .algorithm import (
-    Losses,
     Tokens,
     advantages,
     check_written_out,
@@ -28,35 +27,29 @@ from .algorithm import (
     token_losses,
     token_weight,
 )
+from .critic import (
+    Estimates,
+    ValueModel,
+    estimates,
+    explained_variance,
+    has_critic,
+    response_values,
+    value_losses,
+)
 from .lora import add_adapters
 from .model import (
-    bytes_of,
     choose_device,
     choose_dtype,
     context_of,
     named_tensors,
     open_model,
     packed,
-    release,
     response_logprobs,
 )
+from .network import Network
 from .routes import Replay
-from .shards import full_tensor, put_tensor, shard
-
-_SUMS = (
-    "ratio",
-    "squared_ratio",
-    "log_ratio",
-    "stale_log_ratio",
-    "stale",
-    "loss",
-    "kl",
-    "clipped",
-    "weight",
-    "capped",
-    "negative_logprob",
-    "tokens",
-)
+from .shards import shard
+from .sums import SUMS, add_sums, ratio_metrics, stale_tokens
 
 
 @dataclasses.dataclass
@@ -109,11 +102,12 @@ def check_row(row: Row, context: int, a: AlgorithmConfig) -> None:
         )
     if row.reference.size == 0 and row.response.size and needs_reference(a):
         raise RoleError(
-            f"{what}: found no reference log-probs, which algorithm.kl and .distillation require"
+            f"{what}: found no reference log-probs, which algorithm.kl, .distillation and .critic.kl require"
         )
-    if row.rewards.any():
+    if row.rewards.any() and not has_critic(a):
         raise RoleError(
-            f"{what}: found per-token rewards, which temper.torch does not support; use your own trainer"
+            f"{what}: found per-token rewards, which temper.torch supports with a critic only (algorithm.name: "
+            "ppo_critic); use it or your own trainer"
         )
 
 
@@ -135,37 +129,40 @@ class Update:
         if lora is not None:
             add_adapters(self._model, lora, settings.seed)
         self._context = context_of(self._model)
-        if settings.checkpointing:
-            enable = getattr(
-                self._model, "activation_checkpointing_enable", None
-            )  # its name since 5.2x
-            (enable or self._model.gradient_checkpointing_enable)({"use_reentrant": False})
-            self._model.train()
         self._replay = Replay(self._model) if settings.replay_routes else None
-        if world > 1:
-            shard(self._model, self._device, self._dtype)
-        self._parameters = named_tensors(self._model)
-        self._optimizer = self._make_optimizer()
+        self._prepare(self._model, self._model)
+        self._policy = Network(
+            self._model, named_tensors(self._model), self._a, self._a.learning_rate, world
+        )
+        self._parameters, self._optimizer = self._policy.parameters, self._policy.optimizer
+        self._critic: Network | None = None
+        if has_critic(self._a):
+            self._critic = self._make_critic()
         self._updates = 0
-        self._steps = 0
         self._away = False
 
-    def _make_optimizer(self) -> torch.optim.AdamW:
-        a = self._a
-        matrices = [p for p in self._parameters.values() if p.ndim > 1]
-        vectors = [
-            p for p in self._parameters.values() if p.ndim <= 1
-        ]  # norms and biases do not decay
-        groups = [
-            {"params": matrices, "weight_decay": a.weight_decay},
-            {"params": vectors, "weight_decay": 0.0},
-        ]
-        return torch.optim.AdamW(
-            [group for group in groups if group["params"]],
-            lr=a.learning_rate,
-            betas=(a.beta1, a.beta2),
-            eps=a.adam_epsilon,
-        )
+    def _prepare(self, model: Any, language_model: Any) -> None:
+        """Turns on recomputation of activations in a model around a language model, and shards it, as configured."""
+        if self._settings.checkpointing:
+            enable = getattr(
+                language_model, "activation_checkpointing_enable", None
+            )  # its name since 5.2x
+            (enable or language_model.gradient_checkpointing_enable)({"use_reentrant": False})
+            model.train()
+        if self._world > 1:
+            shard(model, self._device, self._dtype)
+
+    def _make_critic(self) -> Network:
+        """A critic that starts from the base weights. Published nowhere."""
+        base = open_model(self._settings.folder, torch.float32, self._device)
+        model = ValueModel(base)
+        self._prepare(model, base)
+        rate = self._a.critic.learning_rate
+        rate = self._a.learning_rate if rate is None else rate
+        return Network(model, dict(model.named_parameters()), self._a, rate, self._world)
+
+    def _networks(self) -> list[Network]:
+        return [self._policy] if self._critic is None else [self._policy, self._critic]
 
     # --- A step
 
@@ -187,20 +184,35 @@ class Update:
         self._stale = [stale_tokens(row, version) for row in rows]
         if not sum(int(t.sum()) for t in self._trained):
             raise RoleError("update: expected at least one trained token in the batch, found none")
-        self._advantages = advantages(rows, self._a, self._settings.longest_response)
         self._largest = (-math.inf, "no response of this rank")
         minibatches = self._minibatches()
+        found = self._estimate(minibatches) if self._critic else []
+        self._advantages = (
+            [e.advantages for e in found] if found else self._advantages_of_responses(rows)
+        )
+        trains_policy = not self._critic or self._updates >= self._a.critic.warm_up_steps
         proximal = self._proximal(minibatches[1:]) if needs_proximal(self._a) else {}
-        sums = dict.fromkeys(_SUMS, 0.0)
+        sums = dict.fromkeys(SUMS, 0.0)
         metrics = {"micro_batches": 0.0, "gradient_norm": 0.0}
         for number, minibatch in enumerate(minibatches):
-            self._optimizer.zero_grad(set_to_none=True)
-            metrics["micro_batches"] += self._backward(minibatch, proximal, sums)
+            self._policy.zero_gradients()
+            with torch.set_grad_enabled(trains_policy):
+                metrics["micro_batches"] += self._backward(minibatch, proximal, sums)
             if number == 0:
                 metrics |= ratio_metrics(self._over_ranks(sums))
-            metrics["gradient_norm"] += self._step(sums["loss"], metrics["effective_samples"])
-        self._optimizer.zero_grad(set_to_none=True)
-        self._check_weights()
+            norm = self._check_step(sums["loss"])
+            metrics["gradient_norm"] += norm
+            if trains_policy:
+                by_samples = self._a.scale_by_effective_samples
+                scale = math.sqrt(metrics["effective_samples"]) if by_samples else 1.0
+                self._policy.step(norm, scale)
+            if self._critic:
+                self._train_critic(self._critic, minibatch, found, sums)
+        for network in self._networks():
+            network.zero_gradients()
+        self._policy.check_weights(f"step {self._updates}: the new weights")
+        if self._critic:
+            self._critic.check_weights(f"step {self._updates}: the new weights of the critic")
         self._updates += 1
         total = self._over_ranks(sums)
         metrics["gradient_norm"] /= len(minibatches)
@@ -213,8 +225,18 @@ class Update:
             ("entropy", "negative_logprob"),
         ):
             metrics[name] = total[key] / total["tokens"]
+        if found:
+            metrics["critic_loss"] = total["critic_loss"] / len(minibatches)
+            metrics["critic_clip_fraction"] = total["critic_clipped"] / total["tokens"]
+            metrics["critic_value_mean"] = float(np.concatenate([e.values for e in found]).mean())
+            metrics["critic_explained_variance"] = explained_variance(found)
         del self._rows, self._trained, self._stale, self._advantages
         return metrics
+
+    def _advantages_of_responses(self, rows: list[Row]) -> list[np.ndarray]:
+        """By row, those of its trained tokens, which are all the same."""
+        found = advantages(rows, self._a, self._settings.longest_response)
+        return [np.full(int(t.sum()), a) for a, t in zip(found, self._trained)]
 
     def _minibatches(self) -> list[Minibatch]:
         """The minibatches with at least one trained token."""
@@ -244,17 +266,77 @@ class Update:
         pairs = [(self._rows[i].prompt, self._rows[i].response) for i in chosen]
         if self._replay is not None:
             self._replay.use([self._rows[i] for i in chosen])
-        computing = torch.autocast(
-            self._device.type, self._dtype, enabled=self._dtype != torch.float32
-        )
-        with computing:
+        with self._computing():
             logprobs = response_logprobs(
                 self._model, pairs, self._settings.temperature, self._device
             )
-        mask = torch.zeros(logprobs.shape, dtype=torch.bool)
+        return logprobs[self._mask(chosen, logprobs)].double()
+
+    def _computing(self) -> torch.autocast:
+        return torch.autocast(self._device.type, self._dtype, enabled=self._dtype != torch.float32)
+
+    def _mask(self, chosen: list[int], like: torch.Tensor) -> torch.Tensor:
+        """Where the response tokens of these rows are trained."""
+        mask = torch.zeros(like.shape, dtype=torch.bool)
         for place, i in zip(mask, chosen):
             place[: len(self._trained[i])] = torch.from_numpy(self._trained[i])
-        return logprobs[mask.to(self._device)].double()
+        return mask.to(self._device)
+
+    def _values(self, critic: Network, chosen: list[int]) -> torch.Tensor:
+        """Values of the trained tokens of these rows, concatenated, float64."""
+        pairs = [(self._rows[i].prompt, self._rows[i].response) for i in chosen]
+        with self._computing():
+            values = response_values(critic.model, pairs, self._device)
+        return values[self._mask(chosen, values)].double()
+
+    def _estimate(self, minibatches: list[Minibatch]) -> list[Estimates]:
+        """By row, advantages and returns from the values of the current critic. A collective."""
+        assert self._critic is not None
+        places = np.cumsum([0, *(int(t.sum()) for t in self._trained)])
+        values = torch.zeros(int(places[-1]), dtype=torch.float64)
+        with torch.no_grad():
+            for minibatch in minibatches:
+                for chosen, counts in self._passes(minibatch):
+                    found = self._values(self._critic, chosen).cpu()
+                    if not counts:
+                        continue
+                    parts = found.split([int(self._trained[i].sum()) for i in chosen])
+                    for i, part in zip(chosen, parts):
+                        values[places[i] : places[i + 1]] = part
+        if self._world > 1:
+            dist.all_reduce(values)
+        of_rows = np.split(values.numpy(), places[1:-1])
+        return estimates(self._rows, of_rows, self._a, self._settings.longest_response)
+
+    def _train_critic(
+        self,
+        critic: Network,
+        minibatch: Minibatch,
+        found: list[Estimates],
+        sums: dict[str, float],
+    ) -> None:
+        """One step of the critic's optimizer."""
+        critic.zero_gradients()
+        whole = 0.0
+        for chosen, counts in self._passes(minibatch):
+            losses, clipped = value_losses(
+                self._values(critic, chosen),
+                self._flat([found[i].values for i in chosen]),
+                self._flat([found[i].returns for i in chosen]),
+                self._a.critic.value_clip,
+            )
+            loss = losses.sum() / minibatch.tokens
+            (loss * (self._world if counts else 0)).backward()  # FSDP takes the mean over ranks
+            if counts:
+                whole += float(loss.detach())
+                sums["critic_clipped"] += float(clipped.sum())
+        sums["critic_loss"] += whole
+        norm = critic.gradient_norm()
+        if not math.isfinite(norm) or not math.isfinite(whole):
+            raise NotFinite(
+                f"step {self._updates}: critic: gradient norm {norm} and loss {whole} are not both finite"
+            )
+        critic.step(norm)
 
     def _proximal(self, minibatches: list[Minibatch]) -> dict[int, torch.Tensor]:
         """Proximal log-probs by row, except for the first minibatch, whose own pass uses the same weights."""
@@ -291,7 +373,7 @@ class Update:
                 reference=self._flat([r.reference[trained[i]] for i, r in zip(chosen, rows)])
                 if has_reference
                 else None,
-                advantage=self._flat([np.full(k, self._advantages[i]) for k, i in zip(n, chosen)]),
+                advantage=self._flat([self._advantages[i] for i in chosen]),
                 stale=self._flat([self._stale[i][trained[i]] for i in chosen]),
                 response=torch.from_numpy(np.repeat(np.arange(len(chosen)), n)).to(self._device),
                 responses=len(chosen),
@@ -309,7 +391,8 @@ class Update:
             ]
             weights = self._flat([np.full(k, w) for k, w in zip(n, share)])
             loss = (losses.loss * weights).sum()
-            (loss * (self._world if counts else 0)).backward()  # FSDP takes the mean over ranks
+            if loss.requires_grad:  # FSDP takes the mean over ranks
+                (loss * (self._world if counts else 0)).backward()
             if counts:
                 add_sums(sums, tokens, losses, float(loss.detach()))
                 self._note_ratio(tokens, rows)
@@ -325,71 +408,43 @@ class Update:
             row = rows[int(tokens.response[at])]
             self._largest = (float(gap[at]), f"response {row.id} of group {row.group}")
 
-    def _step(self, loss: float, effective_samples: float) -> float:
-        """Clips and applies the gradients. Returns their norm before clipping."""
-        gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
-        local = [self._local(g) for g in gradients]
-        squares = torch.stack([g.double().pow(2).sum() for g in local]).sum()
-        if self._world > 1:
-            dist.all_reduce(squares)
-        norm = math.sqrt(float(squares))
+    def _check_step(self, loss: float) -> float:
+        """The norm of the policy's gradients. Raises NotFinite."""
+        norm = self._policy.gradient_norm()
         if not math.isfinite(norm) or not math.isfinite(loss):
             raise NotFinite(
                 f"step {self._updates}: gradient norm {norm} and loss {loss} are not both finite; "
                 f"the largest importance ratio is exp({self._largest[0]:.4g}), in {self._largest[1]}"
             )
-        if norm > self._a.gradient_clip:
-            torch._foreach_mul_(local, self._a.gradient_clip / norm)
-        scale = math.sqrt(effective_samples) if self._a.scale_by_effective_samples else 1.0
-        rates = [group["lr"] for group in self._optimizer.param_groups]
-        for group, rate in zip(self._optimizer.param_groups, rates):
-            group["lr"] = rate * scale
-        self._optimizer.step()
-        for group, rate in zip(self._optimizer.param_groups, rates):
-            group["lr"] = rate
-        self._steps += 1
         return norm
 
     def _over_ranks(self, sums: dict[str, float]) -> dict[str, float]:
         if self._world == 1:
             return dict(sums)
-        values = torch.tensor([sums[name] for name in _SUMS], dtype=torch.float64)
+        values = torch.tensor([sums[name] for name in SUMS], dtype=torch.float64)
         dist.all_reduce(values)
-        return dict(zip(_SUMS, values.tolist()))
-
-    def _check_weights(self) -> None:
-        for name, p in self._parameters.items():
-            if not bool(torch.isfinite(self._local(p.data)).all()):
-                raise NotFinite(f"step {self._updates}: the new weights are not finite (tensor {name})")
+        return dict(zip(SUMS, values.tolist()))
 
     # --- State
 
-    def _full(self) -> dict[str, torch.Tensor]:
-        """The full weights in rank 0's host memory. A collective."""
-        return {
-            name: full_tensor(p.data).cpu().contiguous() for name, p in self._parameters.items()
-        }
-
     def image(self) -> bytes:
         """A safetensors image of what is trained, float32. Empty on other ranks than 0."""
-        tensors = self._full()
+        tensors = self._policy.weights()
         if self._rank != 0:
             return b""
         return safetensors.torch.save(tensors, checkpoint.metadata(self._updates))
 
     def save(self, folder: pathlib.Path) -> None:
-        weights, moments = self._full(), {}
-        for name, p in self._parameters.items():
-            state = self._optimizer.state.get(p, {})
-            for key, prefix in (("exp_avg", "m."), ("exp_avg_sq", "v.")):
-                moment = (
-                    full_tensor(state[key]).cpu()
-                    if key in state
-                    else torch.zeros_like(weights[name])
-                )
-                moments[prefix + name] = moment.contiguous()
+        critic = None
+        if self._critic is not None:
+            critic = checkpoint.CriticState(
+                self._critic.weights(), self._critic.moments(), self._critic.steps
+            )
+        policy = self._policy
+        state = checkpoint.State(
+            policy.weights(), policy.moments(), self._updates, policy.steps, critic
+        )
         if self._rank == 0:
-            state = checkpoint.State(weights, moments, self._updates, self._steps)
             checkpoint.save(folder, state, self._settings.lora, self._settings.base)
 
     def load(self, folder: pathlib.Path) -> None:
@@ -397,102 +452,36 @@ class Update:
         if self._away:
             raise RoleError("load: the optimizer is offloaded; onload() must come first")
         adapter = self._settings.lora is not None
-        found = checkpoint.load(folder, adapter)
-        weights, moments = found.weights, found.moments
-        for name, p in self._parameters.items():
-            for file, tensors, key in (
-                (checkpoint.weights_file(adapter), weights, name),
-                (checkpoint.OPTIMIZER, moments, "m." + name),
-                (checkpoint.OPTIMIZER, moments, "v." + name),
-            ):
-                if key not in tensors or tensors[key].shape != p.shape:
-                    raise RoleError(
-                        f"{folder / file}: expected a tensor {key} of shape {tuple(p.shape)}"
-                    )
-            put_tensor(p.data, weights[name])
-            first, second = torch.zeros_like(p.data), torch.zeros_like(p.data)
-            put_tensor(first, moments["m." + name])
-            put_tensor(second, moments["v." + name])
-            steps = torch.tensor(float(found.steps))
-            self._optimizer.state[p] = {"step": steps, "exp_avg": first, "exp_avg_sq": second}
-        self._updates, self._steps = found.updates, found.steps
-
-    def _move(self, device: torch.device) -> None:
-        for p in self._parameters.values():
-            state = self._optimizer.state.get(p, {})
-            for key in ("exp_avg", "exp_avg_sq"):
-                if key in state:
-                    state[key] = state[key].to(device)
-        if self._world == 1:  # FSDP keeps its own shards
-            self._model.to(device)
+        found = checkpoint.load(folder, adapter, self._critic is not None)
+        self._policy.put(
+            (folder / checkpoint.weights_file(adapter), found.weights),
+            (folder / checkpoint.OPTIMIZER, found.moments),
+            found.steps,
+        )
+        if self._critic and found.critic:
+            self._critic.put(
+                (folder / checkpoint.CRITIC, found.critic.weights),
+                (folder / checkpoint.CRITIC_OPTIMIZER, found.critic.moments),
+                found.critic.steps,
+            )
+        self._updates = found.updates
 
     def offload(self) -> None:
-        self._optimizer.zero_grad(set_to_none=True)
-        self._move(torch.device("cpu"))
-        release(self._device)
+        for network in self._networks():
+            network.offload(self._device)
         self._away = True
 
     def onload(self) -> None:
-        self._move(self._device)
+        for network in self._networks():
+            network.move(self._device)
         self._away = False
 
     def memory(self) -> Memory:
-        weights = bytes_of(self._local(p.data) for p in self._model.parameters())
-        gradients = bytes_of(
-            self._local(p.grad) for p in self._parameters.values() if p.grad is not None
-        )
-        moments = bytes_of(
-            self._local(t)
-            for s in self._optimizer.state.values()
-            for k, t in s.items()
-            if k != "step"
+        weights, gradients, moments = map(
+            sum, zip(*(network.bytes() for network in self._networks()))
         )
         if not self._away:
             return Memory(device=weights + gradients + moments)
         if self._world == 1:
             return Memory(host=weights + moments)
         return Memory(device=weights, host=moments)
-
-    @staticmethod
-    def _local(tensor: Any) -> torch.Tensor:
-        return tensor.to_local() if hasattr(tensor, "to_local") else tensor
-
-
-def stale_tokens(row: Row, version: int) -> np.ndarray[Any, Any]:
-    """1 for each response token that an older version than `version` sampled, else 0."""
-    stale = [float(s.version < version) for s in row.segments for _ in range(s.tokens)]
-    return np.array(stale, np.float64)
-
-
-def ratio_metrics(sums: dict[str, float]) -> dict[str, float]:
-    """The metrics about importance ratios, from the sums of the first minibatch."""
-    tokens, stale = sums["tokens"], sums["stale"]
-    squared = sums["squared_ratio"]
-    effective = sums["ratio"] ** 2 / (squared * tokens) if math.isfinite(squared) else 1 / tokens
-    fresh = tokens - stale
-    of_fresh = sums["log_ratio"] - sums["stale_log_ratio"]
-    return {
-        "ratio_mean": sums["ratio"] / tokens,
-        "log_ratio": sums["log_ratio"] / tokens,
-        "effective_samples": effective,
-        "mismatch": of_fresh / fresh if fresh else 0.0,
-        "stale_ratio": sums["stale_log_ratio"] / stale if stale else 0.0,
-        "stale_tokens": stale / tokens,
-    }
-
-
-def add_sums(sums: dict[str, float], tokens: Tokens, losses: Losses, loss: float) -> None:
-    current = tokens.current.detach()
-    gap = current - tokens.behaviour
-    sums["ratio"] += float(gap.exp().sum())
-    sums["squared_ratio"] += float((2 * gap).exp().sum())
-    sums["log_ratio"] += float(gap.abs().sum())
-    sums["stale_log_ratio"] += float((gap.abs() * tokens.stale).sum())
-    sums["stale"] += float(tokens.stale.sum())
-    sums["loss"] += loss
-    sums["kl"] += float(losses.kl.sum())
-    sums["clipped"] += float(losses.clipped.sum())
-    sums["weight"] += float(losses.weight.sum())
-    sums["capped"] += float(losses.capped.sum())
-    sums["negative_logprob"] -= float(current.sum())
-    sums["tokens"] += current.numel()
