@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/model_folder/adapter_layout.hpp"
+#include "actors/model_folder/safetensors.hpp"
 #include "actors/policy/float_buffer.hpp"
 
 #include <functional>
