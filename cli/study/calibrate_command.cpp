@@ -185,44 +185,6 @@ Status put_tables(const std::string& file,
   return {};
 }
 
-/// The same for attention shapes that the fit did not see.
-Status put_attention_tables(const std::string& file,
-                            const std::string& hardware,
-                            const std::vector<HeldOutModel>& left) {
-  for (const HeldOutModel& shape : left) {
-    TEMPER_TRY_STATUS(put_report_table(
-        file,
-        {fmt::format("Leave one attention shape out: {}, without {}", hardware, shape.model),
-         "The constants are fitted without any row of this shape, neither of the operators nor of "
-         "the steps of its models, and its operators are predicted.",
-         by_kind_hardware_metric(shape.rows)}));
-  }
-  return {};
-}
-
-Status leave_out_each(Catalog& catalog,
-                      const CalibrateOptions& options,
-                      const std::string& hardware,
-                      const std::vector<sim_hw::Row>& rows,
-                      std::ostream& out) {
-  FitOptions fit_options;
-  fit_options.only = options.only;
-  TEMPER_TRY(const std::vector<HeldOutModel> models,
-             leave_one_model_out(catalog, hardware, rows, fit_options));
-  TEMPER_TRY(const std::vector<HeldOutModel> shapes,
-             leave_one_attention_out(catalog, hardware, rows, fit_options));
-  for (const auto* group : {&models, &shapes}) {
-    for (const HeldOutModel& left : *group) {
-      out << fmt::format("\nfitted without {}, predicting it:\n", left.model);
-      print_table(out, by_kind_hardware_metric(left.rows));
-    }
-  }
-  if (options.report_tables.empty())
-    return {};
-  TEMPER_TRY_STATUS(put_tables(options.report_tables, hardware, models));
-  return put_attention_tables(options.report_tables, hardware, shapes);
-}
-
 /// The hardware to fit and the file for its constants.
 struct CalibrationSubject {
   std::string name;
@@ -296,8 +258,16 @@ Status calibrate(const CalibrateOptions& options, std::ostream& out) {
     return {};
   }
   print_fit(out, fit);
-  if (options.leave_one_out)
-    TEMPER_TRY_STATUS(leave_out_each(catalog, options, subject.name, rows, out));
+  if (options.leave_one_out) {
+    TEMPER_TRY(const std::vector<HeldOutModel> left,
+               leave_one_model_out(catalog, subject.name, rows, fit_options));
+    for (const HeldOutModel& model : left) {
+      out << fmt::format("\nfitted without {}, predicting it:\n", model.model);
+      print_table(out, by_kind_hardware_metric(model.rows));
+    }
+    if (!options.report_tables.empty())
+      TEMPER_TRY_STATUS(put_tables(options.report_tables, subject.name, left));
+  }
   if (!report.written.empty())
     out << fmt::format("written: {}\n", report.written);
   return {};
@@ -332,7 +302,7 @@ Handler calibrate_command(Flags& flags) {
              "YAML to write (default: configs/calibration/NAME.yaml, or beside --hardware-file)");
   flags.flag("--leave-one-out",
              options->leave_one_out,
-             "Also fit without each model and each attention shape in turn and predict it");
+             "Also fit without each model in turn and predict it");
   flags.text(
       "--report-tables", options->report_tables, "YAML file for the tables of --leave-one-out");
   flags.flag("--dry-run", options->dry_run, "Print the fit, write nothing");

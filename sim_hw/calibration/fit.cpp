@@ -187,37 +187,6 @@ Result<std::vector<Row>> rows_that_fit(Catalog& catalog, std::vector<Row> rows, 
                            fit.left_out.front().failure)};
 }
 
-/// For each name that `name_of` gives to rows: fits without those rows, then predicts them. Rows
-/// with an empty name stay in every fit.
-template <class NameOf>
-Result<std::vector<HeldOutModel>> leave_out(Catalog& catalog,
-                                            std::string_view hardware,
-                                            std::span<const Row> rows,
-                                            const FitOptions& options,
-                                            const NameOf& name_of) {
-  std::set<std::string> names;
-  for (const Row& row : rows)
-    names.insert(name_of(row));
-  names.erase(std::string());
-  TEMPER_TRY(const HardwareSpec* spec, catalog.hardware(hardware));
-  const HardwareSpec before = *spec;
-  std::vector<HeldOutModel> out;
-  for (const std::string& name : names) {
-    std::vector<Row> kept;
-    std::vector<Row> left;
-    for (const Row& row : rows)
-      (name_of(row) == name ? left : kept).push_back(row);
-    TEMPER_TRY_STATUS(fit_operators(catalog, hardware, kept, options));
-    out.push_back({name, compare(catalog, left)});
-    catalog.put(before);
-  }
-  return out;
-}
-
-std::string shape_name(std::int64_t heads, std::int64_t kv_heads, std::int64_t head_dim) {
-  return fmt::format("heads={};kv_heads={};head_dim={}", heads, kv_heads, head_dim);
-}
-
 }  // namespace
 
 Result<Fit> fit_operators(Catalog& catalog,
@@ -276,32 +245,23 @@ Result<std::vector<HeldOutModel>> leave_one_model_out(Catalog& catalog,
     const auto params = Params::parse(row.params);
     return params ? params->text("model", "") : std::string();
   };
-  return leave_out(catalog, hardware, rows, options, model_of);
-}
-
-Result<std::vector<HeldOutModel>> leave_one_attention_out(Catalog& catalog,
-                                                          std::string_view hardware,
-                                                          std::span<const Row> rows,
-                                                          const FitOptions& options) {
-  const auto shape_of = [&](const Row& row) -> std::string {
-    const auto params = Params::parse(row.params);
-    if (!params)
-      return {};
-    if (const auto model = catalog.model(params->text("model", "")))
-      return shape_name((*model)->heads, (*model)->kv_heads, (*model)->head_dim);
-    const auto heads = params->integer("heads", 0);
-    const auto kv_heads = params->integer("kv_heads", 0);
-    const auto head_dim = params->integer("head_dim", 0);
-    return heads && kv_heads && head_dim && *heads > 0 ? shape_name(*heads, *kv_heads, *head_dim)
-                                                       : std::string();
-  };
-  TEMPER_TRY(std::vector<HeldOutModel> all, leave_out(catalog, hardware, rows, options, shape_of));
-  for (HeldOutModel& shape : all) {
-    std::erase_if(shape.rows,
-                  [](const Comparison& c) { return !c.row.kind.starts_with("attention_"); });
+  std::set<std::string> models;
+  for (const Row& row : rows)
+    models.insert(model_of(row));
+  models.erase(std::string());
+  TEMPER_TRY(const HardwareSpec* spec, catalog.hardware(hardware));
+  const HardwareSpec before = *spec;
+  std::vector<HeldOutModel> out;
+  for (const std::string& model : models) {
+    std::vector<Row> kept;
+    std::vector<Row> left;
+    for (const Row& row : rows)
+      (model_of(row) == model ? left : kept).push_back(row);
+    TEMPER_TRY_STATUS(fit_operators(catalog, hardware, kept, options));
+    out.push_back({model, compare(catalog, left)});
+    catalog.put(before);
   }
-  std::erase_if(all, [](const HeldOutModel& shape) { return shape.rows.empty(); });
-  return all;
+  return out;
 }
 
 }  // namespace temper::sim_hw

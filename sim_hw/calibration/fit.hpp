@@ -47,20 +47,12 @@ Result<Fit> fit_operators(Catalog& catalog,
 /// For each model in turn: fits without its step rows, then predicts them. Rows of single operators
 /// stay in the fit, because they are microbenchmarks that merely share a model's shape.
 struct HeldOutModel {
-  std::string model;  ///< Or the attention shape: "heads=28;kv_heads=4;head_dim=128".
+  std::string model;
   std::vector<Comparison> rows;
 };
 Result<std::vector<HeldOutModel>> leave_one_model_out(Catalog& catalog,
                                                       std::string_view hardware,
                                                       std::span<const Row> rows,
                                                       const FitOptions& options = {});
-
-/// For each attention shape in turn: fits without any row of that shape, neither of the operators
-/// nor of the steps of its models, then predicts its operators. Shapes without a row of a single
-/// attention operator are not left out.
-Result<std::vector<HeldOutModel>> leave_one_attention_out(Catalog& catalog,
-                                                          std::string_view hardware,
-                                                          std::span<const Row> rows,
-                                                          const FitOptions& options = {});
 
 }  // namespace temper::sim_hw

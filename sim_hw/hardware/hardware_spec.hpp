@@ -25,7 +25,6 @@ struct DieSpec {
   Bytes memory{};                        ///< HBM capacity.
   BytesPerSecond memory_bandwidth{};     ///< HBM peak.
   Bytes cache{};                         ///< Last-level cache.
-  std::optional<BytesPerSecond> cache_bandwidth{};  ///< Peak of reading the last-level cache.
 };
 template <class V>
 void describe(V& v, DieSpec& c) {
@@ -41,7 +40,6 @@ void describe(V& v, DieSpec& c) {
       7, "memory_bandwidth", c.memory_bandwidth, {.doc = "HBM peak.", .min = BytesPerSecond(1e6)});
   v.field(8, "cache", c.cache, {.doc = "Last-level cache.", .min = Bytes(0)});
   v.field(10, "fp8", c.fp8, {.doc = "Whether the low peak also holds for FP8, not only INT8."});
-  v.field(9, "cache_bandwidth", c.cache_bandwidth, {.doc = "Peak of reading the cache, if known."});
 }
 
 /// Host memory and the link between a device and its host. Bandwidths are per device and direction.

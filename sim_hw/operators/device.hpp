@@ -18,14 +18,11 @@ struct Device {
   double attention_cost = 0;  ///< s/FLOP of attention's products.
   double decode_bandwidth = 0;
   double grouped_bandwidth = 0;
-  double grouped_cost = 0;     ///< s/FLOP.
-  double memory = 0;           ///< Bytes of HBM.
-  double cache = 0;            ///< Bytes of the last-level cache.
-  double cache_bandwidth = 0;  ///< B/s of reading it; 0: not described.
-  double cores = 1;            ///< SMs or cube cores.
-  MatrixFormat linear;         ///< Of the projections and MLPs; heads and routers stay in BF16.
-  MatrixFormat experts;        ///< Of routed experts.
-  double kv_bytes = 2;         ///< Per element of the cached keys and values.
+  double grouped_cost = 0;  ///< s/FLOP.
+  double memory = 0;        ///< Bytes of HBM.
+  MatrixFormat linear;      ///< Of the projections and MLPs; heads and routers stay in BF16.
+  MatrixFormat experts;     ///< Of routed experts.
+  double kv_bytes = 2;      ///< Per element of the cached keys and values.
   double vector_passes =
       1;  ///< Launches and memory passes of elementwise kernels, relative to fused ones.
 };
@@ -44,9 +41,6 @@ inline Device make_device(const HardwareSpec& spec) {
   d.grouped_bandwidth = d.k.grouped_bandwidth * d.memory_peak;
   d.grouped_cost = 1 / (d.k.grouped_rate * d.matrix_peak);
   d.memory = static_cast<double>(spec.die.memory.count());
-  d.cache = static_cast<double>(spec.die.cache.count());
-  d.cache_bandwidth = spec.die.cache_bandwidth ? spec.die.cache_bandwidth->count() : 0;
-  d.cores = static_cast<double>(spec.die.cores);
   return d;
 }
 

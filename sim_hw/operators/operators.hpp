@@ -9,10 +9,8 @@
 //     boost rate to the sustained one with the work of the kernel (power limit)
 //   inside a step the device is hot: cost = sustained. Writing the output does not overlap.
 // Attention over many queries, causal: scores = batch heads seq^2 / 2
-//   t = start(dk) + scores ((2 dk + 2 dv) cost + softmax) + traffic + (seq / 128) block latency
-//   start(dk) = latency (L + D dk) / (L + D 128), with the latency L and depth D of one query
-// Attention of one query per sequence: t = latency + depth head_dim + KV bytes / bandwidth, that of
-//   the cache if an isolated kernel repeats on keys and values that fit it;
+//   t = latency + scores ((2 dk + 2 dv) cost + softmax) + traffic + (seq / 128) block latency
+// Attention of one query per sequence: t = latency + depth head_dim + KV bytes / decode bandwidth;
 //   with latent attention the products matter too: t = latency + max(bytes, FLOP) terms.
 // Grouped GEMM of E experts over T tokens, top k with popularity proportional to rank^-zipf:
 //   touched experts A = sum 1 - (1 - pi)^T, tiles of 128 rows = sum max(P, T pi / 128 + P / 2)
@@ -96,14 +94,6 @@ struct AttentionShape {
   double value_dim = 0;  ///< For a value head.
 };
 
-/// Starting attention loads the first tiles, whose size is that of the heads; the share is that of
-/// one query.
-inline double attention_start(const Device& d, double head_dim) {
-  const double fixed = d.k.attention_decode_latency;
-  const double depth = d.k.attention_decode_depth;
-  return d.k.attention_latency * (fixed + depth * head_dim) / (fixed + depth * 128);
-}
-
 /// Causal self-attention over `seq` tokens of each of `batch` sequences.
 inline double attention_prefill_seconds(const Device& d,
                                         const AttentionShape& a,
@@ -112,7 +102,7 @@ inline double attention_prefill_seconds(const Device& d,
   const double scores = batch * a.heads * seq * seq / 2;
   const double flops = scores * 2 * (a.key_dim + a.value_dim);
   const double elements = batch * seq * (a.heads + a.kv_heads) * (a.key_dim + a.value_dim);
-  return attention_start(d, a.key_dim) + flops * d.attention_cost + scores * d.k.attention_softmax +
+  return d.k.attention_latency + flops * d.attention_cost + scores * d.k.attention_softmax +
          2 * elements / d.bandwidth + seq / 128 * d.k.attention_block_latency;
 }
 
@@ -123,29 +113,14 @@ inline double attention_backward_seconds(const Device& d,
   return d.k.attention_backward * attention_prefill_seconds(d, a, batch, seq);
 }
 
-/// Libraries split a context over several cores unless the sequences and heads fill this share of
-/// them (the rule of FlashAttention's split over keys).
-inline constexpr double kUnsplitCores = 0.8;
-
-/// Bandwidth of reading `bytes` of keys and values of `blocks` sequences and heads. Without a
-/// split, cores without a block idle. An isolated kernel runs back to back on the same keys and
-/// values and reads them from the cache if they fit it.
-inline double decode_read_bandwidth(const Device& d, Heat heat, double blocks, double bytes) {
-  if (heat == Heat::Isolated && d.cache_bandwidth > 0 && bytes <= d.cache)
-    return d.k.attention_decode_efficiency * d.cache_bandwidth;
-  const bool unsplit = blocks >= kUnsplitCores * d.cores;
-  return d.decode_bandwidth * (unsplit ? std::min(1.0, blocks / d.cores) : 1.0);
-}
-
 /// One query of each of `batch` sequences over `context` cached keys and values.
 inline double attention_decode_seconds(const Device& d,
                                        const AttentionShape& a,
                                        double batch,
-                                       double context,
-                                       Heat heat = Heat::Sustained) {
+                                       double context) {
   const double bytes = d.kv_bytes * batch * context * a.kv_heads * (a.key_dim + a.value_dim);
   return d.k.attention_decode_latency + d.k.attention_decode_depth * a.key_dim +
-         bytes / decode_read_bandwidth(d, heat, batch * a.kv_heads, bytes);
+         bytes / d.decode_bandwidth;
 }
 
 /// The same with absorbed latent attention: all `heads` read one latent of `latent` + `rope`.

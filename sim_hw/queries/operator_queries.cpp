@@ -65,7 +65,7 @@ Result<Cost> cost_of_attention_prefill(const CostContext& context, const Request
   }
   return one_time(attention_prefill_seconds(d, shape, batch, seq),
                   "attention",
-                  "start(dk) + scores (2 (dk + dv) / rate + softmax) + traffic + seq / 128 block");
+                  "latency + scores (2 (dk + dv) / rate + softmax) + traffic + seq / 128 block");
 }
 
 Result<Cost> cost_of_attention_decode(const CostContext& context, const Request& r) {
@@ -80,12 +80,12 @@ Result<Cost> cost_of_attention_decode(const CostContext& context, const Request&
                       "latent attention",
                       "latency + |latent bytes / bandwidth, FLOP / rate + softmax|4");
     }
-    return one_time(attention_decode_seconds(d, m.attention, batch, length, Heat::Isolated),
+    return one_time(attention_decode_seconds(d, m.attention, batch, length),
                     "attention",
                     "latency + KV bytes / bandwidth");
   }
   TEMPER_TRY(const AttentionShape shape, attention_shape(r.params));
-  return one_time(attention_decode_seconds(d, shape, batch, length, Heat::Isolated),
+  return one_time(attention_decode_seconds(d, shape, batch, length),
                   "attention",
                   "latency + depth head_dim + KV bytes / bandwidth");
 }

@@ -177,25 +177,6 @@ TEST(Calibration, LeavesEachModelOutInTurnAndRestoresTheConstants) {
             before.memory_efficiency);
 }
 
-TEST(Calibration, LeavesEachAttentionShapeOutWithTheStepsOfItsModels) {
-  OperatorConstants truth;
-  auto questions = gemms_and_copies();
-  for (const char* shape :
-       {"heads=28;kv_heads=4;head_dim=128", "heads=14;kv_heads=2;head_dim=64"}) {
-    for (const char* size : {"batch=1;context=32768", "batch=64;context=8192"})
-      questions.emplace_back("attention_decode", fmt::format("{};{}", shape, size));
-  }
-  questions.emplace_back("decode_step", "model=qwen2.5-7b;batch=1;context=128");
-  Catalog catalog = Catalog::shipped();
-  const auto left = leave_one_attention_out(catalog, kCard, measured_with(truth, questions));
-  ASSERT_TRUE(left) << left.error().context;
-  ASSERT_EQ(left->size(), 2U);
-  EXPECT_EQ((*left)[1].model, "heads=28;kv_heads=4;head_dim=128");
-  ASSERT_EQ((*left)[1].rows.size(), 2U);  // The step is left out of the fit, but not predicted.
-  for (const Comparison& row : (*left)[1].rows)
-    EXPECT_NEAR(*row.error(), 0, 0.1) << row.row.params;
-}
-
 TEST(CalibrationStore, RoundTrips) {
   const test::TemporaryFolder folder;
   const std::filesystem::path file = folder / "calibration/card.yaml";

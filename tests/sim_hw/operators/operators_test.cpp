@@ -109,30 +109,6 @@ TEST(Attention, OverALongCacheReadsItAtTheDecodeBandwidth) {
               0.01 * bytes / d.decode_bandwidth);
 }
 
-TEST(Attention, ReadsTheCacheOnlyIfAnIsolatedKernelRepeats) {
-  const Device d = device_named("nvidia-h200");
-  const AttentionShape shape{14, 2, 64, 64};
-  EXPECT_LT(attention_decode_seconds(d, shape, 64, 512, Heat::Isolated),
-            attention_decode_seconds(d, shape, 64, 512));
-  EXPECT_EQ(attention_decode_seconds(d, shape, 64, 32768, Heat::Isolated),  // 1 GB: not cached.
-            attention_decode_seconds(d, shape, 64, 32768));
-}
-
-TEST(Attention, WithoutASplitLeavesCoresIdle) {
-  const Device d = device_named("nvidia-h200");  // 132 cores.
-  const double bytes = 1e9;
-  const double all = decode_read_bandwidth(d, Heat::Sustained, 64, bytes);  // Splits the context.
-  EXPECT_EQ(all, d.decode_bandwidth);
-  EXPECT_NEAR(decode_read_bandwidth(d, Heat::Sustained, 110, bytes), all * 110 / 132, 1);
-  EXPECT_EQ(decode_read_bandwidth(d, Heat::Sustained, 512, bytes), all);
-}
-
-TEST(Attention, StartsInProportionToTheHeadSize) {
-  const Device d = device_named("nvidia-h200");
-  EXPECT_NEAR(attention_start(d, 128), d.k.attention_latency, 1e-12);
-  EXPECT_LT(attention_start(d, 64), attention_start(d, 128));
-}
-
 TEST(Formats, RunAtTheLowPeakOnlyWhereTheHardwareComputesWithThem) {
   Catalog catalog = Catalog::shipped();
   const DieSpec& hopper = (*catalog.hardware("nvidia-h100"))->die;
