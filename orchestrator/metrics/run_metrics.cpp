@@ -18,11 +18,9 @@ namespace {
 /// Engines are at most this many versions behind.
 constexpr std::size_t kMostVersions = 256;
 
-/// A single response is compared with no other.
 bool is_effective(std::span<const double> rewards) {
-  return rewards.size() == 1 || std::any_of(rewards.begin(), rewards.end(), [&](double r) {
-           return r != rewards.front();
-         });
+  return std::any_of(
+      rewards.begin(), rewards.end(), [&](double r) { return r != rewards.front(); });
 }
 
 }  // namespace
@@ -331,7 +329,7 @@ void RunMetrics::train_group(const actors::Certificate::Entry& entry,
   stored_.sources.train(entry.group, rewards);
   stored_.trained += tokens;
   ++update.batch.groups;
-  if (is_effective(rewards))
+  if (config_->responses_per_group == 1 || is_effective(rewards))
     stored_.effective += tokens;
   else
     ++update.batch.equal_groups;

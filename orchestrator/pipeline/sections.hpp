@@ -248,9 +248,8 @@ void describe(V& v, RolloutConfig& c) {
           c.on_new_weights,
           {.doc = "What happens to running responses when new weights arrive. `keep_kv`: they "
                   "continue with their KV cache, so later tokens depend on keys and values of "
-                  "older weights; `recompute`: the KV cache is recomputed under the new weights, "
-                  "so every token is sampled from one version's policy; `finish`: they end under "
-                  "the weights that began them, which the engine keeps until then."});
+                  "older weights; `recompute`: it is recomputed, so every token is sampled from "
+                  "one version's policy; `finish`: they end under the weights that began them."});
   v.field(21, "engine", c.engine, {.doc = "The rollout engine."});
   v.field(22,
           "agent",

@@ -160,7 +160,8 @@ TEST(TorchTrainer, MatchesTheReferenceForEveryRow) {
     AlgorithmConfig c = config();
     c.name = row.name;
     c.kl = 0.1;
-    expect_the_plain_step(c);
+    if (row.name != AlgorithmName::PpoCritic)  // See critic_trainer_test.cpp.
+      expect_the_plain_step(c);
   }
 }
 

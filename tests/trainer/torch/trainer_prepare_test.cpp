@@ -117,7 +117,9 @@ TEST(PreparedGradients, OfTheWholeBatchLeaveOnlyTheOptimizerStep) {
 }
 
 TEST(PreparedGradients, AreRejectedIfAdvantagesDependOnTheWholeBatch) {
-  EXPECT_EQ(names(true), (std::vector{AlgorithmName::Ppo, AlgorithmName::ReinforcePp}));
+  EXPECT_EQ(
+      names(true),
+      (std::vector{AlgorithmName::Ppo, AlgorithmName::ReinforcePp, AlgorithmName::PpoCritic}));
   const auto batch = training_batch(1);
   for (const AlgorithmName name : names(true))
     EXPECT_FALSE(prepare_engine(prepare_options(name))->prepare(groups(batch, 0, 1)))
