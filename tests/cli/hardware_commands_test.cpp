@@ -156,7 +156,8 @@ TEST(Validate, GivesKindsAndRowsAsJson) {
   const Outcome outcome = validate(options);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto json = parse_json_or_throw(outcome.out);
-  ASSERT_EQ(json.size(), 2U);
+  ASSERT_EQ(json.size(), 3U);
+  EXPECT_TRUE(json.contains("coverage"));
   const auto keys = [](const nlohmann::json& object) {
     std::set<std::string> names;
     for (const auto& [name, value] : object.items())
@@ -175,7 +176,10 @@ TEST(Validate, GivesKindsAndRowsAsJson) {
                                    "unit",
                                    "measured",
                                    "predicted",
-                                   "error"}));
+                                   "error",
+                                   "low",
+                                   "high",
+                                   "matters"}));
   const auto& row = json["rows"][0];
   EXPECT_EQ(row["measured"], 18.0364);
   EXPECT_NEAR(row["predicted"].get<double>() / row["measured"].get<double>() - 1,
@@ -220,8 +224,9 @@ TEST(Validate, ConvertsPublicationsToRows) {
   const Outcome outcome = validate(options);
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.out,
-            "id,hardware,cards,kind,params,metric,unit,value,source\n"
-            "A,nvidia-h100,1,gemm,m=16;n=7168;k=2048;dtype=bf16,time,ms,0.013,x\n");
+            "id,hardware,cards,kind,params,metric,unit,value,source,table,area\n"
+            "A,nvidia-h100,1,gemm,m=16;n=7168;k=2048;dtype=bf16,time,ms,0.013,x,published,"
+            "operator\n");
   EXPECT_EQ(outcome.err, "converted 1 rows; 1 are marked as not used\n");
 }
 

@@ -110,7 +110,7 @@ class ExampleRule final : public StalenessRule {
         after("orchestrator/scheduler/staleness/CMakeLists.txt", "    drop.hpp\n", "    example_rule.hpp\n"),
         Edit("orchestrator/scheduler/staleness/rule_kind.hpp", "Window, InOrder };", "Window, InOrder, Example };"),
         after("orchestrator/scheduler/staleness/rule_kind.hpp",
-              "    {StalenessRuleKind::InOrder, \"in_order\"},\n",
+              "    {.value = StalenessRuleKind::InOrder, .name = \"in_order\", .limits_running = true},\n",
               "    {StalenessRuleKind::Example, \"example_rule\"},\n"),
         after("orchestrator/scheduler/staleness/staleness_rule.cpp",
               '#include "orchestrator/scheduler/staleness/drop.hpp"\n',

@@ -143,9 +143,9 @@ TEST(Clusters, WhatIsMissingOrTooMuchIsNamed) {
       "nearest: 24",
       [](PipelineConfig& c) { c.placement.cards = 20; });
   expect(
-      "simulation.clusters[1].hardware: unknown hardware `nvidia-h80`; did you mean "
+      "simulation.clusters[1].hardware: unknown hardware `nvidia-h880`; did you mean "
       "`nvidia-h800`?",
-      [](PipelineConfig& c) { c.simulation.clusters[1].hardware = "nvidia-h80"; });
+      [](PipelineConfig& c) { c.simulation.clusters[1].hardware = "nvidia-h880"; });
   expect("simulation.clusters[0].cards: cm384 has 384 cards, found 385; nearest: 384",
          [](PipelineConfig& c) { c.simulation.clusters[0].cards = 385; });
   expect("simulation.clusters[0].cards: required",
