@@ -124,6 +124,49 @@ std::string section_of(const VerifierConfig& config, const std::string& term);
 /// True if a worker of the Python package has to judge.
 bool needs_python(const VerifierConfig& config);
 
+namespace detail {
+
+/// Keys about each request.
+template <class V>
+void describe_requests(V& v, JudgeConfig& c) {
+  v.field(
+      10,
+      "temperature",
+      c.temperature,
+      {.doc = "Sampling temperature, from 0. Null: the request has none, and the server uses its "
+              "own."});
+  v.field(11,
+          "max_tokens",
+          c.max_tokens,
+          {.doc = "Longest reply, in tokens, from 1. Null: the request has no such limit."});
+  v.field(12,
+          "attempts",
+          c.attempts,
+          {.doc = "Requests for one response within `deadline`, if the first ones fail: no "
+                  "connection, status 408, 429 or 5xx, or a reply without a valid score.",
+           .min = 1,
+           .max = 100});
+  v.field(
+      13,
+      "cache",
+      c.cache,
+      {.doc = "Number of scores that are kept, so that equal questions are asked once.", .min = 0});
+  v.field(14,
+          "input_price",
+          c.input_price,
+          {.doc = "Price of a million input tokens, for `judge/cost`.", .min = 0.0});
+  v.field(
+      15, "output_price", c.output_price, {.doc = "Price of a million output tokens.", .min = 0.0});
+  v.field(
+      16,
+      "extra_body",
+      c.extra_body,
+      {.doc = "JSON object with further fields of a request, as `extra_body` of OpenAI's client.",
+       .example = R"('{"reasoning_effort": "low", "max_completion_tokens": 4096}')"});
+}
+
+}  // namespace detail
+
 template <class V>
 void describe(V& v, JudgeConfig& c) {
   v.field(1,
@@ -159,40 +202,7 @@ void describe(V& v, JudgeConfig& c) {
           c.highest,
           {.doc = "Score that becomes reward 1; a reply with a score outside the range is "
                   "invalid."});
-  v.field(
-      10,
-      "temperature",
-      c.temperature,
-      {.doc = "Sampling temperature, from 0. Null: the request has none, and the server uses its "
-              "own."});
-  v.field(11,
-          "max_tokens",
-          c.max_tokens,
-          {.doc = "Longest reply, in tokens, from 1. Null: the request has no such limit."});
-  v.field(12,
-          "attempts",
-          c.attempts,
-          {.doc = "Requests for one response within `deadline`, if the first ones fail: no "
-                  "connection, status 408, 429 or 5xx, or a reply without a valid score.",
-           .min = 1,
-           .max = 100});
-  v.field(
-      13,
-      "cache",
-      c.cache,
-      {.doc = "Number of scores that are kept, so that equal questions are asked once.", .min = 0});
-  v.field(14,
-          "input_price",
-          c.input_price,
-          {.doc = "Price of a million input tokens, for `judge/cost`.", .min = 0.0});
-  v.field(
-      15, "output_price", c.output_price, {.doc = "Price of a million output tokens.", .min = 0.0});
-  v.field(
-      16,
-      "extra_body",
-      c.extra_body,
-      {.doc = "JSON object with further fields of a request, as `extra_body` of OpenAI's client.",
-       .example = R"('{"reasoning_effort": "low", "max_completion_tokens": 4096}')"});
+  detail::describe_requests(v, c);
 }
 
 template <class V>

@@ -14,10 +14,11 @@ Coverage& group_of(std::map<Key, Coverage>& groups, std::string table, std::stri
   return group;
 }
 
-std::vector<Coverage> values_of(std::map<Key, Coverage> groups) {
+std::vector<Coverage> values_of(const std::map<Key, Coverage>& groups) {
   std::vector<Coverage> out;
-  for (auto& [key, group] : groups)
-    out.push_back(std::move(group));
+  out.reserve(groups.size());
+  for (const auto& [key, group] : groups)
+    out.push_back(group);
   return out;
 }
 
