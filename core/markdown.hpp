@@ -46,7 +46,9 @@ class MarkdownWriter {
     row.doc = meta.doc;
     if (!meta.example.empty())
       row.doc += " Example: " + detail::markdown_code(std::string(meta.example)) + ".";
-    if constexpr (Bounded<T>)
+    if constexpr (BoundedIfPresent<T>)
+      row.bounds = bounds(of_value(meta));
+    else if constexpr (Bounded<T>)
       row.bounds = bounds(meta);
     rows_.push_back(std::move(row));
     add_section(path_.empty() ? std::string(name) : path_ + "." + std::string(name), value);

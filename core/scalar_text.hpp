@@ -22,6 +22,18 @@ concept WithUnit = std::same_as<T, Duration> || std::same_as<T, Bytes> ||
 template <class T>
 concept Bounded = (std::is_arithmetic_v<T> && !std::same_as<T, bool>) ||
                   QuantityLike<T> || std::same_as<T, Duration>;
+/// Fields without a value, or with one that can have bounds.
+template <class T>
+concept BoundedIfPresent = OptionalLike<T> && Bounded<typename T::value_type>;
+
+/// The bounds of the value that such a field may have.
+template <BoundedIfPresent T>
+FieldMeta<typename T::value_type> of_value(const FieldMeta<T>& meta) {
+  return {.doc = meta.doc,
+          .min = meta.min.value_or(std::nullopt),
+          .max = meta.max.value_or(std::nullopt),
+          .example = meta.example};
+}
 
 // The parser of core/units.hpp for each type with a unit. Error: InvalidInput.
 inline Result<Duration> parse_with_unit(std::string_view text, std::type_identity<Duration>) {

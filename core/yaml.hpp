@@ -77,6 +77,9 @@ class YamlReader {
       if constexpr (Bounded<T>) {
         if (issues_.size() == before)
           check_bounds(entry->node, given, meta);
+      } else if constexpr (BoundedIfPresent<T>) {
+        if (issues_.size() == before && given)
+          check_bounds(entry->node, *given, of_value(meta));
       }
       if (issues_.size() == before && entry->node.kind != YamlNode::Kind::Broken)
         value = std::move(given);

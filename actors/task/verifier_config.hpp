@@ -129,16 +129,15 @@ namespace detail {
 /// Keys about each request.
 template <class V>
 void describe_requests(V& v, JudgeConfig& c) {
-  v.field(
-      10,
-      "temperature",
-      c.temperature,
-      {.doc = "Sampling temperature, from 0. Null: the request has none, and the server uses its "
-              "own."});
+  v.field(10,
+          "temperature",
+          c.temperature,
+          {.doc = "Sampling temperature. Null: the request has none, and the server uses its own.",
+           .min = 0.0});
   v.field(11,
           "max_tokens",
           c.max_tokens,
-          {.doc = "Longest reply, in tokens, from 1. Null: the request has no such limit."});
+          {.doc = "Longest reply, in tokens. Null: the request has no such limit.", .min = 1});
   v.field(12,
           "attempts",
           c.attempts,

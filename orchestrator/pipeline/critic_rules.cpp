@@ -10,13 +10,6 @@ void check_critic(const PipelineConfig& c, const trainer::Algorithm& a, Rules& r
   rules.require(a.advantage_std != trainer::AdvantageStd::Group,
                 {"algorithm.advantage_std", "algorithm.advantage_mean", "algorithm.name"},
                 "must be `batch` or `none` with a critic, found `group`");
-  const auto not_negative = [&](const char* key, const std::optional<double>& value) {
-    rules.require(!value || *value >= 0,
-                  {key},
-                  fmt::format("must be null or at least 0, found {}", value.value_or(0)));
-  };
-  not_negative("algorithm.critic.value_clip", c.algorithm.critic.value_clip);
-  not_negative("algorithm.critic.learning_rate", c.algorithm.critic.learning_rate);
   rules.require(!a.filter_equal_rewards,
                 {"algorithm.filter_equal_rewards", "algorithm.advantage_mean", "algorithm.name"},
                 "must be false with a critic: a group with equal rewards has a gradient");

@@ -90,12 +90,6 @@ class VerifierSection {
   }
 
   void check_request(const actors::JudgeConfig& j) {
-    require(j.temperature.value_or(0) >= 0,
-            "judge.temperature",
-            fmt::format("must be at least 0, or null, found {:g}", j.temperature.value_or(0)));
-    require(j.max_tokens.value_or(1) >= 1,
-            "judge.max_tokens",
-            fmt::format("must be at least 1, or null, found {}", j.max_tokens.value_or(1)));
     if (j.extra_body.empty())
       return;
     const nlohmann::json body = parse_json(j.extra_body);
