@@ -28,7 +28,7 @@ Critic::Critic(const actors::Weights& policy,
     : config_(config),
       adamw_(optimizer),
       weights_(initial_weights(policy)),
-      optimizer_(weights_.layout()),
+      optimizer_(weights_.layout().size()),
       network_(weights_) {}
 
 std::vector<TokenEstimates> Critic::estimate(std::span<const TrainSample> batch,
@@ -65,7 +65,7 @@ Status Critic::train(std::span<const TrainSample> batch,
         ErrorCode::NotFinite,
         fmt::format("critic: gradient norm {} and loss {} are not both finite", norm, loss)};
   }
-  actors::adamw_step(adamw_, gradients, norm, optimizer_, weights_);
+  actors::adamw_step(adamw_, gradients, norm, optimizer_.state(), weights_);
   sums_.mean_losses += loss;
   sums_.tokens += tokens;
   sums_.minibatches += 1;
@@ -110,33 +110,14 @@ Status Critic::finish(std::span<const TokenEstimates> estimates, UpdateMetrics& 
 
 void Critic::load(CriticState state) {
   std::copy_n(state.values.data(), weights_.values().size(), weights_.values().data());
-  optimizer_ = std::move(state.optimizer);
-}
-
-Status Critic::offload() {
-  network_.free_gradients();
-  if (parked_)
-    return {};
-  TEMPER_TRY(parked_, ParkedOptimizer::park(optimizer_));
-  optimizer_.first_moment.release();
-  optimizer_.second_moment.release();
-  return {};
-}
-
-Status Critic::onload() {
-  if (!parked_)
-    return {};
-  TEMPER_TRY(optimizer_, parked_->map());
-  parked_.reset();
-  return {};
+  optimizer_.state() = std::move(state.optimizer);
 }
 
 void Critic::add_to(TrainerMemory& memory) const {
   memory.weights += weights_.values().bytes();
   memory.gradients += network_.gradient_bytes();
-  memory.optimizer += optimizer_.first_moment.bytes() + optimizer_.second_moment.bytes();
-  if (parked_)
-    memory.host += parked_->bytes();
+  memory.optimizer += optimizer_.bytes();
+  memory.host += optimizer_.offloaded_bytes();
 }
 
 }  // namespace temper::trainer

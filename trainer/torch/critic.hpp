@@ -8,9 +8,8 @@
 #include "trainer/gae.hpp"
 #include "trainer/torch/checkpoint.hpp"
 #include "trainer/torch/minibatch.hpp"
-#include "trainer/torch/parked_optimizer.hpp"
+#include "trainer/torch/movable_optimizer.hpp"
 
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,20 +35,22 @@ class Critic {
   /// Ends a step. Error: NotFinite.
   Status finish(std::span<const TokenEstimates> estimates, UpdateMetrics& metrics) const;
 
-  std::int64_t steps() const { return optimizer_.steps; }
+  std::int64_t steps() const { return optimizer_.steps(); }
   actors::Layout layout() const { return weights_.layout(); }
   void load(CriticState state);
   /// Calls `use`, which returns a Status, with a CriticView of the current state.
   template <class Use>
   Status view(Use use) const {
-    if (!parked_)
-      return use(CriticView{&weights_, &optimizer_});
-    TEMPER_TRY(const actors::AdamWState optimizer, parked_->map());
-    return use(CriticView{&weights_, &optimizer});
+    return optimizer_.view([&](const actors::AdamWState& optimizer) {
+      return use(CriticView{&weights_, &optimizer});
+    });
   }
 
-  Status offload();
-  Status onload();
+  Status offload() {
+    network_.free_gradients();
+    return optimizer_.offload();
+  }
+  Status onload() { return optimizer_.onload(); }
   /// Adds its own to that of the policy.
   void add_to(TrainerMemory& memory) const;
 
@@ -61,9 +62,8 @@ class Critic {
   const CriticConfig config_;
   const actors::AdamWConfig adamw_;
   actors::Weights weights_;
-  actors::AdamWState optimizer_;
+  MovableOptimizer optimizer_;
   actors::Transformer network_;
-  std::optional<ParkedOptimizer> parked_;
   /// Of the current step; the loss is that of the current minibatch, not divided yet.
   struct Sums {
     double loss = 0, mean_losses = 0, clipped = 0, tokens = 0, minibatches = 0;

@@ -9,7 +9,7 @@
 #include "trainer/torch/checkpoint.hpp"
 #include "trainer/torch/critic.hpp"
 #include "trainer/torch/minibatch.hpp"
-#include "trainer/torch/parked_optimizer.hpp"
+#include "trainer/torch/movable_optimizer.hpp"
 #include "trainer/torch/sample_rules.hpp"
 #include "trainer/torch/update_sums.hpp"
 
@@ -100,12 +100,11 @@ class TorchEngine final : public Engine {
   const TorchEngineOptions options_;
   const Algorithm algorithm_;
   TrainedPolicy policy_;
-  AdamWState optimizer_;
+  MovableOptimizer optimizer_;
   mutable actors::Transformer network_;  ///< Mutable because it keeps its activations.
   std::unique_ptr<Critic> critic_;       ///< Null: none.
   std::uint64_t updates_ = 0;
-  bool is_between_versions_ = false;       ///< A step failed after it had changed the weights.
-  std::optional<ParkedOptimizer> parked_;  ///< The optimizer, while it is offloaded.
+  bool is_between_versions_ = false;  ///< A step failed after it had changed the weights.
   PreparedGradients kept_;
 };
 
@@ -118,7 +117,7 @@ Status TorchEngine::has_version(std::string_view what) const {
 }
 
 Status TorchEngine::usable(std::string_view what) const {
-  if (parked_)
+  if (optimizer_.is_offloaded())
     return Error{ErrorCode::Unavailable, fmt::format("{}: the optimizer is offloaded", what)};
   return has_version(what);
 }
@@ -197,7 +196,7 @@ Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
   Update update = begin(batch, kept);
   if (kept.empty())
     network_.zero_gradients();
-  const auto steps = [this] { return optimizer_.steps + (critic_ ? critic_->steps() : 0); };
+  const auto steps = [this] { return optimizer_.steps() + (critic_ ? critic_->steps() : 0); };
   const std::int64_t steps_before = steps();
   if (auto status = run(update, metrics); !status) {
     is_between_versions_ = steps() != steps_before;
@@ -293,7 +292,8 @@ Status TorchEngine::step(const Minibatch& minibatch, Update& update, UpdateMetri
   const double norm = actors::gradient_norm(gradients);
   TEMPER_TRY_STATUS(check_step(norm, loss, update.sums.largest));
   if (trains_policy())
-    adamw_step(adamw(metrics.effective_samples), gradients, norm, optimizer_, policy_.trained());
+    adamw_step(
+        adamw(metrics.effective_samples), gradients, norm, optimizer_.state(), policy_.trained());
   metrics.loss += loss / static_cast<double>(update.minibatches.size());
   metrics.gradient_norm += norm / static_cast<double>(update.minibatches.size());
   return {};
@@ -366,23 +366,22 @@ actors::Canary TorchEngine::canary() const {
 
 Status TorchEngine::save(const std::filesystem::path& folder) const {
   TEMPER_TRY_STATUS(has_version("save"));
-  const auto save_with = [&](const CriticView& critic) -> Status {
-    if (!parked_)
-      return save_checkpoint(folder, policy_, optimizer_, updates_, critic);
-    TEMPER_TRY(const AdamWState optimizer, parked_->map());
-    return save_checkpoint(folder, policy_, optimizer, updates_, critic);
+  const auto save_with = [&](const CriticView& critic) {
+    return optimizer_.view([&](const AdamWState& optimizer) {
+      return save_checkpoint(folder, policy_, optimizer, updates_, critic);
+    });
   };
   return critic_ ? critic_->view(save_with) : save_with({});
 }
 
 Status TorchEngine::load(const std::filesystem::path& folder) {
-  if (parked_)
+  if (optimizer_.is_offloaded())
     return Error{ErrorCode::Unavailable, "load: the optimizer is offloaded"};
   const std::optional<actors::Layout> critic =
       critic_ ? std::optional(critic_->layout()) : std::nullopt;
   TEMPER_TRY(TrainerState state, load_checkpoint(folder, policy_, critic));
   std::copy_n(state.values.data(), policy_.values().size(), policy_.values().data());
-  optimizer_ = std::move(state.optimizer);
+  optimizer_.state() = std::move(state.optimizer);
   updates_ = state.updates;
   if (state.critic)
     critic_->load(*std::move(state.critic));
@@ -400,31 +399,21 @@ Status TorchEngine::offload() {
   network_.free_gradients();
   if (critic_)
     TEMPER_TRY_STATUS(critic_->offload());
-  if (parked_)
-    return {};
-  TEMPER_TRY(parked_, ParkedOptimizer::park(optimizer_));
-  optimizer_.first_moment.release();
-  optimizer_.second_moment.release();
-  return {};
+  return optimizer_.offload();
 }
 
 Status TorchEngine::onload() {
   if (critic_)
     TEMPER_TRY_STATUS(critic_->onload());
-  if (!parked_)
-    return {};
-  TEMPER_TRY(optimizer_, parked_->map());
-  parked_.reset();
-  return {};
+  return optimizer_.onload();
 }
 
 TrainerMemory TorchEngine::memory() const {
   TrainerMemory memory;
   memory.weights = policy_.bytes();
   memory.gradients = network_.gradient_bytes();
-  memory.optimizer = optimizer_.first_moment.bytes() + optimizer_.second_moment.bytes();
-  if (parked_)
-    memory.host = parked_->bytes();
+  memory.optimizer = optimizer_.bytes();
+  memory.host = optimizer_.offloaded_bytes();
   if (critic_)
     critic_->add_to(memory);
   return memory;
