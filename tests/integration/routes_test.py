@@ -79,6 +79,22 @@ def test_a_trainer_that_gets_no_routes_says_which_setting_is_missing(temper, tmp
         assert "set record_routes in `rollout.engine.with`" in run.said()
 
 
+def test_a_router_that_weights_its_experts_otherwise_is_refused():
+    import torch
+    from temper.errors import RoleError
+    from temper.torch.routes import check_router
+
+    class Router(torch.nn.Module):
+        norm_topk_prob = True
+
+    logits = torch.tensor([[2.0, 1.0, 0.0]])
+    chosen = torch.tensor([[0, 1]])
+    softmax = logits.softmax(-1)[:, :2]
+    check_router(Router(), (logits, softmax / softmax.sum(), chosen))
+    with pytest.raises(RoleError, match="Router does not weight its experts by the softmax"):
+        check_router(Router(), (logits, logits.sigmoid()[:, :2], chosen))
+
+
 def test_a_dense_model_has_no_routes(temper, tmp_path, tiny_llama):
     with Run(temper, tmp_path, config(tiny_llama, RECORD)) as run:
         run.finish(status=1)

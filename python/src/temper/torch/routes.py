@@ -62,6 +62,7 @@ class Replay:
 
     def __init__(self, model: Any) -> None:
         self._routers = routers_of(model)
+        self._checked: set[int] = set()  #: Layers whose router was compared with expert_weights().
         self._given: torch.Tensor | None = None  #: [layers, tokens of the pass, experts per token]; -1: its own choice
         for layer, router in enumerate(self._routers):
             router.register_forward_hook(
@@ -106,9 +107,26 @@ class Replay:
         if self._given is None:
             return None
         logits, scores, chosen = output
+        if layer not in self._checked:
+            check_router(router, output)
+            self._checked.add(layer)
         given = self._given[layer]
         chosen = torch.where(given < 0, chosen, given)
-        p = logits.softmax(-1, dtype=torch.float).gather(1, chosen)
-        if getattr(router, "norm_topk_prob", True):
-            p = p / p.sum(-1, keepdim=True)
-        return logits, p.to(scores.dtype), chosen
+        return logits, expert_weights(router, logits, chosen).to(scores.dtype), chosen
+
+
+def expert_weights(router: Any, logits: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """The weights of the chosen experts, shape [tokens, experts per token]."""
+    p = logits.softmax(-1, dtype=torch.float).gather(1, chosen)
+    return p / p.sum(-1, keepdim=True) if getattr(router, "norm_topk_prob", True) else p
+
+
+def check_router(router: Any, output: Any) -> None:
+    """Raises RoleError unless expert_weights() gives the router's weights for its own choice."""
+    logits, scores, chosen = (part.detach() for part in output)
+    own = expert_weights(router, logits, chosen)
+    if own.shape != scores.shape or not torch.allclose(own, scores.float(), rtol=0.02, atol=1e-3):
+        raise RoleError(
+            f"replay_routes: {type(router).__name__} does not weight its experts by the softmax of its logits, which is "
+            "all that replay knows; remove replay_routes"
+        )
