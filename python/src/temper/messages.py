@@ -989,9 +989,9 @@ class JudgeConfig:
     lowest: float = 0.0
     #: Score that becomes reward 1; a reply with a score outside the range is invalid.
     highest: float = 1.0
-    #: Sampling temperature, from 0. Null: the request has none, and the server uses its own.
+    #: Sampling temperature. Null: the request has none, and the server uses its own.
     temperature: float | None = 0.0
-    #: Longest reply, in tokens, from 1. Null: the request has no such limit.
+    #: Longest reply, in tokens. Null: the request has no such limit.
     max_tokens: int | None = 1024
     #: Requests for one response within `deadline`, if the first ones fail: no connection,
     #: status 408, 429 or 5xx, or a reply without a valid score.
