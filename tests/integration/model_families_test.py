@@ -122,7 +122,7 @@ def test_temper_torch_computes_the_same_logits_in_a_padded_batch_and_with_its_ca
                  for text in texts]
 
     engine = object.__new__(Engine)  # of it, only the computation
-    engine._device, engine._model = torch.device("cpu"), model
+    engine._device, engine._model, engine._recorder = torch.device("cpu"), model, None
     order = [0, 1, 2, 1]  # equal prompts are computed once
     engine._rows = [SimpleNamespace(request=SimpleNamespace(tokens=texts[i][0]), tokens=[], finish="", text=i) for i in order]
     worst = 0.0
