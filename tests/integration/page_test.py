@@ -376,7 +376,7 @@ def test_a_run_that_is_killed_and_resumed_goes_on_without_a_reload(
         run.kill()
         assert run.wait() == -signal.SIGKILL  # it had not finished before
         assert shown() == "lost"
-        saved = max(int(folder.name.split("-")[1]) for folder in (tmp_path / "a/checkpoints").glob("step-*"))
+        saved = max(int(folder.name.split("-")[1]) for folder in (tmp_path / "a/checkpoints").glob("step-" + "[0-9]" * 6))
         again = [temper, "run", "--resume", str(tmp_path / "a"), "--plain", "--set", f"steps={saved + 100}"]
         run = subprocess.Popen(again, **quiet)
         assert shown() == "running"
