@@ -54,7 +54,7 @@ std::vector<Coverage> coverage(std::span<const Comparison> rows,
     ++group.rows;
     ++group.reasons[reason_class(row.reason)];
   }
-  return values_of(std::move(groups));
+  return values_of(groups);
 }
 
 std::vector<Coverage> by_table(std::span<const Coverage> areas) {
@@ -68,7 +68,7 @@ std::vector<Coverage> by_table(std::span<const Coverage> areas) {
     for (const auto& [reason, rows] : area.reasons)
       all.reasons[reason] += rows;
   }
-  return values_of(std::move(groups));
+  return values_of(groups);
 }
 
 }  // namespace temper::sim_hw

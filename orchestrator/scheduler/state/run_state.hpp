@@ -121,8 +121,8 @@ struct RunState {
   bool can_admit() const;
   /// In progress at engines.
   std::int64_t responses_in_flight() const;
-  /// Groups of this v0 and older are what the next step waits for. Empty if it has what it needs, or
-  /// if any group will do.
+  /// Groups of this v0 and older are what the next step waits for. Empty if it has what it needs,
+  /// or if any group will do.
   std::optional<PolicyVersion> urgent() const;
 
   // --- The next batch
