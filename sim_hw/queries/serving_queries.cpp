@@ -15,6 +15,8 @@ namespace {
 
 /// Sequences that engines run at once by default, at most.
 constexpr double kMostSequences = 2048;
+/// Most drafted tokens per step.
+constexpr double kDeepest = 64;
 
 struct ServingSubject {
   const HardwareSpec* hardware = nullptr;
@@ -35,7 +37,10 @@ Status read_layout(const Request& r, ServingSubject& s) {
   // the same bytes and products as a share of the experts.
   const std::int64_t shared = s.model->moe && s.model->moe->experts % tp == 0 ? tp : 1;
   TEMPER_TRY(const std::int64_t ep, p.integer("ep", shared));
-  TEMPER_TRY(const double devices, p.number("devices", static_cast<double>(tp * dp)));
+  s.devices = static_cast<double>(tp) * static_cast<double>(dp);
+  if (p.has("devices")) {
+    TEMPER_TRY(s.devices, positive(p, "devices"));
+  }
   if (ep < 1)
     return invalid_input(fmt::format("ep={}: must be 1 or more", ep));
   const bool fits = s.model->heads % tp == 0 && (!s.model->moe || s.model->moe->experts % ep == 0 ||
@@ -48,7 +53,6 @@ Status read_layout(const Request& r, ServingSubject& s) {
                     s.model->heads));
   }
   s.plan.layout = {static_cast<double>(tp), static_cast<double>(dp), static_cast<double>(ep)};
-  s.devices = devices;
   return {};
 }
 
@@ -56,16 +60,17 @@ Status read_speculation(const Params& p, ServingPlan& plan) {
   TEMPER_TRY(plan.draft, choice(p, "draft", Draft::None));
   TEMPER_TRY(plan.depth, p.number("depth", 0));
   TEMPER_TRY(const double acceptance, p.number("acceptance", 0));
+  // Written so that NaN is out of range, too.
+  if (!(plan.depth >= 0 && plan.depth <= kDeepest && acceptance >= 0 && acceptance <= 1)) {
+    return invalid_input(fmt::format(
+        "depth={}, acceptance={}: expected 0 to {} and 0 to 1", plan.depth, acceptance, kDeepest));
+  }
   TEMPER_TRY(plan.tokens_per_step,
              p.number("tokens_per_step", accepted_tokens(acceptance, plan.depth)));
-  if (plan.depth < 0 || plan.depth > 64 || acceptance < 0 || acceptance > 1 ||
-      plan.tokens_per_step < 1 || plan.tokens_per_step > plan.depth + 1) {
-    return invalid_input(
-        fmt::format("depth={}, acceptance={}, tokens_per_step={}: expected 0 to 64, 0 to 1, and 1 "
-                    "to depth + 1",
-                    plan.depth,
-                    acceptance,
-                    plan.tokens_per_step));
+  if (!(plan.tokens_per_step >= 1 && plan.tokens_per_step <= plan.depth + 1)) {
+    return invalid_input(fmt::format("tokens_per_step={}: expected 1 to depth + 1, which is {}",
+                                     plan.tokens_per_step,
+                                     plan.depth + 1));
   }
   return {};
 }
