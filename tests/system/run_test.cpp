@@ -2,8 +2,11 @@
 #include "core/json_document.hpp"
 #include "tests/system/harness.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -245,8 +248,8 @@ TEST_F(Run, ThatGoesOnIsNotResumedBesideItself) {
   expect_whole_run(24);
 }
 
-/// Of the cores that it might use, two: where there are more, another run takes others.
-void have_two_cores() {
+/// The first two cores that this process may use.
+cpu_set_t two_cores() {
   cpu_set_t all, two;
   CPU_ZERO(&two);
   ::sched_getaffinity(0, sizeof all, &all);
@@ -254,19 +257,38 @@ void have_two_cores() {
     if (CPU_ISSET(core, &all))
       CPU_SET(core, &two);
   }
+  return two;
+}
+
+/// Where there are more, another run takes others.
+void have_two_cores() {
+  const cpu_set_t two = two_cores();
   ::sched_setaffinity(0, sizeof two, &two);
 }
 
-TEST_F(Run, OnCoresThatAnotherRunHasIsToldSo) {
-  run({"synthetic.step_time=20ms", "steps=1000"}, have_two_cores);
-  await_version(1);
-  const std::string other = "run_dir=" + (folder() / "other").string();
-  Temper second({"run", config().string(), "--set", other, "--set", "steps=2"},
-                {folder(), have_two_cores, kTemper});
-  const Ended said = second.wait();
+/// Locks the cores as a run does, once the runs of other tests have given them back.
+FileDescriptor hold_two_cores() {
+  FileDescriptor file(::open("/dev/shm/temper-cores", O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  const cpu_set_t two = two_cores();
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = core;
+    lock.l_len = 1;
+    if (CPU_ISSET(core, &two)) {
+      EXPECT_EQ(::fcntl(file.get(), F_SETLKW, &lock), 0);
+    }
+  }
+  return file;
+}
+
+TEST_F(Run, OnCoresThatAnotherProcessHoldsIsToldSo) {
+  const FileDescriptor held = hold_two_cores();
+  const Ended said = run({"steps=2"}, have_two_cores).wait();
   EXPECT_EQ(said.status, 0) << said.output;
-  EXPECT_NE(said.output.find("also used by process"), std::string::npos) << said.output;
-  current().signal(SIGKILL);
+  EXPECT_NE(said.output.find(fmt::format("also used by process {}", ::getpid())), std::string::npos)
+      << said.output;
 }
 
 TEST_F(Run, WithAnUnknownKeyIsRefusedByItsLine) {
