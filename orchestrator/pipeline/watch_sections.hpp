@@ -15,6 +15,7 @@ enum class AlarmKind {
   EntropyCollapse,
   KlBlowUp,
   FewEffectiveSamples,
+  EngineMismatch,
   NotFinite,
   GrowingWait,
   SlowEngine,
@@ -117,11 +118,12 @@ struct EnumNames<orchestrator::AliasTable> {
 template <>
 struct EnumNames<orchestrator::AlarmKind> {
   using A = orchestrator::AlarmKind;
-  static constexpr std::array<std::pair<A, std::string_view>, 10> value{
+  static constexpr std::array<std::pair<A, std::string_view>, 11> value{
       {{A::RewardCollapse, "reward_collapse"},
        {A::EntropyCollapse, "entropy_collapse"},
        {A::KlBlowUp, "kl_blow_up"},
        {A::FewEffectiveSamples, "few_effective_samples"},
+       {A::EngineMismatch, "engine_mismatch"},
        {A::NotFinite, "not_finite"},
        {A::GrowingWait, "growing_wait"},
        {A::SlowEngine, "slow_engine"},

@@ -119,16 +119,7 @@ void Alarms::check_learning() {
                     kRecent,
                     reward,
                     *best_));
-  const double effective = recent(effective_of);
-  const bool standing = standing_.contains({AlarmKind::FewEffectiveSamples, ""});
-  judge(AlarmKind::FewEffectiveSamples,
-        effective > 0 &&  // 0: the trainer does not report it.
-            effective < (standing ? kRecovered : kEffective),
-        "",
-        fmt::format("the importance ratios leave {:.0f} % of the tokens effective; lower "
-                    "algorithm.learning_rate or staleness.bound, or set "
-                    "algorithm.scale_by_effective_samples",
-                    effective * 100));
+  check_ratios();
   if (!enough())
     return;
   const double entropy = recent(entropy_of), entropy_before = before(entropy_of);
@@ -150,6 +141,33 @@ void Alarms::check_learning() {
         "",
         fmt::format(
             "cards wait {:.0f} % of the time, up from {:.0f} %", wait * 100, wait_before * 100));
+}
+
+/// Whether importance ratios still say what they should: that a sampler is somewhat older.
+void Alarms::check_ratios() {
+  const double effective = recent(effective_of);
+  const bool standing = standing_.contains({AlarmKind::FewEffectiveSamples, ""});
+  judge(AlarmKind::FewEffectiveSamples,
+        effective > 0 &&  // 0: the trainer does not report it.
+            effective < (standing ? kRecovered : kEffective),
+        "",
+        fmt::format("the importance ratios leave {:.0f} % of the tokens effective; lower "
+                    "algorithm.learning_rate or staleness.bound, or set "
+                    "algorithm.scale_by_effective_samples",
+                    effective * 100));
+  double fresh = 0, mismatch = 0;  // In tokens per token of a step.
+  for (std::size_t i = lines_.size() - kRecent; i < lines_.size(); ++i) {
+    const actors::UpdateMetrics& m = lines_[i].update.metrics;
+    fresh += 1 - m.stale_tokens;
+    mismatch += (1 - m.stale_tokens) * m.mismatch;
+  }
+  judge(AlarmKind::EngineMismatch,
+        fresh > 0 && mismatch / fresh > kMismatch,
+        "",
+        fmt::format("engine and trainer disagree by {:.3f} nats a token about samples of the same "
+                    "weights; compare precision, temperature and chat template of the two, and "
+                    "whether the engine loads all weights",
+                    fresh > 0 ? mismatch / fresh : 0));
 }
 
 void Alarms::take_actors(const std::vector<ActorSpec>& actors) {

@@ -11,6 +11,10 @@
 //   few_effective_samples
 //                      mean effective sample size of the importance ratios of the last kRecent
 //                      steps is less than kEffective of their tokens; ceases above kRecovered
+//   engine_mismatch    mean of |log ratio| over the tokens that the version being updated sampled,
+//   in
+//                      the last kRecent steps, is above kMismatch: engine and trainer compute
+//                      differently with the same weights
 //   not_finite         a metric of a step is infinite or not a number, or an actor was lost because
 //                      of such a value (ActorDown::not_finite): a step with one is rejected
 //   growing_wait       the share of time in which cards waited for data, weights or the staleness
@@ -65,6 +69,9 @@ class Alarms {
   static constexpr double kClear = 0.1;
   /// Chosen on other seeds than those of docs/reports/early-warning.md.
   static constexpr double kEffective = 0.45, kRecovered = 0.6;
+  /// NeMo RL investigates a mean of exp(|log ratio|) above 1.05 (page "Add New Models" of its
+  /// documentation), which a mean of |log ratio| above this implies.
+  static constexpr double kMismatch = 0.05;
   /// Shorter waits may be caused by other load of the machine, whatever their share.
   static constexpr Duration kLeastRecent = std::chrono::seconds(5);
   static constexpr Duration kEngineWindow = std::chrono::seconds(20);
@@ -97,6 +104,7 @@ class Alarms {
   void judge(AlarmKind kind, bool holds, const std::string& key, std::string text);
   void take_actors(const std::vector<ActorSpec>& actors);
   void check_learning();
+  void check_ratios();
   void check_engines(Time now);
   bool enough() const { return lines_.size() == kRecent + kBefore; }
   double recent(Figure figure) const;

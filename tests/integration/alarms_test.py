@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from environment import ROOT
+from runs import Run
 
 #: (configuration, settings): runs that learn, that have nothing to learn from, and simulated ones on 5 and 384 cards.
 #: All have more than the 60 updates that alarms about learning look back on.
@@ -42,7 +43,7 @@ def test_a_clean_run_raises_no_alarm(temper: str, tmp_path: Path, config: str, s
 
 #: Planted faults (planted.py) by what they raise. That each stops the run is why it ends.
 PLANTED = {
-    "reward_collapse": (), "entropy_collapse": (), "kl_blow_up": (), "few_effective_samples": (), "not_finite": (), "growing_wait": (),
+    "reward_collapse": (), "entropy_collapse": (), "kl_blow_up": (), "few_effective_samples": (), "engine_mismatch": (), "not_finite": (), "growing_wait": (),
     "slow_engine": ("rollout.replicas=3",),
     "memory_growth": (),
 }  # fmt: skip
@@ -68,6 +69,36 @@ def test_a_planted_fault_raises_its_alarm_and_no_other(temper: str, tmp_path: Pa
     report = subprocess.run([temper, "report", str(tmp_path / "run")], capture_output=True, text=True, timeout=60)
     assert plant in report.stdout.split("\nalarms\n")[1]
     assert plant == "slow_engine" or live["updates"] >= 70 - 20  # that one is slow from the start
+
+
+REFIT = """
+name: refit
+policy: synthetic
+steps: 24
+task: {kind: addition, digits: 1}
+algorithm: {groups_per_update: 8, responses_per_group: 8, kl: 0, learning_rate: 3e-3}
+sampling: {max_new_tokens: 6}
+placement: {mode: separate, cards: 2}
+rollout: {concurrency: 64, engine: {kind: python, use: "ENGINE", with: {model: MODEL, dtype: float32}}}
+trainer: {engine: {kind: python, use: "temper.torch:Trainer", with: {model: MODEL, dtype: float32}}}
+reward: {engine: {kind: python, use: "partial_refit:Reward"}}
+reference: {replicas: 0}
+staleness: {bound: 0}
+deadlines: {start: 300s, generate: 120s}
+transport: {heartbeat_timeout: 120s, max_restarts: 0}
+"""
+
+
+@pytest.mark.needs("torch", "transformers", "safetensors")
+@pytest.mark.parametrize(("engine", "raised"), [("temper.torch:Engine", []), ("partial_refit:Engine", ["engine_mismatch"])])
+def test_an_engine_that_does_not_load_all_weights_disagrees_with_the_trainer(
+    temper: str, tmp_path: Path, tiny_llama: Path, engine: str, raised: list[str]
+) -> None:
+    config = REFIT.replace("ENGINE", engine).replace("MODEL", str(tiny_llama))
+    with Run(temper, tmp_path, config, path=str(ROOT / "tests/integration")) as run:
+        run.finish()
+        print([f"{one['ratio']['mismatch']:.1e}" for one in run.metrics()][::5])
+        assert [alarm["kind"] for alarm in json.loads((run.run_dir / "live.json").read_text())["alarms"]] == raised
 
 
 def test_an_alarm_is_logged_shown_told_to_a_command_and_stops_the_run(temper: str, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ class Trainer(temper.Trainer):
             "loss": float("nan") if wrong and self.plant == "not_finite" else 0.5,
             "entropy": 0.1 if wrong and self.plant == "entropy_collapse" else 1.0,
             "kl": 0.5 if wrong and self.plant == "kl_blow_up" else 0.01,
+            "mismatch": 0.2 if wrong and self.plant == "engine_mismatch" else 0.01,
             "effective_samples": 0.3 if wrong and self.plant == "few_effective_samples" else 0.9,
         }
 

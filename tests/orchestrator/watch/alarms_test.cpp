@@ -121,6 +121,40 @@ TEST(Alarms, DoNotCountEffectiveSamplesThatATrainerDoesNotReport) {
   EXPECT_EQ(run.raised(), Kinds());
 }
 
+TEST(Alarms, RaiseAMismatchOfTokensFromTheCurrentWeights) {
+  const auto mismatch = [](double nats, double stale) {
+    return [=](MetricsLine& line) {
+      line.update.metrics.mismatch = nats;
+      line.update.metrics.stale_ratio = 0.4;
+      line.update.metrics.stale_tokens = stale;
+    };
+  };
+  Planted run;
+  run.updates(10, mismatch(0.02, 0.5));
+  run.updates(3, mismatch(0.1, 0.5));
+  EXPECT_EQ(run.raised(), Kinds()) << "the mean of ten steps is 0.044";
+  run.updates(1, mismatch(0.1, 0.5));
+  EXPECT_EQ(run.raised(), Kinds{AlarmKind::EngineMismatch});
+  EXPECT_NE(run.text().find("0.052 nats"), std::string::npos) << run.text();
+}
+
+TEST(Alarms, CountMismatchByTokensAndNotStaleOnes) {
+  Planted run;
+  run.updates(100, [](MetricsLine& line) {  // One step in ten has fresh tokens, and agrees.
+    const bool fresh = line.update.version.value() % 10 == 0;
+    line.update.metrics.mismatch = fresh ? 0.01 : 0;
+    line.update.metrics.stale_ratio = 0.4;
+    line.update.metrics.stale_tokens = fresh ? 0.9 : 1;
+  });
+  EXPECT_EQ(run.raised(), Kinds());
+  run.updates(20, [](MetricsLine& line) {
+    const bool fresh = line.update.version.value() % 10 == 0;
+    line.update.metrics.mismatch = fresh ? 0.2 : 0;
+    line.update.metrics.stale_tokens = fresh ? 0.9 : 1;
+  });
+  EXPECT_EQ(run.raised(), Kinds{AlarmKind::EngineMismatch});
+}
+
 TEST(Alarms, NameAMetricThatIsNotFinite) {
   Planted run;
   run.updates(3);
