@@ -76,9 +76,9 @@ TEST(VerifierRules, AcceptARequestWithoutLimitsAndWithFurtherFields) {
 
 TEST(VerifierRules, NameWhatIsWrongInTheRequestOfAJudge) {
   expect_verifier_issue(verifier_issues(judge("pattern: x, temperature: -1")),
-                        "verifier.judge.temperature: must be at least 0, found -1");
+                        "verifier.judge.temperature: must be at least 0, found `-1`");
   expect_verifier_issue(verifier_issues(judge("pattern: x, max_tokens: 0")),
-                        "verifier.judge.max_tokens: must be at least 1, found 0");
+                        "verifier.judge.max_tokens: must be at least 1, found `0`");
   expect_verifier_issue(verifier_issues(judge("pattern: x, extra_body: top_k=1")),
                         "verifier.judge.extra_body: must be a JSON object in quotes");
   expect_verifier_issue(verifier_issues(judge("pattern: x, extra_body: '{\"max_tokens\": 3}'")),
