@@ -23,7 +23,8 @@ enum class AlgorithmName {
   SeqMis,
   GeoRs,
   Opd,
-  PpoCritic
+  PpoCritic,
+  A3po
 };
 
 /// Baseline that is subtracted from a reward: none, the mean of the group, of the batch, or of the
@@ -35,6 +36,9 @@ enum class AdvantageStd { None, Group, Batch };
 enum class RatioLevel { Token, Sequence };
 /// Per-token loss (policy_loss.hpp).
 enum class Objective { Clip, Naive, Decoupled, Tis, Cispo, Reinforce };
+/// Log-probs of the proximal policy: from a forward pass of their own, or between those of the
+/// sampler and the current weights (interpolated_proximal()).
+enum class Proximal { Recomputed, Interpolated };
 /// Loss of a minibatch: mean over its tokens; mean over its responses of the mean over their
 /// tokens; or sum over tokens, divided by a constant, the number of responses times the largest
 /// response length.
@@ -52,6 +56,7 @@ struct Algorithm {
   AdvantageStd advantage_std = AdvantageStd::Group;
   RatioLevel ratio = RatioLevel::Token;
   Objective objective = Objective::Clip;
+  Proximal proximal = Proximal::Recomputed;
   Averaging average = Averaging::Token;
   double clip_low = 0.2;
   double clip_high = 0.28;
@@ -104,7 +109,7 @@ constexpr bool needs_whole_batch(const Algorithm& a) {
 template <>
 struct EnumNames<trainer::AlgorithmName> {
   using A = trainer::AlgorithmName;
-  static constexpr std::array<std::pair<A, std::string_view>, 15> value{
+  static constexpr std::array<std::pair<A, std::string_view>, 16> value{
       {{A::Grpo, "grpo"},
        {A::Ppo, "ppo"},
        {A::DecoupledPpo, "decoupled_ppo"},
@@ -119,7 +124,8 @@ struct EnumNames<trainer::AlgorithmName> {
        {A::SeqMis, "seq_mis"},
        {A::GeoRs, "geo_rs"},
        {A::Opd, "opd"},
-       {A::PpoCritic, "ppo_critic"}}};
+       {A::PpoCritic, "ppo_critic"},
+       {A::A3po, "a3po"}}};
 };
 template <>
 struct EnumNames<trainer::AdvantageMean> {
@@ -153,6 +159,12 @@ struct EnumNames<trainer::Objective> {
        {O::Tis, "tis"},
        {O::Cispo, "cispo"},
        {O::Reinforce, "reinforce"}}};
+};
+template <>
+struct EnumNames<trainer::Proximal> {
+  using P = trainer::Proximal;
+  static constexpr std::array<std::pair<P, std::string_view>, 2> value{
+      {{P::Recomputed, "recomputed"}, {P::Interpolated, "interpolated"}}};
 };
 template <>
 struct EnumNames<trainer::Averaging> {

@@ -25,6 +25,7 @@ struct AlgorithmConfig {
   bool scale_by_effective_samples = false;
   Tokens micro_batch_tokens{16384};
   std::optional<Objective> objective;
+  std::optional<Proximal> proximal;
   std::optional<AdvantageMean> advantage_mean;
   std::optional<AdvantageStd> advantage_std;
   std::optional<RatioLevel> ratio;
@@ -130,6 +131,12 @@ void describe_columns(V& v, AlgorithmConfig& c) {
           {.doc = "Per-token loss. `clip`: clipped around the behaviour policy; `naive`: clipped "
                   "around the proximal policy, without correction for stale samples; `decoupled`, "
                   "`tis`, `cispo`, `reinforce`: see docs/reference/algorithms.md."});
+  v.field(34,
+          "proximal",
+          c.proximal,
+          {.doc = "naive, decoupled, tis: log-probs under the weights before the step. "
+                  "`recomputed`: by one more forward pass; `interpolated`: between those of the "
+                  "sampler and of the current weights, by versions (A-3PO)."});
   v.field(17,
           "advantage_mean",
           c.advantage_mean,

@@ -51,6 +51,11 @@ constexpr Algorithm with_sequence_ratio(Algorithm a) {
   return a;
 }
 
+constexpr Algorithm with_interpolation(Algorithm a) {
+  a.proximal = Proximal::Interpolated;
+  return a;
+}
+
 constexpr Algorithm with_filter(Algorithm a) {
   a.filter_equal_rewards = true;
   return a;
@@ -61,7 +66,7 @@ constexpr Algorithm kGrpo = of(Mean::Group, Std::Group, Objective::Clip, Averagi
 constexpr Algorithm kDecoupled =
     of(Mean::Group, Std::Group, Objective::Decoupled, Averaging::Token);
 
-constexpr std::array<AlgorithmRow, 15> kTable{{
+constexpr std::array<AlgorithmRow, 16> kTable{{
     {.name = AlgorithmName::Grpo,
      .columns = kGrpo,
      .source = "2402.03300",
@@ -139,6 +144,10 @@ constexpr std::array<AlgorithmRow, 15> kTable{{
      .source = "1707.06347, 1506.02438",
      .note = "Advantages per token from the values of a critic (GAE), whitened over the batch. "
              "One response per prompt is enough."},
+    {.name = AlgorithmName::A3po,
+     .columns = with_interpolation(with_clip(kDecoupled, 0.2, 0.2)),
+     .source = "2512.06547",
+     .note = "`decoupled_ppo` without the forward pass for the proximal policy."},
 }};
 
 template <class T>
@@ -161,6 +170,11 @@ std::string weight(const Algorithm& a) {
                                 ? ""
                                 : fmt::format("{}, ", name_of(a.behaviour_weight_level));
   return fmt::format("{}{} {}", level, name_of(a.behaviour_weight_mode), range);
+}
+
+std::string objective(const Algorithm& a) {
+  const bool interpolated = a.proximal == Proximal::Interpolated;
+  return fmt::format("{}{}", name_of(a.objective), interpolated ? ", interpolated" : "");
 }
 
 std::string teacher(const Algorithm& a) {
@@ -190,6 +204,7 @@ Algorithm resolve(const AlgorithmConfig& c, Tokens longest_response) {
   const AlgorithmRow& row = algorithm_row(c.name);
   Algorithm a = row.columns;
   a.objective = over(c.objective, a.objective);
+  a.proximal = over(c.proximal, a.proximal);
   a.advantage_mean = over(c.advantage_mean, a.advantage_mean);
   a.advantage_std = over(c.advantage_std, a.advantage_std);
   a.ratio = over(c.ratio, a.ratio);
@@ -222,6 +237,7 @@ Algorithm resolve(const AlgorithmConfig& c, Tokens longest_response) {
 AlgorithmConfig written_out(AlgorithmConfig c, Tokens longest_response) {
   const Algorithm a = resolve(c, longest_response);
   c.objective = a.objective;
+  c.proximal = a.proximal;
   c.advantage_mean = a.advantage_mean;
   c.advantage_std = a.advantage_std;
   c.ratio = a.ratio;
@@ -252,7 +268,7 @@ std::string write_algorithm_table() {
                        name_of(a.advantage_std),
                        teacher(a),
                        a.objective == Objective::Reinforce ? "-" : name_of(a.ratio),
-                       name_of(a.objective),
+                       objective(a),
                        name_of(a.average),
                        clip(a),
                        weight(a),

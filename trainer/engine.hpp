@@ -29,15 +29,15 @@ struct TrainSample {
   /// to one that it did not sample (from a tool or a user turn), but it has no loss.
   std::vector<std::uint8_t> mask{};
   ResponseId id{};  ///< For error messages.
-  /// For each response token 1 if a version older than the one that this step updates sampled it,
-  /// else 0; empty: all 0.
-  std::vector<std::uint8_t> stale{};
+  /// For each response token by how many versions the one that sampled it is older than the one
+  /// that this step updates; empty: all 0.
+  std::vector<std::int32_t> ages{};
   /// For each response token the reward that an environment gave at it; empty: none. `reward`
   /// contains their sum.
   std::vector<float> token_rewards{};
 
   bool is_trained(std::size_t token) const { return mask.empty() || mask[token] != 0; }
-  bool is_stale(std::size_t token) const { return !stale.empty() && stale[token] != 0; }
+  std::int32_t age(std::size_t token) const { return ages.empty() ? 0 : ages[token]; }
   std::size_t trained_tokens() const {
     return mask.empty() ? response.size()
                         : mask.size() - static_cast<std::size_t>(std::ranges::count(mask, 0));

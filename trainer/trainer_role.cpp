@@ -12,24 +12,27 @@
 namespace temper::trainer {
 namespace {
 
-/// TrainSample::stale of a step from `version`.
-std::vector<std::uint8_t> stale_tokens(const actors::Train::Item& item, PolicyVersion version) {
-  std::vector<std::uint8_t> stale;
-  stale.reserve(item.response.size());
+/// TrainSample::ages of a step from `version`.
+std::vector<std::int32_t> token_ages(const actors::Train::Item& item, PolicyVersion version) {
+  const auto age_of = [&](PolicyVersion sampler) {
+    return sampler < version ? static_cast<std::int32_t>(version.value() - sampler.value()) : 0;
+  };
+  std::vector<std::int32_t> ages;
+  ages.reserve(item.response.size());
   for (const actors::Segment& segment : item.segments) {
-    const auto left = static_cast<std::int64_t>(item.response.size() - stale.size());
+    const auto left = static_cast<std::int64_t>(item.response.size() - ages.size());
     const std::int64_t tokens = std::clamp<std::int64_t>(segment.tokens.count(), 0, left);
-    stale.insert(stale.end(), static_cast<std::size_t>(tokens), segment.version < version ? 1 : 0);
+    ages.insert(ages.end(), static_cast<std::size_t>(tokens), age_of(segment.version));
   }
-  stale.resize(item.response.size(), item.first_version < version ? 1 : 0);
-  return stale;
+  ages.resize(item.response.size(), age_of(item.first_version));
+  return ages;
 }
 
 std::vector<TrainSample> samples_of(std::vector<actors::Train::Item> items, PolicyVersion version) {
   std::vector<TrainSample> samples;
   samples.reserve(items.size());
   for (auto& item : items) {
-    std::vector<std::uint8_t> stale = stale_tokens(item, version);
+    std::vector<std::int32_t> ages = token_ages(item, version);
     samples.push_back({item.group,
                        std::move(item.prompt),
                        std::move(item.response),
@@ -38,7 +41,7 @@ std::vector<TrainSample> samples_of(std::vector<actors::Train::Item> items, Poli
                        item.reward,
                        std::move(item.mask),
                        item.id,
-                       std::move(stale),
+                       std::move(ages),
                        std::move(item.rewards)});
   }
   return samples;

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.needs("torch", "transformers", "safetensors")
 
 VOCABULARY, CONTEXT, LONGEST = 14, 24, 8
 ALGORITHMS = list(m.AlgorithmName)
-ENUMS = {"name": m.AlgorithmName, "objective": m.Objective, "advantage_mean": m.AdvantageMean,
+ENUMS = {"name": m.AlgorithmName, "objective": m.Objective, "proximal": m.Proximal, "advantage_mean": m.AdvantageMean,
          "advantage_std": m.AdvantageStd, "ratio": m.RatioLevel, "average": m.Averaging,
          "behaviour_weight_mode": m.WeightMode, "behaviour_weight_level": m.WeightLevel}
 CLOSE = 1e-4
@@ -150,6 +150,7 @@ VARIANTS = [
     (m.AlgorithmName.SEQ_MIS, {"behaviour_weight_floor": 0.5}),
     (m.AlgorithmName.GEO_RS, {"behaviour_weight_floor": 0.8, "behaviour_weight_cap": 1.25}),
     (m.AlgorithmName.OPD, {"reward_weight": 1, "distillation": 0.5}),
+    (m.AlgorithmName.A3PO, {"minibatches": 4, "behaviour_weight_mode": "clamp"}),
     (m.AlgorithmName.DECOUPLED_PPO, {"scale_by_effective_samples": "true"}),
     (m.AlgorithmName.GSPO, {"distillation": 0.5, "clip_low": 0.2, "clip_high": 0.2}),
 ]

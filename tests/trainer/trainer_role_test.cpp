@@ -32,19 +32,19 @@ class CountingEngine : public Engine {
   int& updates_;
 };
 
-/// Keeps which tokens of a batch are stale.
-class StaleTokens final : public CountingEngine {
+/// Keeps the ages of the tokens of a batch.
+class TokenAges final : public CountingEngine {
  public:
-  StaleTokens(int& updates, std::vector<std::vector<std::uint8_t>>& stale)
-      : CountingEngine(updates), stale_(stale) {}
+  TokenAges(int& updates, std::vector<std::vector<std::int32_t>>& ages)
+      : CountingEngine(updates), ages_(ages) {}
   Result<UpdateMetrics> update(std::span<const TrainSample> batch) override {
     for (const TrainSample& sample : batch)
-      stale_.push_back(sample.stale);
+      ages_.push_back(sample.ages);
     return CountingEngine::update(batch);
   }
 
  private:
-  std::vector<std::vector<std::uint8_t>>& stale_;
+  std::vector<std::vector<std::int32_t>>& ages_;
 };
 
 /// A trainer at version 5; batches of two groups of two responses, bound 2.
@@ -160,11 +160,11 @@ TEST_F(Certificates, GradientsAreComputedBeforeThemOfTheVersionThatIsUpdatedAlon
   EXPECT_EQ(updates, 0);
 }
 
-TEST_F(Certificates, ATokenIsStaleIfAnOlderVersionSampledIt) {
+TEST_F(Certificates, ATokenIsAsOldAsTheVersionThatSampledIt) {
   int updates = 0;
-  std::vector<std::vector<std::uint8_t>> stale;
+  std::vector<std::vector<std::int32_t>> ages;
   TrainerRole trainer(
-      std::make_unique<StaleTokens>(updates, stale), PolicyVersion(5), Publication::Chunks, clock_);
+      std::make_unique<TokenAges>(updates, ages), PolicyVersion(5), Publication::Chunks, clock_);
   Train work = batch();
   Train::Item& changed = work.items.front();
   changed.response = {1, 2, 3};
@@ -172,8 +172,8 @@ TEST_F(Certificates, ATokenIsStaleIfAnOlderVersionSampledIt) {
   changed.segments = {{PolicyVersion(3), Tokens(1)}, {PolicyVersion(5), Tokens(2)}};
   actors::Outbox out([](const OutgoingMessage&) {});
   ASSERT_TRUE(trainer.on_message(IncomingMessage::from(actors::outgoing(work)), out));
-  using Stale = std::vector<std::uint8_t>;
-  EXPECT_EQ(stale, (std::vector<Stale>{{1, 0, 0}, {1}, {0}, {0}})) << "1: by its first version";
+  using Ages = std::vector<std::int32_t>;
+  EXPECT_EQ(ages, (std::vector<Ages>{{2, 0, 0}, {2}, {0}, {0}})) << "the second by its group";
 }
 
 }  // namespace

@@ -36,8 +36,7 @@ struct Update {
   std::vector<double> advantages;         ///< By sample; empty with a critic.
   std::vector<TokenEstimates> estimates;  ///< By sample; empty without a critic.
   std::vector<Minibatch> minibatches;
-  /// By sample, for samples that are not in the first minibatch; empty unless the objective needs
-  /// them.
+  /// By sample, for samples that are not in the first minibatch; empty unless they are recomputed.
   std::vector<std::vector<double>> proximal;
   UpdateSums sums;
 };
@@ -255,7 +254,7 @@ void TorchEngine::score_proximal(Update& update) {
 Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
   if (critic_)
     update.estimates = critic_->estimate(update.batch, update.minibatches, algorithm_);
-  if (needs_proximal(algorithm_.objective))
+  if (needs_proximal(algorithm_.objective) && algorithm_.proximal == Proximal::Recomputed)
     score_proximal(update);
   UpdateSums& sums = update.sums;
   for (const Minibatch& minibatch : update.minibatches) {
@@ -331,8 +330,11 @@ void TorchEngine::pass(const MicroBatch& micro, Update& update) {
       in.token_advantages = update.estimates[i].advantages;
     else
       in.advantage = update.advantages[i];
+    std::vector<double> interpolated;
     if (!update.proximal.empty() && !update.proximal[i].empty())
       in.proximal = update.proximal[i];
+    else if (algorithm_.proximal == Proximal::Interpolated)
+      in.proximal = interpolated = interpolated_proximal(sample, current, behaviour);
     losses.resize(current.size());
     response_loss(in, algorithm_, losses);
     const double share = token_share(algorithm_, current.size());

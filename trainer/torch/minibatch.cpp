@@ -66,6 +66,21 @@ std::vector<double> of_trained_tokens(const TrainSample& sample, std::span<const
   return out;
 }
 
+std::vector<double> interpolated_proximal(const TrainSample& sample,
+                                          std::span<const double> current,
+                                          std::span<const double> behaviour) {
+  std::vector<double> out;
+  out.reserve(current.size());
+  std::size_t place = 0;
+  for (std::size_t t = 0; t < current.size(); ++t, ++place) {
+    while (!sample.is_trained(place))
+      ++place;
+    const double age = sample.age(place);
+    out.push_back(behaviour[t] + age / (age + 1) * (current[t] - behaviour[t]));
+  }
+  return out;
+}
+
 std::map<GroupId, std::size_t> responses_by_group(std::span<const TrainSample> samples) {
   std::map<GroupId, std::size_t> out;
   for (const TrainSample& s : samples)

@@ -42,6 +42,12 @@ std::vector<MicroBatch> pack_micro_batches(std::span<const TrainSample> batch,
 /// The entries of the tokens that have a loss; empty if `per_token` is.
 std::vector<double> of_trained_tokens(const TrainSample& sample, std::span<const float> per_token);
 
+/// Estimates the log-probs of the tokens that have a loss under the weights before the step, as
+/// linear in versions: the current weights count as the version after it (A-3PO, 2512.06547).
+std::vector<double> interpolated_proximal(const TrainSample& sample,
+                                          std::span<const double> current,
+                                          std::span<const double> behaviour);
+
 /// How many of the samples each group has.
 std::map<GroupId, std::size_t> responses_by_group(std::span<const TrainSample> samples);
 

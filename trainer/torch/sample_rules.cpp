@@ -36,7 +36,7 @@ Status check_sample(const TrainSample& s, const SampleLimits& limits, const Algo
   if (!s.mask.empty() && s.mask.size() != s.response.size())
     return bad(fmt::format(
         "it has a mask of {} entries for {} response tokens", s.mask.size(), s.response.size()));
-  if (!s.stale.empty() && s.stale.size() != s.response.size())
+  if (!s.ages.empty() && s.ages.size() != s.response.size())
     return bad("the versions of its segments do not cover its tokens");
   if (!s.token_rewards.empty() && s.token_rewards.size() != s.response.size())
     return bad("the number of its rewards per token differs from the number of its tokens");

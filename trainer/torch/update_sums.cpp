@@ -32,7 +32,7 @@ void add_losses(std::span<const TokenLoss> losses,
     sums.ratio += std::exp(gap);
     sums.squared_ratio += std::exp(2 * gap);
     sums.log_ratio += std::abs(gap);
-    if (sample.is_stale(place)) {
+    if (sample.age(place) > 0) {
       sums.stale += 1;
       sums.stale_log_ratio += std::abs(gap);
     }

@@ -53,6 +53,7 @@ class AlgorithmName(enum.IntEnum):
     GEO_RS = 12
     OPD = 13
     PPO_CRITIC = 14
+    A3PO = 15
 
 
 class Objective(enum.IntEnum):
@@ -62,6 +63,11 @@ class Objective(enum.IntEnum):
     TIS = 3
     CISPO = 4
     REINFORCE = 5
+
+
+class Proximal(enum.IntEnum):
+    RECOMPUTED = 0
+    INTERPOLATED = 1
 
 
 class AdvantageMean(enum.IntEnum):
@@ -342,6 +348,10 @@ class AlgorithmConfig:
     #: proximal policy, without correction for stale samples; `decoupled`, `tis`, `cispo`,
     #: `reinforce`: see docs/reference/algorithms.md.
     objective: Objective | None = None
+    #: naive, decoupled, tis: log-probs under the weights before the step. `recomputed`: by one
+    #: more forward pass; `interpolated`: between those of the sampler and of the current
+    #: weights, by versions (A-3PO).
+    proximal: Proximal | None = None
     #: Baseline that is subtracted from a reward: nothing, the mean of the group or of the
     #: batch, or the mean of the other responses of the group. `critic`: the values of a second
     #: network, for an advantage per token (GAE).
@@ -411,6 +421,7 @@ class AlgorithmConfig:
             32: self.scale_by_effective_samples,
             14: self.micro_batch_tokens,
             16: None if self.objective is None else int(self.objective),
+            34: None if self.proximal is None else int(self.proximal),
             17: None if self.advantage_mean is None else int(self.advantage_mean),
             18: None if self.advantage_std is None else int(self.advantage_std),
             19: None if self.ratio is None else int(self.ratio),
@@ -450,6 +461,7 @@ class AlgorithmConfig:
             get(32, False),
             get(14, 16384),
             None if (x := get(16, None)) is None else Objective(x),
+            None if (x := get(34, None)) is None else Proximal(x),
             None if (x := get(17, None)) is None else AdvantageMean(x),
             None if (x := get(18, None)) is None else AdvantageStd(x),
             None if (x := get(19, None)) is None else RatioLevel(x),

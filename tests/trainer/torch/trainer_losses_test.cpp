@@ -108,11 +108,15 @@ class PlainTrainer {
 
   double add_gradient(std::size_t i, std::size_t tokens, std::size_t responses) {
     const TrainSample& s = batch_[i];
-    const ReferenceResponse r{logprobs(s, actors::Graph::Keep),
-                              doubles(s.behaviour_logprobs),
-                              proximal_[i],
-                              doubles(s.reference_logprobs),
-                              advantages_[i]};
+    ReferenceResponse r{logprobs(s, actors::Graph::Keep),
+                        doubles(s.behaviour_logprobs),
+                        proximal_[i],
+                        doubles(s.reference_logprobs),
+                        advantages_[i]};
+    if (algorithm_.proximal == Proximal::Interpolated) {
+      for (std::size_t t = 0; t < r.proximal.size(); ++t)
+        r.proximal[t] = (r.behaviour[t] + s.ages[t] * r.current[t]) / (1 + s.ages[t]);
+    }
     const auto n = static_cast<double>(s.response.size()), all = static_cast<double>(responses);
     double each = 1 / static_cast<double>(tokens);
     if (algorithm_.average == Averaging::Sequence)
@@ -138,7 +142,11 @@ class PlainTrainer {
 };
 
 void expect_the_plain_step(const AlgorithmConfig& c) {
-  const auto batch = tests::training_batch(2);
+  auto batch = tests::training_batch(2);
+  for (std::size_t i = 0; i < batch.size();
+       ++i)  // From 0 to 2 versions, not the same within a response.
+    for (std::size_t t = 0; t < batch[i].response.size(); ++t)
+      batch[i].ages.push_back(static_cast<std::int32_t>((i + t) % 3));
   const auto e = engine_of(c);
   const UpdateMetrics metrics = e->update(batch).value();
   PlainTrainer plain(c, batch);
@@ -201,6 +209,27 @@ TEST(TorchTrainer, RejectsAResponseWithoutScoresOfTheTeacher) {
   EXPECT_NE(updated.error().context.find("no reference log-probs"), std::string::npos);
 }
 
+TEST(TorchTrainer, InterpolatesTheProximalPolicyExactlyForATokenOfTheCurrentVersion) {
+  auto batch = tests::training_batch(2);
+  actors::Weights weights = tests::tiny_weights();
+  actors::Transformer network(weights);
+  for (TrainSample& s : batch) {
+    actors::Pack pack;
+    pack.add_prompt(s.prompt);
+    pack.add_response(s.response);
+    const auto p = network.forward(pack, 1.0, actors::Graph::Discard);
+    s.behaviour_logprobs.assign(p.begin(), p.end());
+  }
+  AlgorithmConfig recomputed = config(), interpolated = config();
+  recomputed.name = AlgorithmName::DecoupledPpo;
+  interpolated.name = AlgorithmName::A3po;
+  const auto a = engine_of(recomputed), b = engine_of(interpolated);
+  ASSERT_TRUE(a->update(batch) && b->update(batch));
+  const auto expected = weights_of(*a), found = weights_of(*b);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(found[i], expected[i], 1e-5);
+}
+
 TEST(TorchTrainer, StepsDifferentlyUnderEachObjective) {
   std::vector<std::vector<float>> all;
   for (const auto& [objective, name] : EnumNames<Objective>::value) {
@@ -261,8 +290,8 @@ TEST(TorchTrainer, ReportsEffectiveSamplesAndSplitsTheRatioByVersion) {
     const auto p = network.forward(pack, 1.0, actors::Graph::Discard);
     s.behaviour_logprobs.assign(p.begin(), p.end());
     // The first token of each response is old, and off by 0.5; the others by 0.01.
-    s.stale.assign(s.response.size(), 0);
-    s.stale.front() = 1;
+    s.ages.assign(s.response.size(), 0);
+    s.ages.front() = 1;
     for (std::size_t t = 0; t < s.response.size(); ++t) {
       const double gap = t == 0 ? 0.5 : 0.01;
       s.behaviour_logprobs[t] -= static_cast<float>(gap);
@@ -303,9 +332,9 @@ TEST(TorchTrainer, AMaskedTokenDoesNotShiftTheVersionsOfTheOthers) {
   std::size_t old = 0, trained = 0;
   for (TrainSample& s : batch) {
     s.mask.assign(s.response.size(), 1);
-    s.stale.assign(s.response.size(), 0);
+    s.ages.assign(s.response.size(), 0);
     s.mask.front() = s.response.size() > 1 ? 0 : 1;
-    s.stale.front() = 1;
+    s.ages.front() = 1;
     old += s.mask.front();
     trained += s.trained_tokens();
   }

@@ -27,6 +27,7 @@ from ..roles import Row
 
 _COLUMNS = (
     "objective",
+    "proximal",
     "advantage_mean",
     "advantage_std",
     "ratio",
@@ -62,6 +63,21 @@ def needs_reference(a: AlgorithmConfig) -> bool:
 def needs_proximal(a: AlgorithmConfig) -> bool:
     """Whether losses need log-probs under the weights before the first minibatch of the step."""
     return a.objective in (Objective.NAIVE, Objective.DECOUPLED, Objective.TIS)
+
+
+def interpolated_proximal(
+    current: torch.Tensor, behaviour: torch.Tensor, age: torch.Tensor
+) -> torch.Tensor:
+    """Estimates log-probs under the weights before the step, as linear in versions (A-3PO, 2512.06547).
+
+    The current weights count as the version after the step.
+
+    Args:
+        current: Log-probs under the current weights, of shape [tokens].
+        behaviour: Those under the weights that sampled the tokens.
+        age: By how many versions these are older than the weights before the step.
+    """
+    return behaviour + age / (age + 1) * (current.detach() - behaviour)
 
 
 def shaped_reward(row: Row, a: AlgorithmConfig, longest_response: int) -> float:
@@ -126,7 +142,7 @@ class Tokens:
         proximal: Log-probs under the weights before the step.
         reference: Log-probs under the reference; None without one.
         advantage: Advantage of the response of each token, from its reward; with a critic, of the token.
-        stale: 1 where an older version than the one being updated sampled the token, else 0.
+        age: By how many versions the token's sampler is older than the weights before the step.
         response: Index of the token's response, from 0.
         responses: Number of responses.
     """
@@ -136,7 +152,7 @@ class Tokens:
     proximal: torch.Tensor
     reference: torch.Tensor | None
     advantage: torch.Tensor
-    stale: torch.Tensor
+    age: torch.Tensor
     response: torch.Tensor
     responses: int
 

@@ -28,10 +28,10 @@ SUMS = (
 )
 
 
-def stale_tokens(row: Row, version: int) -> np.ndarray[Any, Any]:
-    """1 for each response token that an older version than `version` sampled, else 0."""
-    stale = [float(s.version < version) for s in row.segments for _ in range(s.tokens)]
-    return np.array(stale, np.float64)
+def token_ages(row: Row, version: int) -> np.ndarray[Any, Any]:
+    """For each response token, by how many versions its sampler is older than `version`; at least 0."""
+    ages = [max(version - s.version, 0) for s in row.segments for _ in range(s.tokens)]
+    return np.array(ages, np.float64)
 
 
 def ratio_metrics(sums: dict[str, float]) -> dict[str, float]:
@@ -57,8 +57,9 @@ def add_sums(sums: dict[str, float], tokens: Tokens, losses: Losses, loss: float
     sums["ratio"] += float(gap.exp().sum())
     sums["squared_ratio"] += float((2 * gap).exp().sum())
     sums["log_ratio"] += float(gap.abs().sum())
-    sums["stale_log_ratio"] += float((gap.abs() * tokens.stale).sum())
-    sums["stale"] += float(tokens.stale.sum())
+    stale = tokens.age > 0
+    sums["stale_log_ratio"] += float((gap.abs() * stale).sum())
+    sums["stale"] += float(stale.sum())
     sums["loss"] += loss
     sums["kl"] += float(losses.kl.sum())
     sums["clipped"] += float(losses.clipped.sum())

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from ..errors import NotFinite, RoleError
-from ..messages import AlgorithmConfig, LoraConfig
+from ..messages import AlgorithmConfig, LoraConfig, Proximal
 from ..randomness import Random
 from ..roles import Memory, Row
 from . import checkpoint
@@ -22,6 +22,7 @@ from .algorithm import (
     Tokens,
     advantages,
     check_written_out,
+    interpolated_proximal,
     needs_proximal,
     needs_reference,
     token_losses,
@@ -49,7 +50,7 @@ from .model import (
 from .network import Network
 from .routes import Replay
 from .shards import shard
-from .sums import SUMS, add_sums, ratio_metrics, stale_tokens
+from .sums import SUMS, add_sums, ratio_metrics, token_ages
 
 
 @dataclasses.dataclass
@@ -181,7 +182,7 @@ class Update:
             self._replay.check(rows)
         self._rows = rows
         self._trained = [row.mask.astype(bool) for row in rows]
-        self._stale = [stale_tokens(row, version) for row in rows]
+        self._ages = [token_ages(row, version) for row in rows]
         if not sum(int(t.sum()) for t in self._trained):
             raise RoleError("update: expected at least one trained token in the batch, found none")
         self._largest = (-math.inf, "no response of this rank")
@@ -191,7 +192,8 @@ class Update:
             [e.advantages for e in found] if found else self._advantages_of_responses(rows)
         )
         trains_policy = not self._critic or self._updates >= self._a.critic.warm_up_steps
-        proximal = self._proximal(minibatches[1:]) if needs_proximal(self._a) else {}
+        recomputes = needs_proximal(self._a) and self._a.proximal == Proximal.RECOMPUTED
+        proximal = self._proximal(minibatches[1:]) if recomputes else {}
         sums = dict.fromkeys(SUMS, 0.0)
         metrics = {"micro_batches": 0.0, "gradient_norm": 0.0}
         for number, minibatch in enumerate(minibatches):
@@ -230,7 +232,7 @@ class Update:
             metrics["critic_clip_fraction"] = total["critic_clipped"] / total["tokens"]
             metrics["critic_value_mean"] = float(np.concatenate([e.values for e in found]).mean())
             metrics["critic_explained_variance"] = explained_variance(found)
-        del self._rows, self._trained, self._stale, self._advantages
+        del self._rows, self._trained, self._ages, self._advantages
         return metrics
 
     def _advantages_of_responses(self, rows: list[Row]) -> list[np.ndarray]:
@@ -364,17 +366,23 @@ class Update:
             rows = [self._rows[i] for i in chosen]
             n = [int(trained[i].sum()) for i in chosen]
             has_reference = all(row.reference.size for row in rows)
+            behaviour = self._flat([row.logprobs[trained[i]] for i, row in zip(chosen, rows)])
+            age = self._flat([self._ages[i][trained[i]] for i in chosen])
+            if chosen[0] in proximal:
+                before = torch.cat([proximal[i] for i in chosen])
+            elif self._a.proximal == Proximal.INTERPOLATED:
+                before = interpolated_proximal(current, behaviour, age)
+            else:
+                before = current.detach()
             tokens = Tokens(
                 current=current,
-                behaviour=self._flat([row.logprobs[trained[i]] for i, row in zip(chosen, rows)]),
-                proximal=torch.cat([proximal[i] for i in chosen])
-                if chosen[0] in proximal
-                else current.detach(),
+                behaviour=behaviour,
+                proximal=before,
                 reference=self._flat([r.reference[trained[i]] for i, r in zip(chosen, rows)])
                 if has_reference
                 else None,
                 advantage=self._flat([self._advantages[i] for i in chosen]),
-                stale=self._flat([self._stale[i][trained[i]] for i in chosen]),
+                age=age,
                 response=torch.from_numpy(np.repeat(np.arange(len(chosen)), n)).to(self._device),
                 responses=len(chosen),
             )
