@@ -11,7 +11,8 @@ namespace {
 using actors::ServerVersion;
 
 constexpr Duration kLookEvery = std::chrono::milliseconds(200);
-/// Retries if a server that released its memory dies while weights are loaded.
+/// Retries if a server dies while it is warmed up, or while weights are loaded after it released
+/// its memory.
 constexpr int kReturns = 5;
 /// Time after a pause in which aborted requests return.
 constexpr Duration kEndedBy = std::chrono::milliseconds(50);
@@ -66,11 +67,18 @@ Status HttpEngine::commit(PolicyVersion version) {
   return {};
 }
 
-Status HttpEngine::meet() {
-  TEMPER_TRY_STATUS(server_->await(folder()));
-  TEMPER_TRY_STATUS(server_->api().can_generate());
-  TEMPER_TRY_STATUS(actors::take_over(*server_));
-  return actors::warm_up(*server_);
+Status HttpEngine::meet(const std::filesystem::path& model) {
+  for (int attempt = 1;; ++attempt) {
+    TEMPER_TRY_STATUS(server_->await(model));
+    TEMPER_TRY_STATUS(server_->api().can_generate());
+    Status met = actors::take_over(*server_);
+    if (met)
+      met = actors::warm_up(*server_);
+    if (met || met.error().code != ErrorCode::Unavailable || attempt == kReturns)
+      return met;
+    ++waste_.outages;
+    server_->log().warning("server away", {{"why", met.error().context}});
+  }
 }
 
 /// Unavailable: the server is away, or was replaced by one that holds all of its memory.
@@ -143,9 +151,7 @@ Status HttpEngine::load_version(const ServerVersion& next,
       return Error(done.error()).within(fmt::format("version {} of the server", next.label));
     ++waste_.outages;
     server_->log().warning("server away", {{"why", done.error().context}});
-    TEMPER_TRY_STATUS(server_->await(start_folder(next)));
-    TEMPER_TRY_STATUS(actors::take_over(*server_));
-    TEMPER_TRY_STATUS(actors::warm_up(*server_));
+    TEMPER_TRY_STATUS(meet(start_folder(next)));
   }
 }
 

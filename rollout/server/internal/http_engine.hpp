@@ -18,10 +18,10 @@ class HttpEngine final : public ServerEngine {
   HttpEngine(std::unique_ptr<actors::Server> server,
              const ServerEngineOptions& options,
              actors::ServerVersion first);
-  /// Waits for the server, takes it over and warms it up: at first, and after it was restarted.
-  /// Errors: Timeout after `engine.patience`; Unavailable if the server went away; InvalidInput if
-  /// it cannot generate.
-  Status meet();
+  /// Waits for the server, takes it over and warms it up: at first, and after it was restarted. A
+  /// server that dies meanwhile is waited for again. Errors: Timeout after `engine.patience`;
+  /// Unavailable if the server went away several times; InvalidInput if it cannot generate.
+  Status meet() { return meet(folder()); }
 
   void add(GenerationRequest request) override;
   Result<StepResult> step() override;
@@ -65,6 +65,7 @@ class HttpEngine final : public ServerEngine {
   Status probe();
   Status recover();
   Status find_released();
+  Status meet(const std::filesystem::path& model);
   Status load_released(const actors::ServerVersion& next);
   void log_commit(const actors::ServerVersion& next, const actors::CommitReport& report) const;
   void suspect(std::string_view why);

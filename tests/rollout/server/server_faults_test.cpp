@@ -214,6 +214,15 @@ TEST_P(FaultsOf, ACommitWaitsForAServerThatIsAway) {
   world_.expect_whole(world_.finish(), 5);
 }
 
+TEST_P(FaultsOf, AServerThatIsLostDuringItsWarmUpIsWaitedForAgain) {
+  faults(R"("cut": 1)");
+  ServerWorld begun(config_of(GetParam(), fake_.address()));
+  EXPECT_EQ(begun.engine().waste().outages, 1U);
+  ASSERT_TRUE(begun.publish(1));
+  begun.add_all(5);
+  begun.expect_whole(begun.finish(), 5);
+}
+
 TEST_P(FaultsOf, TwentyKillsCauseNoLossOrMislabeling) {
   actors::EngineConfig config = config_of(GetParam(), "");
   const TemporaryFolder folder;
