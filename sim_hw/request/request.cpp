@@ -36,12 +36,12 @@ Result<double> to_number(std::string_view key, std::string_view text) {
 
 /// "1e9" is accepted if it is exactly an integer.
 Result<std::int64_t> to_integer(std::string_view key, std::string_view text) {
-  if (const Result<std::int64_t> value = parse_number<std::int64_t>(text))
-    return *value;
   const Result<double> number = to_number(key, text);
-  constexpr double kExact = 9007199254740992.0;  // 2^53
-  if (!number || std::floor(*number) != *number || std::abs(*number) > kExact)
+  constexpr double kExact = 9007199254740992.0;  // 2^53: costs are computed with doubles.
+  if (!number || std::floor(*number) != *number)
     return malformed(key, "an integer", text);
+  if (std::abs(*number) >= kExact)
+    return malformed(key, "an integer below 2^53", text);
   return static_cast<std::int64_t>(*number);
 }
 

@@ -24,6 +24,15 @@ TEST(Params, NamesTheKeyOfAMissingOrMalformedValue) {
   EXPECT_EQ(*params->integer("k", 7), 7);
 }
 
+TEST(Params, RefuseIntegersThatADoubleDoesNotHold) {
+  const auto params = Params::parse("m=9007199254740991;n=9007199254740993;e=1e16");
+  EXPECT_EQ(*params->integer("m"), 9007199254740991);
+  EXPECT_EQ(params->integer("n").error().context,
+            "n: expected an integer below 2^53, found `9007199254740993`");
+  EXPECT_EQ(params->integer("e").error().context,
+            "e: expected an integer below 2^53, found `1e16`");
+}
+
 TEST(Params, SuggestsTheNearestKnownNameForAnUnusedKey) {
   const auto params = Params::parse("contxt=512");
   EXPECT_EQ(*params->integer("context", 1), 1);
