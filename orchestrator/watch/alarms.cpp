@@ -143,7 +143,8 @@ void Alarms::check_learning() {
             "cards wait {:.0f} % of the time, up from {:.0f} %", wait * 100, wait_before * 100));
 }
 
-/// Whether importance ratios still say what they should: that a sampler is somewhat older.
+/// Judges the importance ratios: how many tokens they leave effective, and whether they are 1 for
+/// fresh tokens.
 void Alarms::check_ratios() {
   const double effective = recent(effective_of);
   const bool standing = standing_.contains({AlarmKind::FewEffectiveSamples, ""});
