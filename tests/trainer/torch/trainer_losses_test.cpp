@@ -143,10 +143,11 @@ class PlainTrainer {
 
 void expect_the_plain_step(const AlgorithmConfig& c) {
   auto batch = tests::training_batch(2);
-  for (std::size_t i = 0; i < batch.size();
-       ++i)  // From 0 to 2 versions, not the same within a response.
+  // Samplers that are 0 to 2 versions old, not the same within a response.
+  for (std::size_t i = 0; i < batch.size(); ++i) {
     for (std::size_t t = 0; t < batch[i].response.size(); ++t)
       batch[i].ages.push_back(static_cast<std::int32_t>((i + t) % 3));
+  }
   const auto e = engine_of(c);
   const UpdateMetrics metrics = e->update(batch).value();
   PlainTrainer plain(c, batch);
