@@ -8,27 +8,6 @@
 namespace temper::sim_hw {
 namespace {
 
-/// The layers that draft one token: one of the model's last kind, or a dense one.
-StepModel draft_model(StepModel m, Draft draft) {
-  const bool experts = draft == Draft::Mtp && m.moe_layers > 0;
-  m.layers = 1;
-  m.moe_layers = experts ? 1 : 0;
-  m.dense_layers = experts ? 0 : 1;
-  return m;
-}
-
-double draft_seconds(const Device& d,
-                     const Fabric& fabric,
-                     const StepModel& m,
-                     const ServingPlan& plan,
-                     ReplicaShape shape) {
-  if (plan.draft == Draft::None || plan.draft == Draft::Ngram)
-    return 0;
-  shape.queries = 1;
-  return plan.depth *
-         parallel_decode_seconds(d, fabric, draft_model(m, plan.draft), plan.layout, shape);
-}
-
 double prefill_seconds_of(const Device& d,
                           const Fabric& fabric,
                           const StepModel& m,
@@ -44,33 +23,16 @@ double prefill_seconds_of(const Device& d,
 
 }  // namespace
 
-double accepted_tokens(double acceptance, double depth) {
-  double sum = 0;
-  for (double i = 0; i <= depth; ++i)
-    sum += std::pow(acceptance, i);
-  return sum;
-}
-
-Device serving_device(const HardwareSpec& hardware, const EngineFormats& formats) {
-  Device d = make_device(hardware);
-  d.experts = matrix_format(formats.weights, hardware.die);
-  if (!formats.experts_only)
-    d.linear = d.experts;
-  d.kv_bytes = cache_bytes(formats.cache);
-  return d;
-}
-
 ServingCost serving_cost(const ModelSpec& model,
                          const HardwareSpec& hardware,
                          const ServingPlan& plan,
                          const ServingWork& work) {
-  const Device d = serving_device(hardware, plan.formats);
+  const Device d = make_device(hardware, plan.formats);
   const Fabric fabric = make_fabric(hardware);
   const StepModel m = make_step_model(model, plan.layout.tp, plan.layout.ep);
-  const double queries = plan.draft == Draft::None ? 1 : 1 + plan.depth;
-  const ReplicaShape shape{work.batch, work.batch, work.context, queries};
+  const ReplicaShape shape{work.batch, work.batch, work.context, plan.drafts.queries()};
   ServingCost out;
-  out.draft = draft_seconds(d, fabric, m, plan, shape);
+  out.draft = draft_seconds(d, fabric, m, plan.layout, plan.drafts, shape);
   out.step = parallel_decode_seconds(d, fabric, m, plan.layout, shape) + out.draft;
   out.prefill = prefill_seconds_of(d, fabric, m, plan.layout, work.input);
   const double decode = work.output / plan.tokens_per_step * out.step;

@@ -44,6 +44,16 @@ inline Device make_device(const HardwareSpec& spec) {
   return d;
 }
 
+/// As an engine with these formats uses it.
+inline Device make_device(const HardwareSpec& spec, const EngineFormats& formats) {
+  Device d = make_device(spec);
+  d.experts = matrix_format(formats.weights, spec.die);
+  if (!formats.experts_only)
+    d.linear = d.experts;
+  d.kv_bytes = cache_bytes(formats.cache);
+  return d;
+}
+
 /// The device before kernel acceleration. Huawei reports each gain separately: attention +50 %
 /// forward and +30 % backward (redundant work and data movement removed, cube and vector units
 /// pipelined), matrix products +10 % of the cube (two-level data movement), vector operators 3

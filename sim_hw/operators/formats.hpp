@@ -22,6 +22,13 @@ enum class WeightFormat { Bf16, Fp16, Fp8, Fp8Block, Mxfp8, Int8, W4a16, W4a8 };
 /// Of cached keys and values.
 enum class CacheFormat { Bf16, Fp8, Int8 };
 
+/// Of an inference engine.
+struct EngineFormats {
+  WeightFormat weights = WeightFormat::Bf16;  ///< Of projections, MLPs and experts.
+  CacheFormat cache = CacheFormat::Bf16;
+  bool experts_only = false;  ///< Whether only routed experts have the format.
+};
+
 struct MatrixFormat {
   double weight_bytes = 2;      ///< Per weight, scales included.
   double activation_bytes = 2;  ///< Per activation that a product reads.

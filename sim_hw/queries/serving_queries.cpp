@@ -57,20 +57,21 @@ Status read_layout(const Request& r, ServingSubject& s) {
 }
 
 Status read_speculation(const Params& p, ServingPlan& plan) {
-  TEMPER_TRY(plan.draft, choice(p, "draft", Draft::None));
-  TEMPER_TRY(plan.depth, p.number("depth", 0));
+  TEMPER_TRY(plan.drafts.by, choice(p, "draft", Draft::None));
+  TEMPER_TRY(plan.drafts.depth, p.number("depth", 0));
   TEMPER_TRY(const double acceptance, p.number("acceptance", 0));
   // Written so that NaN is out of range, too.
-  if (!(plan.depth >= 0 && plan.depth <= kDeepest && acceptance >= 0 && acceptance <= 1)) {
+  const double depth = plan.drafts.depth;
+  if (!(depth >= 0 && depth <= kDeepest && acceptance >= 0 && acceptance <= 1)) {
     return invalid_input(fmt::format(
-        "depth={}, acceptance={}: expected 0 to {} and 0 to 1", plan.depth, acceptance, kDeepest));
+        "depth={}, acceptance={}: expected 0 to {} and 0 to 1", depth, acceptance, kDeepest));
   }
   TEMPER_TRY(plan.tokens_per_step,
-             p.number("tokens_per_step", accepted_tokens(acceptance, plan.depth)));
-  if (!(plan.tokens_per_step >= 1 && plan.tokens_per_step <= plan.depth + 1)) {
+             p.number("tokens_per_step", accepted_tokens(acceptance, plan.drafts.depth)));
+  if (!(plan.tokens_per_step >= 1 && plan.tokens_per_step <= plan.drafts.depth + 1)) {
     return invalid_input(fmt::format("tokens_per_step={}: expected 1 to depth + 1, which is {}",
                                      plan.tokens_per_step,
-                                     plan.depth + 1));
+                                     plan.drafts.depth + 1));
   }
   return {};
 }

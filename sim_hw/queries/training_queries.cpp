@@ -137,8 +137,8 @@ Status read_rl_layout(const Request& r, RlSubject& s) {
   s.plan.rollout = {static_cast<double>(tp), as_double(rollout / tp), static_cast<double>(ep)};
   s.engine.layout = s.plan.rollout;
   TEMPER_TRY(s.engine.formats.weights, choice(p, "weights", WeightFormat::Bf16));
-  TEMPER_TRY(s.engine.draft, choice(p, "draft", Draft::None));
-  TEMPER_TRY(s.engine.depth, p.number("depth", 0));
+  TEMPER_TRY(s.engine.drafts.by, choice(p, "draft", Draft::None));
+  TEMPER_TRY(s.engine.drafts.depth, p.number("depth", 0));
   TEMPER_TRY(s.engine.tokens_per_step, p.number("tokens_per_step", 1));
   s.plan.tuning = p.text("host", "tuned") == "tuned" ? HostTuning::Tuned : HostTuning::None;
   return {};

@@ -10,7 +10,7 @@
 // at the graph's batch.
 //
 // With an expert imbalance i, the busiest device computes and receives i times the mean copies, and
-// all others wait for it. Assumed: bf16 weights and exchanges; the vocabulary split over tp.
+// all others wait for it. Assumed: bf16 exchanges; the vocabulary split over tp.
 // Equations of operators and collectives: sim_hw/operators/operators.hpp,
 // sim_hw/network/collectives.hpp.
 #pragma once
