@@ -55,7 +55,8 @@ Status check_engines(const SimulatedPlacement& p, const SimulationSettings& engi
   if (Status status = check_rollout(engine); !status)
     return std::move(status).error().within("rollout");
   const Tokens cache = kv_tokens(engine);
-  const Tokens sequence = longest(engine.config.prompt) + longest(engine.config.response);
+  const Tokens sequence = longest(engine.config.prompt) + longest(engine.config.response) +
+                          Tokens(engine.config.rollout.speculation.depth);
   if (cache < sequence) {
     return Error{ErrorCode::OutOfMemory,
                  fmt::format("rollout: with {} GiB of weights, the KV cache of a replica holds {} "

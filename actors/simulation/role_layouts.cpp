@@ -85,6 +85,25 @@ sim_hw::TrainShape longest_shape(const SimulatedRun& s, const sim_hw::Layout& la
       {model, device, fabric, layout, shape}, limits, s.config.trainer.activations);
 }
 
+Status check_speculation(const SimulationSettings& s) {
+  const SpeculationConfig& c = s.config.rollout.speculation;
+  if (c.depth == 0)
+    return {};
+  const auto found = [&](std::string_view what) {
+    return invalid_input(fmt::format("speculation.depth = {}, but {}", c.depth, what));
+  };
+  if (s.model.mtp_layers == 0)
+    return found(s.model.name + " has no MTP modules; nearest: depth = 0");
+  if (!s.config.trainer.mtp) {
+    return found(
+        "the trainer does not train the MTP modules, so that they would not follow the weights; "
+        "nearest: simulation.trainer.mtp = true, or depth = 0");
+  }
+  if (c.acceptance <= 0)
+    return found("speculation.acceptance = 0: expected the share of drafts that are accepted");
+  return {};
+}
+
 }  // namespace
 
 Tokens longest(const LengthConfig& c) {
@@ -115,6 +134,10 @@ sim_hw::ModelSpec served_model(const SimulatedRun& s) {
   sim_hw::ModelSpec model = s.model;
   model.mtp_layers = 0;
   return model;
+}
+
+sim_hw::ModelSpec engine_model(const SimulatedRun& s) {
+  return s.config.rollout.speculation.depth > 0 ? s.model : served_model(s);
 }
 
 sim_hw::TrainShape packed_shape(const SimulatedRun& s,
@@ -198,6 +221,11 @@ Status check_reference(const SimulationSettings& s) {
                               packed_shape(s, layout, 2 * layout.pp, largest_micro_batch(s)));
 }
 
+sim_hw::Drafts engine_drafts(const SimulatedRun& s) {
+  const std::int64_t depth = s.config.rollout.speculation.depth;
+  return {depth > 0 ? sim_hw::Draft::Mtp : sim_hw::Draft::None, as_double(depth)};
+}
+
 sim_hw::RolloutLayout rollout_layout(const SimulationSettings& s) {
   const RolloutEngineConfig& c = s.config.rollout;
   sim_hw::RolloutLayout layout;
@@ -209,6 +237,7 @@ sim_hw::RolloutLayout rollout_layout(const SimulationSettings& s) {
 
 Status check_rollout(const SimulationSettings& s) {
   const RolloutEngineConfig& c = s.config.rollout;
+  TEMPER_TRY_STATUS(check_speculation(s));
   if (c.tp < 1)
     return invalid_input("tp=0: must be 1 or more; nearest: tp=1");
   return sim_hw::check_rollout_layout(

@@ -7,13 +7,13 @@
 // `activations` keeps is decided once, for the longest micro-batch, under memory that leaves room
 // for idle roles on the same cards: on a device two reserves, in host memory one copy of the
 // weights and the optimizer states. Reference: the trainer's layout, reduced to what divides its
-// cards. Engine: bf16 weights and cache.
+// cards. Engine: with speculation it has the MTP modules, which the trainer also trains and sends.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
 #include "core/result.hpp"
 #include "sim_hw/layout/layout.hpp"
-#include "sim_hw/steps/parallel_decode.hpp"
+#include "sim_hw/steps/drafts.hpp"
 
 namespace temper::actors {
 
@@ -24,8 +24,10 @@ Tokens longest(const LengthConfig& lengths);
 Tokens largest_micro_batch(const SimulatedRun& run);
 /// The model of the trainer: with its MTP modules if they are trained.
 sim_hw::ModelSpec trained_model(const SimulatedRun& run);
-/// The model of engines and references, which is also what is published: without MTP modules.
+/// The model of references, and of engines besides drafts: without MTP modules.
 sim_hw::ModelSpec served_model(const SimulatedRun& run);
+/// The model that engines hold and get with each version: with MTP modules if these draft.
+sim_hw::ModelSpec engine_model(const SimulatedRun& run);
 /// `micro_batches` per replica with one sequence of `tokens` each, rounded up to a multiple of what
 /// tp and cp require.
 sim_hw::TrainShape packed_shape(const SimulatedRun& run,
@@ -54,6 +56,8 @@ sim_hw::Layout reference_layout(const SimulationSettings& reference);
 Status check_reference(const SimulationSettings& reference);
 
 // For a rollout engine:
+/// What a decode step verifies.
+sim_hw::Drafts engine_drafts(const SimulatedRun& run);
 /// Layout over its cards.
 sim_hw::RolloutLayout rollout_layout(const SimulationSettings& engine);
 /// Errors: see check_trainer().

@@ -29,23 +29,18 @@ sim_hw::Layout engine_shards(const sim_hw::RolloutLayout& rollout) {
 sim_hw::Ledger engine_ledger(const SimulationSettings& s, const sim_hw::RolloutLayout& layout) {
   sim_hw::InferenceShape shape;
   shape.batch_tokens = as_double(s.config.rollout.prefill_tokens);
-  shape.logit_rows = std::ceil(as_double(s.concurrency) / layout.dp);
-  sim_hw::Ledger ledger = sim_hw::inference_ledger(served_model(s), engine_shards(layout), shape);
+  shape.logit_rows = std::ceil(as_double(s.concurrency) / layout.dp) * engine_drafts(s).queries();
+  shape.weight_bytes = bytes_per_weight(s);
+  sim_hw::Ledger ledger = sim_hw::inference_ledger(engine_model(s), engine_shards(layout), shape);
   ledger.older_weights = as_double(s.older_versions) * ledger.weights;
   return ledger;
 }
 
-double kv_token_bytes(const SimulationSettings& s, const sim_hw::RolloutLayout& layout) {
-  return sim_hw::kv_bytes_per_token(served_model(s), engine_shards(layout));
-}
-
 /// Blocks of KV cache of one replica.
-double kv_blocks(const SimulationSettings& s,
-                 const sim_hw::RolloutLayout& layout,
-                 const sim_hw::Ledger& engine) {
+double kv_blocks(const SimulationSettings& s, const sim_hw::Ledger& engine) {
   const double room =
       s.config.rollout.kv_share * (device_capacity(s) - engine.weights - engine.older_weights);
-  const double block = kv_token_bytes(s, layout) * as_double(s.config.rollout.block);
+  const double block = kv_token_bytes(s) * as_double(s.config.rollout.block);
   return std::max(0.0, std::floor(room / block));
 }
 
@@ -127,12 +122,23 @@ ActorMemory reference_memory(const SimulationSettings& s, Tokens longest) {
   return {sim_hw::inference_ledger(served_model(s), layout, shape), {}};
 }
 
+double bytes_per_weight(const SimulationSettings& s) {
+  return sim_hw::matrix_format(s.config.rollout.weights, s.cluster.die).weight_bytes;
+}
+
+double kv_token_bytes(const SimulationSettings& s) {
+  const sim_hw::ModelSpec model = engine_model(s);
+  const double of_layers = sim_hw::kv_bytes_per_token(
+      model, engine_shards(rollout_layout(s)), sim_hw::cache_bytes(s.config.rollout.kv_cache));
+  return of_layers * as_double(model.layers + model.mtp_layers) / as_double(model.layers);
+}
+
 ActorMemory rollout_memory(const SimulationSettings& s) {
   const sim_hw::RolloutLayout layout = rollout_layout(s);
   ActorMemory memory;
   memory.device = engine_ledger(s, layout);
-  memory.device.kv_cache = kv_blocks(s, layout, memory.device) * as_double(s.config.rollout.block) *
-                           kv_token_bytes(s, layout);
+  memory.device.kv_cache =
+      kv_blocks(s, memory.device) * as_double(s.config.rollout.block) * kv_token_bytes(s);
   if (!s.colocated) {
     memory.device.communication = std::min(kBucketBytes, memory.device.weights);
     memory.host.weights = memory.device.weights;
@@ -148,8 +154,7 @@ ActorMemory renewing(const ActorMemory& engine) {
 }
 
 Tokens kv_tokens(const SimulationSettings& s) {
-  const sim_hw::RolloutLayout layout = rollout_layout(s);
-  const double blocks = kv_blocks(s, layout, engine_ledger(s, layout));
+  const double blocks = kv_blocks(s, engine_ledger(s, rollout_layout(s)));
   return Tokens(static_cast<std::int64_t>(blocks)) * s.config.rollout.block;
 }
 

@@ -51,6 +51,10 @@ ActorMemory reference_memory(const SimulationSettings& reference);
 ActorMemory reference_memory(const SimulationSettings& reference, Tokens longest);
 
 // For a rollout engine:
+/// Bytes of a weight in its format.
+double bytes_per_weight(const SimulationSettings& engine);
+/// Bytes on one device of a cached token, in all layers and MTP modules that draft.
+double kv_token_bytes(const SimulationSettings& engine);
 /// Peak: weights, the KV cache (kv_share of the memory left by weights, in whole blocks), prefill
 /// workspace and logits. On exclusive cards the staged version is in host memory.
 ActorMemory rollout_memory(const SimulationSettings& engine);

@@ -10,6 +10,7 @@
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/layout/layout.hpp"
 #include "sim_hw/model/model_spec.hpp"
+#include "sim_hw/operators/formats.hpp"
 
 #include <optional>
 #include <string>
@@ -51,7 +52,35 @@ struct EnumNames<actors::DataBalance> {
 
 namespace actors {
 
-/// Layout of one rollout engine.
+/// Speculative decoding with the model's MTP modules.
+struct SpeculationConfig {
+  std::int64_t depth = 0;  ///< Drafts that a decode step verifies; 0: no speculation.
+  double acceptance = 0;   ///< Of each draft, given that the ones before it were accepted.
+
+  bool operator==(const SpeculationConfig&) const = default;
+};
+template <class V>
+void describe(V& v, SpeculationConfig& c) {
+  v.field(1,
+          "depth",
+          c.depth,
+          {.doc = "Tokens that the MTP modules of the model draft for each response, and that the "
+                  "next decode step verifies together with its own. 0: no speculation. Requires "
+                  "`simulation.trainer.mtp`, which keeps the modules at the current version.",
+           .min = 0,
+           .max = 64});
+  v.field(
+      2,
+      "acceptance",
+      c.acceptance,
+      {.doc = "Chance p that a draft is accepted if the ones before it were. A step brings each "
+              "response 1 + p + ... + p^depth tokens, always this mean; fractions carry over to "
+              "the next step, and no chance is drawn.",
+       .min = 0.0,
+       .max = 1.0});
+}
+
+/// Layout, number formats and speculation of one rollout engine.
 struct RolloutEngineConfig {
   std::int64_t tp = 1;                 ///< Devices per attention replica.
   std::int64_t ep = 1;                 ///< Devices over which the experts of one engine are spread.
@@ -59,7 +88,11 @@ struct RolloutEngineConfig {
   std::int64_t block = 128;            ///< Tokens of a KV block.
   std::int64_t prefill_tokens = 8192;  ///< Most tokens per prefill step and replica.
   bool tuned_host = true;              ///< False adds the overhead of an untuned host.
+  sim_hw::WeightFormat weights = sim_hw::WeightFormat::Bf16;
+  sim_hw::CacheFormat kv_cache = sim_hw::CacheFormat::Bf16;
+  SpeculationConfig speculation{};
 
+  sim_hw::EngineFormats formats() const { return {weights, kv_cache, false}; }
   bool operator==(const RolloutEngineConfig&) const = default;
 };
 template <class V>
@@ -80,6 +113,19 @@ void describe(V& v, RolloutEngineConfig& c) {
           "tuned_host",
           c.tuned_host,
           {.doc = "Tuned host: no garbage collection pauses, pinned cores."});
+  v.field(
+      7,
+      "weights",
+      c.weights,
+      {.doc = "Number format of the engine's weights and of the activations of its products; heads "
+              "and routers compute in BF16, but memory and transfers count every weight in this "
+              "format. Hardware without products in it unpacks weights and computes in BF16. The "
+              "trainer casts a new version before it sends it."});
+  v.field(8,
+          "kv_cache",
+          c.kv_cache,
+          {.doc = "Number format of cached keys and values; attention computes in BF16."});
+  v.field(9, "speculation", c.speculation, {.doc = "Speculative decoding."});
 }
 
 struct TrainerEngineConfig {
@@ -200,7 +246,10 @@ void describe(V& v, SimulationConfig& c) {
   v.field(2, "model", c.model, {.doc = "Model, from configs/models or a path."});
   v.field(3, "prompt", c.prompt, {.doc = "Lengths of prompts."});
   v.field(4, "response", c.response, {.doc = "Lengths of responses."});
-  v.field(5, "rollout", c.rollout, {.doc = "Layout of a rollout engine."});
+  v.field(5,
+          "rollout",
+          c.rollout,
+          {.doc = "Layout, number formats and speculation of a rollout engine."});
   v.field(6, "trainer", c.trainer, {.doc = "Layout of the trainer."});
   v.field(7, "reward", c.reward, {.doc = "Reward workers."});
   v.field(8,

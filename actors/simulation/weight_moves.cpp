@@ -38,6 +38,19 @@ sim_hw::ShardLayout trainer_shards(const SimulationSettings& s, std::int64_t fir
           .first_device = first_device};
 }
 
+/// What is published: the engine's model in the engine's format. An MTP module is a layer of the
+/// last kind behind a projection of two hidden states.
+sim_hw::WeightVolume published(const SimulationSettings& s) {
+  const sim_hw::ModelSpec model = engine_model(s);
+  const double bytes = bytes_per_weight(s);
+  sim_hw::WeightVolume out = sim_hw::weight_volume(model, bytes);
+  for (std::int64_t module = 0; module < model.mtp_layers; ++module) {
+    out.layers.push_back(out.layers.back() + as_double(2 * model.hidden * model.hidden) * bytes);
+    out.experts.push_back(out.experts.back());
+  }
+  return out;
+}
+
 /// Network traffic, and its duration alone.
 struct Transfer {
   sim_hw::ReshardTraffic traffic;
@@ -57,8 +70,7 @@ std::size_t level_of(const sim_hw::Fabric& fabric, const SharedCards& shared) {
 Transfer inside(const sim_hw::Fabric& fabric, const SimulationSettings& s, sim_hw::FanOut how) {
   const sim_hw::ShardLayout to = engine_shards(s);
   const sim_hw::ShardLayout from = trainer_shards(s, s.colocated ? 0 : to.devices());
-  Transfer out{
-      sim_hw::reshard_traffic(fabric, sim_hw::weight_volume(served_model(s), 2), from, to, how), 0};
+  Transfer out{sim_hw::reshard_traffic(fabric, published(s), from, to, how), 0};
   out.seconds = sim_hw::reshard_seconds(fabric, out.traffic, {.bucket_bytes = kBucketBytes});
   return out;
 }
@@ -71,7 +83,7 @@ Transfer across(const sim_hw::Fabric& fabric, const SimulationSettings& s, sim_h
       sim_hw::publish_across(link_between(s),
                              {training, port_of(s, RoleKind::Trainer), from},
                              {fabric, port_of(s, RoleKind::Rollout), to},
-                             sim_hw::weight_volume(served_model(s), 2),
+                             published(s),
                              how,
                              kBucketBytes);
   return {std::move(crossed.traffic), crossed.seconds};

@@ -31,7 +31,7 @@ Batch::Slot Batch::group_of(const BatchRequest& request) {
 
 void Batch::add(const BatchRequest& request, std::vector<FinishedResponse>& ended) {
   cancel(request.response, ended);
-  const std::int64_t last = request.prompt % kv_.block() + request.length - 1;
+  const std::int64_t last = request.prompt % kv_.block() + request.length - 1 + limits_.drafts;
   const bool too_long = request.prompt / kv_.block() + kv_.needs(last) > limits_.replica_blocks;
   if (too_long || request.prefix >= request.length) {
     FinishedResponse out;
@@ -104,7 +104,7 @@ void Batch::add_segments(Response& r) const {
 }
 
 std::int64_t Batch::own_tokens(const Response& r) const {
-  return r.request.prompt % kv_.block() + r.done + (counter_ - r.entered);
+  return r.request.prompt % kv_.block() + r.done + (counter_ - r.entered) + limits_.drafts;
 }
 
 /// Removes it from the batch, and brings its tokens and segments up to date. The caller sets its
@@ -296,7 +296,7 @@ bool Batch::fits(const Response& r) const {
   if (running_ >= limits_.concurrency)
     return false;
   const Group& g = groups_[r.group];
-  const std::int64_t own = r.request.prompt % kv_.block() + r.done;
+  const std::int64_t own = r.request.prompt % kv_.block() + r.done + limits_.drafts;
   const std::int64_t blocks = kv_.needs(own) + (g.running == 0 ? shared_blocks(g) : 0);
   const std::int64_t keep = running_ == 0 ? 0 : kv_.capacity() / kWatermark;
   return blocks + keep <= kv_.free();

@@ -38,6 +38,7 @@ struct BatchLimits {
   std::int64_t blocks = 0;          ///< Blocks of all replicas.
   std::int64_t replica_blocks = 0;  ///< Blocks of one replica.
   std::int64_t block = 128;         ///< Tokens per block.
+  std::int64_t drafts = 0;          ///< Tokens of a response that a step caches besides the next.
   bool deadline_first = false;      ///< Serve lower ids first, hence older groups; see the rules.
   bool finish = false;              ///< Responses end under the version that began them.
 };

@@ -1,7 +1,7 @@
 #include "rollout/simulated/engine_cost.hpp"
 
 #include "actors/simulation/role_layouts.hpp"
-#include "sim_hw/memory/ledger.hpp"
+#include "actors/simulation/role_memory.hpp"
 
 #include <algorithm>
 
@@ -28,7 +28,7 @@ void for_each_taken(Pieces& pieces, std::int64_t per_replica, std::int64_t repli
 }  // namespace
 
 EngineCost::EngineCost(const actors::SimulationSettings& settings)
-    : device_(sim_hw::make_device(settings.cluster)),
+    : device_(sim_hw::make_device(settings.cluster, settings.config.rollout.formats())),
       fabric_(sim_hw::make_fabric(settings.cluster)),
       flops_(actors::served_model(settings)),
       layout_(actors::rollout_layout(settings)),
@@ -36,12 +36,13 @@ EngineCost::EngineCost(const actors::SimulationSettings& settings)
       devices_(static_cast<std::int64_t>(layout_.dp * layout_.tp)),
       prefill_tokens_(settings.config.rollout.prefill_tokens),
       host_overhead_(settings.config.rollout.tuned_host ? 0 : device_.k.host_untuned_step),
+      drafts_(actors::engine_drafts(settings)),
+      tokens_per_step_(
+          sim_hw::accepted_tokens(settings.config.rollout.speculation.acceptance, drafts_.depth)),
+      kv_token_bytes_(actors::kv_token_bytes(settings)),
       experts_(actors::engine_experts(settings)) {
   model_ = sim_hw::make_step_model(actors::served_model(settings), layout_.tp, layout_.ep);
   layout_.dp = layout_.ep / layout_.tp;
-  sim_hw::Layout cut;
-  cut.tp = settings.config.rollout.tp;
-  kv_token_bytes_ = sim_hw::kv_bytes_per_token(actors::served_model(settings), cut);
   set_imbalance(actors::typical(experts_, kAnyGainPays).imbalance);
 }
 
@@ -63,13 +64,16 @@ EngineCost::PerBatch EngineCost::compute(std::int64_t batch, double expert_imbal
   sim_hw::RolloutLayout layout = layout_;
   layout.expert_imbalance = expert_imbalance;
   const auto seconds = [&](double context) {
-    return sim_hw::parallel_decode_seconds(device_, fabric_, model_, layout, {b, b, context});
+    const sim_hw::ReplicaShape shape{b, b, context, drafts_.queries()};
+    return sim_hw::parallel_decode_seconds(device_, fabric_, model_, layout, shape) +
+           sim_hw::draft_seconds(device_, fabric_, model_, layout, drafts_, shape);
   };
   PerBatch out;
   const double at_short = seconds(kShort);
   out.per_context = (seconds(kLong) - at_short) / (kLong - kShort);
-  out.fixed = at_short - out.per_context * kShort + host_overhead_;
-  out.sent = sim_hw::rollout_traffic(fabric_, model_, layout, b);
+  out.fixed = (at_short - out.per_context * kShort + host_overhead_) / tokens_per_step_;
+  out.per_context /= tokens_per_step_;
+  out.sent.add(sim_hw::drafted_traffic(fabric_, model_, layout, drafts_, b), 1 / tokens_per_step_);
   out.known = true;
   return out;
 }

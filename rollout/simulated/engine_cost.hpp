@@ -6,6 +6,11 @@
 //            mean context c. This is affine in c: A(b) + S(b) c, evaluated at two contexts and
 //            cached for each b. An untuned host adds its overhead to every step. Responses of
 //            several versions are one such pass for each version, one after another.
+//   drafts   a step that verifies n drafts brings a tokens to each response (accepted_tokens() of
+//            sim_hw/steps/drafts.hpp), always this mean. Its seconds and exchanges are spread
+//            evenly over them, so that a token takes 1 / a of a step, and what is here called a
+//            step is the part that brings one token. No chance is drawn: a replay repeats the run,
+//            and responses of equal length end together, as without drafts
 //   prefill  one pass over t = max(tokens / dp, longest piece) tokens of a replica: operators and
 //            exchanges as for t tokens, attention of each piece over itself and what is cached
 //            before it (the difference of two causal triangles), spread over the replicas likewise
@@ -27,7 +32,7 @@
 #include "core/result.hpp"
 #include "rollout/simulated/batch.hpp"
 #include "sim_hw/model/flops.hpp"
-#include "sim_hw/steps/parallel_decode.hpp"
+#include "sim_hw/steps/drafts.hpp"
 
 namespace temper::rollout {
 
@@ -39,7 +44,8 @@ class EngineCost {
   /// The loads of the experts under this version. Requires: versions do not decrease.
   void use_version(PolicyVersion version);
 
-  /// Decode steps of responses that have `context` cached tokens in total before the first one.
+  /// Decode steps, of one token each, of responses that have `context` cached tokens in total
+  /// before the first one.
   struct Decode {
     double fixed = 0;        ///< Seconds per step.
     double per_context = 0;  ///< Seconds per cached token of all responses.
@@ -75,6 +81,8 @@ class EngineCost {
   bool copying_pays(const PrefillPiece& piece) const;
   /// Bytes on one device per cached token.
   double kv_token_bytes() const { return kv_token_bytes_; }
+  /// Tokens of each response in a step of the hardware, at least 1.
+  double tokens_per_step() const { return tokens_per_step_; }
   /// Removes what that step computed.
   void finish_prefill(std::deque<PrefillPiece>& pieces) const;
 
@@ -107,7 +115,9 @@ class EngineCost {
   std::int64_t devices_;
   std::int64_t prefill_tokens_;
   double host_overhead_;
-  double kv_token_bytes_ = 0;
+  sim_hw::Drafts drafts_;
+  double tokens_per_step_;
+  double kv_token_bytes_;
   // Mutable state: loads of the experts, and cached results.
   actors::ExpertImbalance experts_;
   std::vector<PerBatch> per_batch_;

@@ -76,6 +76,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   limits.replica_blocks = replica_blocks;
   limits.blocks = replica_blocks * cost_->replicas();
   limits.block = c.rollout.block;
+  limits.drafts = c.rollout.speculation.depth;
   limits.deadline_first = settings_.deadline_first;
   limits.finish = on_new_weights_ == OnNewWeights::Finish;
   batch_.emplace(limits, version_);

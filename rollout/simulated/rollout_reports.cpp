@@ -1,6 +1,8 @@
 // Reports of a simulated rollout: activity, finished responses and resource use.
 #include "rollout/simulated/rollout_actor.hpp"
 
+#include <cmath>
+
 namespace temper::rollout {
 namespace {
 
@@ -90,7 +92,8 @@ void SimulatedRollout::report(Time now, actors::Outbox& out) {
 
 SimulatedRollout::Counters SimulatedRollout::counters() const {
   Counters out = counters_;
-  out.decode_steps = batch_->steps_done();
+  out.decode_steps = static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(batch_->steps_done()) / cost_->tokens_per_step()));
   out.preemptions = batch_->preemptions();
   out.most_blocks = batch_->most_blocks();
   out.blocks = batch_->kv().capacity();

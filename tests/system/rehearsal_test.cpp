@@ -130,6 +130,23 @@ TEST_F(Rehearsal, ClustersOfDifferentCardsAreTheSameInBothHostsToo) {
   expect_same_in_both_hosts(kTwoClusters);
 }
 
+TEST_F(Rehearsal, EightBitEnginesAreTheSameInBothHostsToo) {
+  std::vector<std::string> sets = kFused;
+  sets.insert(sets.end(), {"simulation.rollout.weights=fp8", "simulation.rollout.kv_cache=fp8"});
+  expect_same_in_both_hosts(sets);
+}
+
+TEST_F(Rehearsal, EnginesThatDraftAreTheSameInBothHostsToo) {
+  expect_same_in_both_hosts({"placement.cards=10",
+                             "placement.rollout_cards=4",
+                             "placement.reference_cards=2",
+                             "rollout.replicas=2",
+                             "simulation.model=pangu-pro-moe-v2-72b",
+                             "simulation.trainer={tp: 4, ep: 4, mtp: true}",
+                             "simulation.rollout={tp: 2, ep: 2, kv_share: 0.5, weights: fp8_block, "
+                             "speculation: {depth: 2, acceptance: 0.6}}"});
+}
+
 TEST_F(Rehearsal, ReportAndTraceSayOfWhichClusterACardIs) {
   Arguments mode{"--driver", "in-process"};
   for (const std::string& set : kTwoClusters)

@@ -26,7 +26,7 @@ class Naive {
       : s_(s),
         on_new_weights_(on_new_weights),
         cost_(s),
-        device_(sim_hw::make_device(s.cluster)),
+        device_(sim_hw::make_device(s.cluster, s.config.rollout.formats())),
         fabric_(sim_hw::make_fabric(s.cluster)),
         layout_(actors::rollout_layout(s)),
         model_(sim_hw::make_step_model(s.model, layout_.tp, layout_.ep)),
@@ -59,7 +59,7 @@ class Naive {
   }
 
   std::vector<Finished> finished;
-  std::int64_t steps = 0;
+  std::int64_t steps = 0;  ///< Of one token each.
   std::int64_t prefills = 0;
   std::int64_t preemptions = 0;
   std::int64_t most_blocks = 0;
@@ -141,7 +141,7 @@ class Naive {
     std::int64_t blocks = 0;
     for (const Response& r : responses) {
       prompts[r.group] = r.prompt / block;
-      const std::int64_t own = r.prompt % block + r.done + 1;
+      const std::int64_t own = r.prompt % block + r.done + 1 + s_.config.rollout.speculation.depth;
       blocks += (own + block - 1) / block;
     }
     for (const auto& [group, shared] : prompts)
@@ -208,8 +208,11 @@ class Naive {
       context += static_cast<double>(r->prompt + r->done);
     const auto all = static_cast<double>(responses.size());
     const double batch = std::ceil(all / static_cast<double>(replicas_));
-    return sim_hw::parallel_decode_seconds(
-        device_, fabric_, model_, layout_, {batch, batch, context / all});
+    const sim_hw::Drafts drafts = actors::engine_drafts(s_);
+    const sim_hw::ReplicaShape shape{batch, batch, context / all, drafts.queries()};
+    const double step = sim_hw::parallel_decode_seconds(device_, fabric_, model_, layout_, shape) +
+                        sim_hw::draft_seconds(device_, fabric_, model_, layout_, drafts, shape);
+    return step / sim_hw::accepted_tokens(s_.config.rollout.speculation.acceptance, drafts.depth);
   }
 
   actors::SimulationSettings s_;
@@ -253,7 +256,10 @@ void expect_the_same(const actors::SimulationSettings& s,
     ASSERT_EQ(answer.error, "");
   ASSERT_EQ(finished.size(), naive.finished.size());
   const auto counters = world.actor().counters();
-  EXPECT_EQ(counters.decode_steps, naive.steps);
+  const auto& drafts = s.config.rollout.speculation;
+  const double tokens_per_step =
+      sim_hw::accepted_tokens(drafts.acceptance, static_cast<double>(drafts.depth));
+  EXPECT_EQ(counters.decode_steps, std::ceil(static_cast<double>(naive.steps) / tokens_per_step));
   EXPECT_EQ(counters.prefill_steps, naive.prefills);
   EXPECT_EQ(counters.preemptions, naive.preemptions);
   parked += naive.parked;
@@ -363,6 +369,30 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationThroughVersionsAndCancels) {
     SCOPED_TRACE(seed);
     expect_the_same(s, life(seed), seed, parked);
     expect_the_same(s, life(seed), seed, parked, OnNewWeights::Recompute);
+    expect_the_same(s, life(seed), seed, parked, OnNewWeights::Finish);
+  }
+}
+
+/// An engine with latent attention, whose steps are affine in the context with drafts too.
+actors::SimulationSettings drafting_engine() {
+  auto s = small_engine();
+  s.model = **sim_hw::Catalog::shipped().model("deepseek-v3");
+  s.model.layers = 4;
+  s.config.trainer.mtp = true;
+  s.config.rollout.weights = sim_hw::WeightFormat::Int8;
+  s.config.rollout.kv_cache = sim_hw::CacheFormat::Int8;
+  s.config.rollout.speculation = {2, 0.6};
+  return s;
+}
+
+TEST(SimulatedRollout, FollowsTheNaiveSimulationWithDraftsIn8Bits) {
+  std::int64_t parked = 0;
+  auto s = drafting_engine();
+  limit_cache(s, 3500);
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, parked);
+    expect_the_same(s, life(seed), seed, parked);
     expect_the_same(s, life(seed), seed, parked, OnNewWeights::Finish);
   }
 }
