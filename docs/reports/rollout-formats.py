@@ -1,0 +1,61 @@
+"""Figures of docs/reports/rollout-formats.md. `./x figures` runs these functions (docs/figures.py)."""
+import figures_gain as gain
+from figures_recipe import figures
+
+EIGHT = " simulation.rollout.weights=int8 simulation.rollout.kv_cache=int8"
+DRAFT = EIGHT + " simulation.trainer.mtp=true simulation.rollout.speculation.depth=1 simulation.rollout.speculation.acceptance="
+#: Acceptance is assumed: the ends of the range that `temper validate` takes for rows that do not state it.
+ENGINES = {"BF16": "", "INT8": EIGHT, "INT8 + MTP, p = 0.5": DRAFT + "0.5", "INT8 + MTP, p = 0.9": DRAFT + "0.9"}
+BATCHES = (512, 2048)
+# Of the configuration: layers of the model, elements that latent attention caches in each, tokens of a response on average.
+LAYERS, LATENT, CONTEXT = 61, 576, 7061
+
+
+def flags(sets):
+    return "".join(f" --set {s}" for s in sets.split())
+
+
+def cost(name):
+    """Parameters of `temper cost kind=serving` for these engines."""
+    formats = "" if name == "BF16" else " weights=int8 cache=int8"
+    return formats + (f" draft=mtp depth=1 acceptance={name.split()[-1]}" if "MTP" in name else "")
+
+
+@figures("exact", "sampled")
+def engine(fig):
+    fig.head("engines", "KV cache of a device", "tokens of a replica", "publication", "decode step", "tokens per step", align="lrrrrr")
+    for name, sets in ENGINES.items():
+        lines = fig.text(f"temper check {gain.SHARED}{flags(sets)}").splitlines()
+        held = {phase: float(line.split()[3]) for line in lines for phase in ("kv_alloc", "free_kv") if f"shared: {phase}" in line}
+        cache = held["kv_alloc"] - held["free_kv"]
+        each = LATENT * (LAYERS + ("MTP" in name)) * (2 if name == "BF16" else 1)
+        published = next(line for line in lines if "publication by relay takes" in line).split(" takes ")[1].split(";")[0]
+        step = fig.json(f"temper cost kind=serving hardware=cm384 cards=32 model=pangu-ultra-moe-718b tp=4 dp=16 ep=64 batch={16 * 50} "
+                        f"context={CONTEXT}{cost(name)} --json").metrics[0].value
+        tokens = 1 + float(name.split()[-1]) if "MTP" in name else 1
+        fig.row(name, f"{cache:.1f} GB", f"{cache * 1e6 / each:.0f}k",
+                published, f"{step * 1000:.1f} ms", f"{tokens:.1f}")
+
+
+def rate(fig, config, sets):
+    return fig.run(f"{config} steps=5 {sets}").tokens.trained_per_s
+
+
+def best(fig, sets):
+    """The fastest of the splits of separate cards, and its tokens/s."""
+    rates = {split: rate(fig, gain.SEPARATE, f"{sets} {more}") for split, more in gain.SPLITS.items()}
+    split = max(rates, key=rates.get)
+    return split, rates[split]
+
+
+@figures("exact", "slow")
+def deployments(fig):
+    fig.head("batch", "engines", "synchronous, separate", "separate, bound 1", "RL Fusion", "RL Fusion, bound 1",
+             "fusion over separate", "bound 1: fusion over separate", align="rlrrrrrr")
+    for batch in BATCHES:
+        for name, formats in ENGINES.items():
+            sets = [f"algorithm.groups_per_update={batch} staleness.bound={bound}{formats}" for bound in (0, 1)]
+            (of, apart), (of_later, later) = (best(fig, s) for s in sets)
+            shared, stale = (rate(fig, gain.SHARED, s) for s in sets)
+            fig.row(f"{batch} x 16", name, f"{fig.k(apart)} ({of})", f"{fig.k(later)} ({of_later})", fig.k(shared), fig.k(stale),
+                    f"{shared / apart:.2f}x", f"{stale / later:.2f}x")
