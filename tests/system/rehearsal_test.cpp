@@ -137,10 +137,10 @@ TEST_F(Rehearsal, EightBitEnginesAreTheSameInBothHostsToo) {
 }
 
 TEST_F(Rehearsal, EnginesThatDraftAreTheSameInBothHostsToo) {
-  expect_same_in_both_hosts({"placement.cards=10",
-                             "placement.rollout_cards=4",
+  expect_same_in_both_hosts({"placement.cards=8",
+                             "placement.rollout_cards=2",
                              "placement.reference_cards=2",
-                             "rollout.replicas=2",
+                             "rollout.replicas=1",
                              "simulation.model=pangu-pro-moe-v2-72b",
                              "simulation.trainer={tp: 4, ep: 4, mtp: true}",
                              "simulation.rollout={tp: 2, ep: 2, kv_share: 0.5, weights: fp8_block, "
