@@ -154,10 +154,21 @@ void Catalog::index(Section<Spec>& section, std::string_view folder) {
 }
 
 template <class Spec>
+bool Catalog::is_name_with_slash(Section<Spec>& section,
+                                 std::string_view folder,
+                                 std::string_view name) {
+  std::error_code failed;
+  if (std::filesystem::exists(name, failed))
+    return false;
+  index(section, folder);
+  return section.keys.contains(slug(name));
+}
+
+template <class Spec>
 Result<const Spec*> Catalog::find(Section<Spec>& section,
                                   std::string_view folder,
                                   std::string_view name) {
-  if (is_path(name)) {
+  if (is_path(name) && !is_name_with_slash(section, folder, name)) {
     const std::string key(name);
     auto known = section.specs.find(key);
     if (known == section.specs.end()) {

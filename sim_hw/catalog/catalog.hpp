@@ -54,6 +54,9 @@ class Catalog {
   };
   template <class Spec>
   Result<const Spec*> find(Section<Spec>& section, std::string_view folder, std::string_view name);
+  /// Such as `64/8 heads`. A file of that name precedes.
+  template <class Spec>
+  bool is_name_with_slash(Section<Spec>& section, std::string_view folder, std::string_view name);
   template <class Spec>
   void put_in(Section<Spec>& section, std::string_view folder, Spec spec);
   template <class Spec>

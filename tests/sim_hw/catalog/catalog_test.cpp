@@ -29,6 +29,18 @@ TEST(Catalog, FindsAModelByFileNameNameAndAlias) {
   EXPECT_EQ(*catalog.model("qwen2.5-7b"), *catalog.model("Qwen2.5-7B"));
 }
 
+TEST(Catalog, FindsANameThatHasASlash) {
+  Catalog catalog = shipped();
+  const std::string name = catalog.model("hy3").value()->aliases.at(0);
+  ASSERT_NE(name.find('/'), std::string::npos);
+  EXPECT_EQ(*catalog.model(name), *catalog.model("hy3"));
+}
+
+TEST(Catalog, ReadsAPathWithoutAnExtension) {
+  Catalog catalog = shipped();
+  EXPECT_EQ(catalog.model("models/gone").error().code, ErrorCode::NotFound);
+}
+
 TEST(Catalog, SuggestsTheNearestName) {
   Catalog catalog = shipped();
   EXPECT_EQ(catalog.model("kimi-k22").error().context,
