@@ -7,6 +7,10 @@ DRAFT = EIGHT + " simulation.trainer.mtp=true simulation.rollout.speculation.dep
 #: Acceptance is assumed: the ends of the range that `temper validate` takes for rows that do not state it.
 ENGINES = {"BF16": "", "INT8": EIGHT, "INT8 + MTP, p = 0.5": DRAFT + "0.5", "INT8 + MTP, p = 0.9": DRAFT + "0.9"}
 BATCHES = (512, 2048)
+#: Those of the surface of RL Fusion's gain, and two more for fast engines.
+SPLITS = gain.SPLITS | {
+    "64 + 32 + 288": "placement.rollout_cards=64 rollout.replicas=2 simulation.trainer.pp=9",
+    "32 + 32 + 320": "placement.rollout_cards=32 rollout.replicas=1 simulation.trainer.pp=10"}
 # Of the configuration: layers of the model, elements that latent attention caches in each, tokens of a response on average.
 LAYERS, LATENT, CONTEXT = 61, 576, 7061
 
@@ -43,7 +47,7 @@ def rate(fig, config, sets):
 
 def best(fig, sets):
     """The fastest of the splits of separate cards, and its tokens/s."""
-    rates = {split: rate(fig, gain.SEPARATE, f"{sets} {more}") for split, more in gain.SPLITS.items()}
+    rates = {split: rate(fig, gain.SEPARATE, f"{sets} {more}") for split, more in SPLITS.items()}
     split = max(rates, key=rates.get)
     return split, rates[split]
 
