@@ -30,7 +30,8 @@ int run_watch(const std::string& folder, bool plain) {
   ViewOptions options = detect_view(STDOUT_FILENO, plain ? OutputForm::Plain : OutputForm::Auto);
   TerminalView view(options, clock);
   for (;;) {
-    if (files.update() && files.live())
+    files.update();
+    if (files.take_news() && files.live())
       view.show(frame_of(*files.live()));
     if (files.live() && files.state() != RunState::Running)
       break;

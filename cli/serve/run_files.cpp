@@ -115,7 +115,7 @@ RunState RunFiles::compute_state() const {
   return s.ok ? RunState::Finished : s.stopped ? RunState::Stopped : RunState::Failed;
 }
 
-bool RunFiles::update() {
+void RunFiles::update() {
   metrics_.update();
   // The time alone is not enough: two files written within one kernel tick have the same time.
   struct stat file {};
@@ -134,12 +134,12 @@ bool RunFiles::update() {
   const RunState before = state_;
   state_ = compute_state();
   if (!news && before == state_)
-    return false;
+    return;
   frame_ = fmt::format(R"({{"id":{},"state":"{}","live":{}}})",
                        to_json(id_),
                        name_of(state_),
                        live_ ? to_json(*live_) : "null");
-  return true;
+  news_ = true;
 }
 
 std::string RunFiles::timeline(double from, double to) const {

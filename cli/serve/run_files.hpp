@@ -7,6 +7,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 namespace temper::cli {
 
@@ -45,8 +46,10 @@ class RunFiles {
   const std::string& id() const { return id_; }
   const UntrustedFolder& folder() const { return folder_; }
 
-  /// Reads changed files. True: clients need an update.
-  bool update();
+  /// Reads changed files.
+  void update();
+  /// Whether the frame has changed since the last call, by any update().
+  bool take_news() { return std::exchange(news_, false); }
   RunState state() const { return state_; }
   /// {"id","state","live":{...}}; `live` is null before the first live.json.
   const std::string& frame() const { return frame_; }
@@ -72,6 +75,7 @@ class RunFiles {
       read_;  ///< Identity of the last read live.json: inode and time.
   RunState state_ = RunState::Unknown;
   std::string frame_;
+  bool news_ = false;
   std::optional<Live> live_;
 };
 

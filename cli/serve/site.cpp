@@ -259,7 +259,10 @@ std::vector<std::string> Site::update(const std::vector<std::string>& watched) {
     look_for_runs();
   std::vector<std::string> changed;
   for (const auto& run : runs_) {
-    if (std::ranges::find(watched, run->id()) != watched.end() && run->update())
+    if (std::ranges::find(watched, run->id()) == watched.end())
+      continue;
+    run->update();
+    if (run->take_news())
       changed.push_back(run->id());
   }
   return changed;

@@ -64,6 +64,16 @@ class SiteTest : public ::testing::Test {
   void write(const std::string& name, const std::string& text) {
     ASSERT_TRUE(write_file_atomically(run() / name, text));
   }
+  /// As if the run had been killed.
+  void lose_process() {
+    auto live = parse_json_or_throw(*read_file(run() / "live.json"));
+    const pid_t child = ::fork();
+    if (child == 0)
+      ::_exit(0);
+    ::waitpid(child, nullptr, 0);
+    live["pid"] = child;
+    write("live.json", live.dump());
+  }
   HttpAnswer get(std::string target, std::map<std::string, std::string, std::less<>> headers = {}) {
     headers.try_emplace("host", "127.0.0.1:7878");
     return site_.answer({"GET", std::move(target), std::move(headers)});
@@ -89,15 +99,19 @@ TEST_F(SiteTest, AFrameHasTheStateOfTheRun) {
 }
 
 TEST_F(SiteTest, ARunWhoseProcessIsGoneIsLost) {
-  auto live = parse_json_or_throw(*read_file(run() / "live.json"));
-  const pid_t child = ::fork();
-  if (child == 0)
-    ::_exit(0);
-  ::waitpid(child, nullptr, 0);
-  live["pid"] = child;
-  write("live.json", live.dump());
+  lose_process();
   get("/api/runs");
   EXPECT_EQ(parse_json_or_throw(get("/api/runs/first/live").body).at("state"), "lost");
+}
+
+TEST_F(SiteTest, AChangeThatAnAnswerReadFirstStillReachesThoseWhoWatch) {
+  const std::vector<std::string> watched{"first"};
+  site_.update(watched);
+  EXPECT_TRUE(site_.update(watched).empty());
+  lose_process();
+  get("/api/runs/first/metrics");
+  EXPECT_EQ(site_.update(watched), watched);
+  EXPECT_TRUE(site_.update(watched).empty());
 }
 
 TEST_F(SiteTest, MetricsAreColumns) {
