@@ -41,7 +41,7 @@ export interface Summary {
 }
 export interface EvaluationPoint {
   step: number; at_s: number; seconds: number; pass_1: number; pass_k: number; reward: number; failed: number;
-  pass_1_low?: number; pass_1_high?: number; within_noise_of_best?: boolean;
+  pass_1_low?: number; pass_1_high?: number; within_noise?: boolean;
 }
 export interface Evaluation { problems: number; samples: number; card_s: number; share: number; best: EvaluationPoint; points: EvaluationPoint[] }
 export interface Live {

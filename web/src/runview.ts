@@ -77,7 +77,7 @@ export class RunView {
     if (s.evaluation) {
       const last = s.evaluation.points[s.evaluation.points.length - 1];
       const interval = last.pass_1_low == null || last.pass_1_high == null ? "" : `95 %: ${figure(last.pass_1_low, 2)} to ${figure(last.pass_1_high, 2)}; `;
-      const noise = last.within_noise_of_best && last.step !== s.evaluation.best.step ? ", within noise" : "";
+      const noise = last.within_noise && last.step !== s.evaluation.best.step ? ", within noise" : "";
       this.tile("held out, pass@1", figure(last.pass_1), `${interval}best ${figure(s.evaluation.best.pass_1)} at step ${s.evaluation.best.step}${noise}`);
     }
     this.tile("trained tokens/s", short(tokens.trained), `with prompts; ${short(tokens.raw)} sampled, ${short(tokens.trained / Math.max(1, s.cards))} per card; ${running ? "last seconds" : "whole run"}`);
