@@ -279,8 +279,7 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
   signals.enter(orchestrator::RunSignals::Phase::Run);
   const orchestrator::RunOutcome outcome = driver();
   const Duration took = clock.now() - began;
-  const auto summary = recorder->close(
-      {config.name, config.seed, outcome.log_hash, orchestrator::is_simulated(config)});
+  const auto summary = recorder->close(orchestrator::identity_of(config, outcome.log_hash));
   watch.close(outcome.log_hash);
   if (!summary) {
     if (outcome.finish.ok)

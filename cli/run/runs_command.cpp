@@ -184,6 +184,8 @@ std::vector<Figure> figures_of(const Summary& s) {
           {"tokens/s, effective", s.tokens.effective_per_s},
           {"tokens/s per card, trained", s.tokens.trained_per_s_per_card},
           {"tokens, wasted", whole(s.wasted_tokens)},
+          {"tokens per price, trained", s.cost ? s.cost->tokens_per_price : std::nullopt},
+          {"tokens per kWh, trained", s.cost ? s.cost->tokens_per_kwh : std::nullopt},
           {"cards", whole(s.cards)},
           {"busy share", s.utilization.busy},
           {"staleness, mean", s.staleness.mean},
@@ -251,7 +253,8 @@ Result<RunDifference> compare(const fs::path& a, const fs::path& b) {
     FigurePair pair{x[i].first, x[i].second, y[i].second, {}};
     if (pair.a && pair.b && *pair.a != 0)
       pair.ratio = *pair.b / *pair.a;
-    out.figures.push_back(std::move(pair));
+    if (pair.a || pair.b)
+      out.figures.push_back(std::move(pair));
   }
   return out;
 }

@@ -156,6 +156,8 @@ std::string render_closing(const orchestrator::Summary& s,
   label(c, "cards").text(orchestrator::use_text(s), kTitle).line();
   draw_waits(c, s);
   draw_usage(c, s);
+  if (s.cost)
+    label(c, "cost").text(orchestrator::cost_text(*s.cost)).line();
   label(c, "staleness").text(fmt::format("max {}", s.staleness.max), kTitle);
   c.text(fmt::format(" of {} allowed, mean {:.2f}", s.staleness.bound, s.staleness.mean), kLabel)
       .line();

@@ -180,10 +180,9 @@ void RunWatch::write(const orchestrator::RunTick* tick, Time now) {
   if (!live_works_)
     return;
   const orchestrator::RunMetrics& metrics = recorder_.metrics();
-  Live live =
-      make_live(make_frame(config_.name, metrics, tick, now),
-                metrics,
-                {config_.name, config_.seed, log_hash_, orchestrator::is_simulated(config_)});
+  Live live = make_live(make_frame(config_.name, metrics, tick, now),
+                        metrics,
+                        orchestrator::identity_of(config_, log_hash_));
   live.pid = ::getpid();
   live.host = actors::host_name();
   live.began = began_;

@@ -1,5 +1,4 @@
-#include "core/text/numbers.hpp"
-#include "core/yaml_tree.hpp"
+#include "core/yaml.hpp"
 #include "orchestrator/metrics/recorder.hpp"
 #include "orchestrator/metrics/report.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
@@ -13,25 +12,37 @@
 namespace temper::orchestrator {
 namespace {
 
-RunIdentity identity_of(const std::filesystem::path& run_dir) {
-  RunIdentity identity;
+/// What config.yaml of a run folder says about the whole run.
+struct RunFacts {
+  std::string name;
+  std::uint64_t seed = 0;
+  HardwareKind hardware = HardwareKind::Local;
+  CostSection cost;
+};
+template <class V>
+void describe(V& v, RunFacts& f) {
+  v.field(1, "name", f.name);
+  v.field(2, "seed", f.seed);
+  v.field(3, "hardware", f.hardware);
+  v.field(4, "cost", f.cost);
+}
+
+/// Of a file that cannot be read, and of keys that cannot: the defaults. All other keys are
+/// ignored.
+RunIdentity recorded_identity(const std::filesystem::path& run_dir) {
   const Result<std::string> text = read_file(UntrustedFolder(run_dir), "config.yaml");
   if (!text)
-    return identity;
-  const YamlDocument document("config.yaml", *text, {});
-  for (const YamlNode::Entry& entry : document.root().entries) {
-    const std::string& value = entry.node.text;
-    if (entry.key == "name")
-      identity.name = value;
-    if (entry.key == "hardware")
-      identity.simulated = value == name_of(HardwareKind::Simulated);
-    if (entry.key == "seed")
-      identity.seed = parse_number<std::uint64_t>(value).value_or(identity.seed);
-  }
-  return identity;
+    return {};
+  const RunFacts facts = read_yaml<RunFacts>("config.yaml", *text).value;
+  return {facts.name, facts.seed, 0, facts.hardware == HardwareKind::Simulated, facts.cost};
 }
 
 }  // namespace
+
+RunIdentity identity_of(const PipelineConfig& config, std::uint64_t log_hash) {
+  return {
+      config.name, config.seed, log_hash, config.hardware == HardwareKind::Simulated, config.cost};
+}
 
 Result<RecordedRun> read_run(const std::filesystem::path& run_dir) {
   const auto path = run_dir / "events.log";
@@ -41,7 +52,7 @@ Result<RecordedRun> read_run(const std::filesystem::path& run_dir) {
                metrics.feed(record);
                return Status();
              }));
-  RunIdentity identity = identity_of(run_dir);
+  RunIdentity identity = recorded_identity(run_dir);
   identity.log_hash = log.hash;
   if (log.records == 0 && !log.damaged())
     return Error{ErrorCode::NotFound, path.string() + " holds no record"};
@@ -55,7 +66,7 @@ Result<RecordedRun> read_run(const std::filesystem::path& run_dir) {
 }
 
 Status rebuild_outputs(const std::filesystem::path& run_dir) {
-  RunIdentity identity = identity_of(run_dir);
+  RunIdentity identity = recorded_identity(run_dir);
   const auto config = load_config(run_dir / "config.yaml");
   TEMPER_TRY(const auto recorder,
              RunRecorder::create(run_dir,

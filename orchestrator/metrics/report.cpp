@@ -29,6 +29,12 @@ std::string count_text(double value) {
   return count_text(std::int64_t{std::llround(value)});
 }
 
+/// Three significant digits: "0.0123", "12.3", "12,345".
+std::string amount_text(double value) {
+  constexpr double kWhole = 1000;
+  return value < kWhole ? fmt::format("{:.3g}", value) : count_text(value);
+}
+
 std::string optional_text(const std::optional<double>& value) {
   return value ? fmt::format("{:.3f}", *value) : "-";
 }
@@ -331,6 +337,22 @@ void write_tokens(Page& page, const Summary& s) {
 
 }  // namespace
 
+std::string cost_text(const CostSummary& c) {
+  const auto with_tokens = [](std::string text, std::optional<double> tokens, const char* unit) {
+    if (tokens)
+      text += fmt::format(" ({} trained tokens per {})", short_number(*tokens), unit);
+    return text;
+  };
+  std::string text;
+  if (c.price)
+    text = with_tokens("price " + amount_text(*c.price), c.tokens_per_price, "unit");
+  if (c.kwh) {
+    text += text.empty() ? "" : "   ";
+    text += with_tokens("energy " + amount_text(*c.kwh) + " kWh", c.tokens_per_kwh, "kWh");
+  }
+  return text;
+}
+
 bool starting_matters(const Summary& s) {
   constexpr double kShare = 0.05;
   return s.start_s >= kShare * s.wall_s && s.start_s > 0;
@@ -402,6 +424,8 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
   if (s.judges)
     write_judges(page, *s.judges);
   write_tokens(page, s);
+  if (s.cost)
+    page.line("cost", "{}", cost_text(*s.cost));
   write_cards(page, s);
   write_waits(page, s);
   write_usage(page, s);

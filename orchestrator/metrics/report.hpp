@@ -27,6 +27,8 @@ Status rebuild_outputs(const std::filesystem::path& run_dir);
 /// Use of the cards, in the same words everywhere: "85 % busy   MFU 10.4 %   slots 20 % filled",
 /// with a hint where busy alone misleads.
 std::string use_text(const Summary& summary);
+/// "price 12.3 (1.2M trained tokens per unit)   energy 4.5 kWh (...)".
+std::string cost_text(const CostSummary& cost);
 /// Whether the start took so much of the run that rates over the whole run are misleading.
 bool starting_matters(const Summary& summary);
 

@@ -175,6 +175,19 @@ std::optional<EvaluationSummary> evaluation(const RunMetrics& m) {
   return out;
 }
 
+TokenSummary tokens(const TokenCounts& t, double wall_s, std::uint64_t cards) {
+  TokenSummary out;
+  out.generated = t.generated.count();
+  out.trained = t.trained.count();
+  out.effective = t.effective.count();
+  out.generated_per_s = per_second(t.generated, wall_s);
+  out.trained_per_s = per_second(t.trained, wall_s);
+  out.effective_per_s = per_second(t.effective, wall_s);
+  out.trained_per_s_per_card =
+      per_second(t.trained, wall_s * static_cast<double>(std::max<std::uint64_t>(1, cards)));
+  return out;
+}
+
 void set_end(const RunMetrics& m, Summary& s) {
   if (!m.finish()) {
     s.ended = false;
@@ -211,16 +224,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   s.start_s = seconds(m.work_began().time_since_epoch());
   s.cards = m.timeline().cards().size();
 
-  const TokenCounts t = m.tokens();
-  s.tokens.generated = t.generated.count();
-  s.tokens.trained = t.trained.count();
-  s.tokens.effective = t.effective.count();
-  s.tokens.generated_per_s = per_second(t.generated, s.wall_s);
-  s.tokens.trained_per_s = per_second(t.trained, s.wall_s);
-  s.tokens.effective_per_s = per_second(t.effective, s.wall_s);
-  s.tokens.trained_per_s_per_card =
-      per_second(t.trained, s.wall_s * static_cast<double>(std::max<std::uint64_t>(1, s.cards)));
-
+  s.tokens = tokens(m.tokens(), s.wall_s, s.cards);
   s.utilization = utilization(m);
   s.slots = {m.slots().slots(),
              to_6_places(m.slots().over_wall(m.wall())),
@@ -248,6 +252,9 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   s.switches = switches(m);
   s.evaluation = evaluation(m);
   s.judges = m.judges();
+  s.cost = cost_of(identity.cost,
+                   paid_cards(m.config().actors),
+                   {s.wall_s, s.utilization.states, static_cast<double>(s.tokens.trained)});
   s.checkpoints = {m.checkpoints().saved, m.checkpoints().failed, m.checkpoints().last};
   if (auto usage =
           summarize_usage(m.usage(), s.cards, m.wall().time_since_epoch(), m.history().count())) {

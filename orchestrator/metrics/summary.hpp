@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/json.hpp"
+#include "orchestrator/metrics/cost.hpp"
 #include "orchestrator/metrics/run_metrics.hpp"
 
 namespace temper::orchestrator {
@@ -13,6 +14,7 @@ struct RunIdentity {
   std::uint64_t seed = 0;
   std::uint64_t log_hash = 0;
   bool simulated = false;
+  CostSection cost{};
 };
 
 struct TokenSummary {
@@ -149,9 +151,13 @@ struct Summary {
   std::optional<EvaluationSummary> evaluation;  ///< None: no evaluation.
   double start_s = 0;  ///< Time until the first dispatch; part of the wall time.
   std::optional<actors::JudgeUsage> judges{};  ///< Of the whole run. Empty without a judge.
+  std::optional<CostSummary> cost{};           ///< Of the whole run. Empty without prices.
   /// Figures of the last step by name (metric_table.hpp), if finite; without states and evaluation.
   std::map<std::string, double> last_step;
 };
+
+struct PipelineConfig;
+RunIdentity identity_of(const PipelineConfig& config, std::uint64_t log_hash);
 
 Summary summarize(const RunMetrics& metrics, const RunIdentity& identity);
 
@@ -354,6 +360,7 @@ void describe(V& v, Summary& s) {
   v.field(30, "last_step", s.last_step, {.doc = "Metrics of the last step."});
   v.field(31, "tail", s.tail, {.doc = "Time that only the last responses of a batch took."});
   v.field(32, "judges", s.judges, {.doc = "Work of judges over the whole run; null: no judge."});
+  v.field(33, "cost", s.cost, {.doc = "Price and energy of the run; null: none is configured."});
 }
 
 }  // namespace temper::orchestrator

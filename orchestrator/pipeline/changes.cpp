@@ -114,6 +114,7 @@ constexpr Rule kRules[] = {
     {"samples", ""},
     {"tracking", ""},
     {"alarms", ""},
+    {"cost", ""},
     {"simulation", "it would be a different run"},
 };
 

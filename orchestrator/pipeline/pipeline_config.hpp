@@ -6,6 +6,7 @@
 #include "actors/protocol/role_config.hpp"
 #include "actors/simulation/simulation_config.hpp"
 #include "actors/task/task_config.hpp"
+#include "orchestrator/pipeline/cost_section.hpp"
 #include "orchestrator/pipeline/evaluation_section.hpp"
 #include "orchestrator/pipeline/payloads_section.hpp"
 #include "orchestrator/pipeline/sections.hpp"
@@ -58,6 +59,7 @@ struct PipelineConfig {
   SamplesConfig samples;
   TrackingConfig tracking;
   AlarmsConfig alarms;
+  CostSection cost;
   actors::SimulationConfig simulation;
 };
 
@@ -83,6 +85,7 @@ void describe_operation(V& v, PipelineConfig& c) {
   v.field(40, "samples", c.samples, {.doc = "Which responses are saved for reading."});
   v.field(41, "tracking", c.tracking, {.doc = "Metrics for other programs."});
   v.field(42, "alarms", c.alarms, {.doc = "What to watch for during the run."});
+  v.field(44, "cost", c.cost, {.doc = "Prices and power of cards, for the figures of a run."});
   v.field(22,
           "simulation",
           c.simulation,

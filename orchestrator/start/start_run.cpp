@@ -396,8 +396,7 @@ Result<RunEnd> start_run_quietly(const PipelineConfig& config, const OnUpdate& o
   TEMPER_TRY(const auto driver, make_driver(plan, observer, log));
   recorder->begin();
   const RunOutcome outcome = driver();
-  const auto summary =
-      recorder->close({config.name, config.seed, outcome.log_hash, is_simulated(config)});
+  const auto summary = recorder->close(identity_of(config, outcome.log_hash));
   if (!summary && outcome.finish.ok)
     return summary.error();
   return outcome.finish;

@@ -72,6 +72,7 @@ Rates whole_of(const orchestrator::Summary& s, const orchestrator::RunMetrics& m
   r.states = s.utilization.states;
   r.staleness_mean = s.staleness.mean;
   r.staleness_max = s.staleness.max;
+  r.cost = s.cost;
   return r;
 }
 
@@ -117,7 +118,8 @@ class DispatchedGroups {
 Rates between(const orchestrator::RunMetrics& metrics,
               const orchestrator::Update& first,
               const orchestrator::Update& last,
-              const FinishedSlices& slices) {
+              const FinishedSlices& slices,
+              const orchestrator::CostSection& cost) {
   Rates r;
   r.updates = last.version.value() - first.version.value();
   r.seconds = seconds(last.time - first.time);
@@ -143,6 +145,9 @@ Rates between(const orchestrator::RunMetrics& metrics,
     r.staleness_mean += update.staleness_mean / static_cast<double>(r.updates);
     r.staleness_max = std::max(r.staleness_max, static_cast<std::int64_t>(update.staleness_max));
   }
+  r.cost = orchestrator::cost_of(cost,
+                                 orchestrator::paid_cards(metrics.config().actors),
+                                 {r.seconds, r.states, r.seconds * r.sustained_per_s});
   return r;
 }
 
@@ -210,7 +215,7 @@ Figures figures_of(RunObservers& observers, const orchestrator::ResolvedPipeline
   Figures figures;
   figures.spans = observers.spans;
   const orchestrator::Summary summary =
-      orchestrator::summarize(metrics, {config.name, config.seed, 0});
+      orchestrator::summarize(metrics, orchestrator::identity_of(config, 0));
   figures.whole = whole_of(summary, metrics);
   figures.accounts = fates_of(summary);
   metrics.timeline().finish(metrics.wall());
@@ -219,7 +224,7 @@ Figures figures_of(RunObservers& observers, const orchestrator::ResolvedPipeline
   // updates[i] completed version i + 1.
   if (updates.size() >= 2 * bound + 2) {
     const auto [first, last] = whole_turns(observers, config, bound, updates.size() - bound - 1);
-    figures.steady = between(metrics, updates[first], updates[last], observers.slices);
+    figures.steady = between(metrics, updates[first], updates[last], observers.slices, config.cost);
   } else {
     figures.steady = figures.whole;
   }
@@ -280,6 +285,12 @@ void scale(Rates& rates, double weight) {
   rates.trained_per_s *= weight;
   rates.generated_per_s *= weight;
   rates.sustained_per_s *= weight;
+  if (rates.cost) {
+    for (auto* const tokens : {&rates.cost->tokens_per_price, &rates.cost->tokens_per_kwh}) {
+      if (*tokens)
+        **tokens *= weight;
+    }
+  }
 }
 
 void scale(TokenAccounts& accounts, std::int64_t weight) {

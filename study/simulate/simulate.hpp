@@ -28,6 +28,7 @@
 
 #include "actors/protocol/lifecycle.hpp"
 #include "core/result.hpp"
+#include "orchestrator/metrics/cost.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 #include "study/simulate/learning.hpp"
@@ -52,6 +53,7 @@ struct Rates {
   std::map<actors::CardState, double> states;  ///< Shares of card time; they add up to 1.
   double staleness_mean = 0;                   ///< Over trained groups.
   std::int64_t staleness_max = 0;
+  std::optional<orchestrator::CostSummary> cost;  ///< Empty unless configured.
 };
 
 /// Fate of sampled tokens over the whole run.

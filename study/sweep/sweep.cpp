@@ -23,6 +23,10 @@ void fill(SweepRun& run, const Figures& figures, Sweep::Interval interval) {
   run.generated_per_s = rounded(r.generated_per_s, 10);
   run.busy = rounded(r.busy, 1e4);
   run.staleness_max = r.staleness_max;
+  if (r.cost) {
+    run.tokens_per_price = r.cost->tokens_per_price;
+    run.tokens_per_kwh = r.cost->tokens_per_kwh;
+  }
   run.staleness_mean = rounded(r.staleness_mean, 1e3);
   for (const auto& [age, groups] : f.staleness)
     run.staleness += fmt::format("{}{}:{}", run.staleness.empty() ? "" : " ", age, groups);

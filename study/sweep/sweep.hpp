@@ -88,8 +88,9 @@ struct SweepRun {
   std::optional<double> seconds_to_target;
   std::string trainer;             ///< This and the next: only with fitted layouts.
   std::optional<double> kv_share;  ///< Share of memory for the KV cache of an engine.
-  std::string folder;              ///< Folder of a real run.
-  std::string reason;              ///< Why it did not run, or why it failed.
+  std::optional<double> tokens_per_price, tokens_per_kwh;  ///< Trained; only if configured.
+  std::string folder;                                      ///< Folder of a real run.
+  std::string reason;  ///< Why it did not run, or why it failed.
 };
 
 struct SweepCell {
@@ -166,6 +167,8 @@ void describe(V& v, SweepRun& r) {
   v.field(23, "kv_share", r.kv_share);
   v.field(24, "folder", r.folder);
   v.field(25, "reason", r.reason);
+  v.field(26, "tokens_per_price", r.tokens_per_price);
+  v.field(27, "tokens_per_kwh", r.tokens_per_kwh);
 }
 
 }  // namespace temper::study

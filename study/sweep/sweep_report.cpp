@@ -84,6 +84,13 @@ Column mean_column(
           }};
 }
 
+/// The mean over the seeds, in thousands.
+template <class Get>
+Column thousands_column(std::string head, Get get) {
+  return {std::move(head),
+          [=](const SweepCell& cell) { return thousands_text(range_of(cell, get).mean(), 1); }};
+}
+
 /// The mean and the range; `decimals`: none for a time.
 template <class Get>
 Column range_column(std::string head, Get get, std::optional<int> decimals = {}) {
@@ -112,9 +119,15 @@ std::vector<Column> columns_of(const Sweep& sweep) {
   } else {
     out.push_back(range_column("time, s", &SweepRun::seconds));
   }
-  out.push_back({"tokens/s", [](const SweepCell& cell) {
-                   return thousands_text(range_of(cell, &SweepRun::tokens_per_s).mean(), 1);
-                 }});
+  out.push_back(thousands_column("tokens/s", &SweepRun::tokens_per_s));
+  for (const auto& [head, field] : {std::pair("tokens/price", &SweepRun::tokens_per_price),
+                                    std::pair("tokens/kWh", &SweepRun::tokens_per_kwh)}) {
+    const auto has_any = [field = field](const SweepCell& cell) {
+      return range_of(cell, field).count > 0;
+    };
+    if (std::ranges::any_of(sweep.cells, has_any))
+      out.push_back(thousands_column(head, field));
+  }
   out.push_back(mean_column("busy", &SweepRun::busy, 1, 100, " %"));
   out.push_back({"max s", [](const SweepCell& cell) {
                    return fmt::format("{:.0f}", range_of(cell, &SweepRun::staleness_max).most);

@@ -35,6 +35,7 @@ export interface Summary {
   waits: Wait[];
   slots: { slots: number; occupancy: number; while_serving: number };
   mfu?: { mfu: number } | null;
+  cost?: { price: number | null; tokens_per_price: number | null; kwh: number | null; tokens_per_kwh: number | null } | null;
   restarts: { kind: string; at_s: number; actor: string; reason: string }[];
   checkpoints: { saved: number; failed: number; last: number | null };
   evaluation?: Evaluation | null;

@@ -83,6 +83,8 @@ export class RunView {
     this.tile("trained tokens/s", short(tokens.trained), `with prompts; ${short(tokens.raw)} sampled, ${short(tokens.trained / Math.max(1, s.cards))} per card; ${running ? "last seconds" : "whole run"}`);
     this.tile("cards busy", percent(s.utilization.busy), `${s.cards} cards, whole run`);
     if (s.mfu) this.tile("MFU", percent(s.mfu.mfu, 1), "of the peak FLOP/s of all cards, whole run");
+    if (s.cost?.price != null) this.tile("price of cards", figure(s.cost.price), `${short(s.cost.tokens_per_price ?? 0)} trained tokens per unit`);
+    if (s.cost?.kwh != null) this.tile("energy, kWh", figure(s.cost.kwh), `${short(s.cost.tokens_per_kwh ?? 0)} trained tokens per kWh`);
     if (live.slots) this.tile("slots filled", percent(live.slots_mean ?? 0), `of ${live.slots} while engines had work, whole run${running ? `; ${live.slots_held ?? 0} now` : ""}`);
     this.tile("oldest group", `${s.staleness.max}`, `bound ${s.staleness.bound}, mean ${figure(s.staleness.mean, 2)}`);
     this.tile("wasted", percent(s.tokens.generated > 0 ? s.wasted_tokens / s.tokens.generated : 0, 1), "of generated tokens");
