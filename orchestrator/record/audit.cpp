@@ -248,7 +248,8 @@ void Auditor::on_event(const event::Generated& e) {
   }
 }
 
-/// Recomputes the version that the age of a generated group counts from: the mean of its tokens.
+/// Recomputes the version that the age of a generated group counts from: the mean of its tokens, or
+/// what it was after an earlier generation if that was younger.
 void Auditor::weigh(GroupState& group) {
   std::uint64_t tokens = 0, sum = 0;
   for (const auto& [id, r] : group.responses) {
@@ -258,7 +259,7 @@ void Auditor::weigh(GroupState& group) {
     sum += r.version_sum;
   }
   if (tokens > 0)
-    group.age_from = sum / tokens;
+    group.age_from = std::max(group.age_from, sum / tokens);
 }
 
 void Auditor::on_event(const event::ReferenceScored& e) {

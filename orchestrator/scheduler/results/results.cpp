@@ -54,15 +54,18 @@ void fail_response(RunState& run, ResponseId response, Reason why) {
 }
 
 /// If that is the age rule, a group that is completely generated is as old as its tokens on
-/// average.
+/// average, but never older than it has been counted: other groups were admitted because of that.
+/// The mean may fall where lost tensors are generated again, from younger but fewer tokens.
 void recount_age(RunState& run, GroupId id) {
   if (run.config.age == AgeRule::FirstToken)
     return;
-  const auto version = run.saved.queue.mean_version(id);
-  if (!version)
+  const auto mean = run.saved.queue.mean_version(id);
+  if (!mean)
     return;
-  run.saved.outstanding.recount(run.saved.queue.group(id)->age_from(), *version);
-  run.saved.queue.count_age(id, *version);
+  const PolicyVersion before = run.saved.queue.group(id)->age_from();
+  const PolicyVersion now = std::max(before, *mean);
+  run.saved.outstanding.recount(before, now);
+  run.saved.queue.count_age(id, now);
 }
 
 }  // namespace

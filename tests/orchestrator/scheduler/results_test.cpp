@@ -91,6 +91,26 @@ TEST(Results, CountAnAgeFromTheMeanVersionWhereThatIsTheRule) {
   }
 }
 
+TEST(Results, NeverCountAnAgeFromAnOlderVersionThanBefore) {
+  SchedulerConfig config = small_config();
+  config.age = AgeRule::TokenWeighted;
+  ResultsRun r(config);
+  publish(r.run, 3);
+  const GroupId group = add_group(r.run, 1);
+  const LeaseId lease = generate_on(r.run, group, kEngine);
+  r.generated(kEngine, {ResultsRun::item(lease, ResponseId(0), FinishReason::End, 1)});
+  r.generated(kEngine, {ResultsRun::item(lease, ResponseId(1), FinishReason::End, 3)});
+  ASSERT_EQ(r.run.saved.queue.group(group)->age_from(), version(2));
+  r.run.saved.queue.start_over(ResponseId(1));
+  const LeaseId again = r.run.saved.queue.lease(Task::Generate, kEngine, {ResponseId(1)}, at(60));
+  auto shorter = ResultsRun::item(again, ResponseId(1));
+  shorter.tokens = Tokens(1);
+  shorter.segments = {{version(3), Tokens(1)}};
+  r.generated(kEngine, {shorter});  // The mean is (10 x 1 + 1 x 3) / 11.
+  EXPECT_EQ(r.run.saved.queue.group(group)->age_from(), version(2));
+  EXPECT_EQ(r.run.saved.outstanding.outstanding, (GroupsByVersion{{version(2), 1}}));
+}
+
 // --- Groups that fail
 
 TEST(Results, KeepAGroupWithTwoLiveResponsesAndReleaseOneWithFewer) {
