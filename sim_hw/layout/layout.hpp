@@ -9,10 +9,12 @@
 #pragma once
 
 #include "sim_hw/layout/mechanisms.hpp"
+#include "sim_hw/model/adapter.hpp"
 #include "sim_hw/model/model_spec.hpp"
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -117,6 +119,9 @@ struct TrainShape {
   Mechanisms mechanisms{};
   ActivationPlan activations{};  ///< Applies to the tensors that `recompute` keeps.
   StateBytes states = StateBytes::mixed();
+  /// What is trained, with these states, beside frozen weights of `states.weight` bytes; none: all
+  /// weights.
+  std::optional<Adapter> adapter{};
 
   /// Micro-batches of each data-parallel replica.
   std::int64_t micro_batches(const Layout& layout) const {

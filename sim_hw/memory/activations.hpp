@@ -5,6 +5,10 @@
 // Assumptions: 16-bit activations; masks of one byte; a matrix product saves its input, a norm its
 // input, softmax its output; a fused SwiGLU saves gate and up but not silu(gate); fused attention
 // saves one FP32 logsumexp per head instead of the seq x seq matrices.
+// With an adapter (TrainShape::adapter), a product saves its input only if its layer has one, and
+// then also the `rank` columns between A and B; what the backward pass of a norm, of attention, of
+// an activation or of routing needs is saved as before. Where a tensor is recomputed from an input
+// that is not saved, recomputing that input (one elementwise kernel) is not counted.
 // Equation: bytes per token = sum of width * bytes / cut. For GPT with unfused attention this is h
 // (10 + 24/t + 5 a s / (h t)), and h 34 / t with sequence parallelism and selective recompute
 // (Korthikanti et al., arXiv 2205.05198, section 4), which the tests assert.
@@ -29,6 +33,7 @@ enum class TensorSplit {
   Tensor,    ///< Split by tensor parallelism.
   Routed,    ///< Whole rows of the tokens routed to this device.
   Expert,    ///< As Routed, with rows split by the expert's tensor parallelism.
+  Whole,     ///< Whole on every tensor-parallel device.
 };
 
 /// Whether selective recompute drops a tensor and recomputes it.
@@ -66,7 +71,7 @@ class SavedTensors {
                          std::uint32_t dropped = 0) const;
 
  private:
-  std::array<SavedTensor, 28> tensors_{};
+  std::array<SavedTensor, 30> tensors_{};
   std::size_t count_ = 0;
 };
 

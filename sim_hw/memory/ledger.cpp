@@ -130,15 +130,18 @@ Ledger stage_ledger(const ModelSpec& model,
   const double copies = as_double(weight_copies(shape));
   const std::int64_t mirror = mirrored_stage(layout, stage);
   const StageParameters weights = device_parameters(model, layout, shape, stage);
+  const StageParameters trained = trained_parameters(model, layout, shape, stage);
   const double tokens = as_double(shape.seq * shape.micro_batch) / as_double(layout.cp);
   const double tp = as_double(layout.tp);
   Ledger ledger;
-  const auto state = [&](Zero since, double each) {
-    return sharded(weights, layout, layout.zero >= since, each, copies);
+  const auto state = [&](const StageParameters& of, Zero since, double each) {
+    return sharded(of, layout, layout.zero >= since, each, copies);
   };
-  ledger.weights = state(Zero::Weights, shape.states.weight);
-  ledger.gradients = state(Zero::Gradients, shape.states.gradient);
-  ledger.optimizer = state(Zero::Optimizer, shape.states.optimizer());
+  ledger.weights = state(weights, Zero::Weights, shape.states.weight);
+  if (shape.adapter)
+    ledger.weights += state(trained, Zero::Weights, shape.states.weight);
+  ledger.gradients = state(trained, Zero::Gradients, shape.states.gradient);
+  ledger.optimizer = state(trained, Zero::Optimizer, shape.states.optimizer());
 
   double layers = as_double(stage_layers(model, layout, stage));
   double dense = as_double(dense_stage_layers(model, layout, stage));

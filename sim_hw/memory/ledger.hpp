@@ -1,7 +1,8 @@
 // Memory of a device by purpose, for each role and state.
 //
 // Equations (per device, on a stage with L/p layers, s tokens per sequence, b sequences):
-//   weights    = parameters * bytes, / dp with ZeRO "weights"; gradients and optimizer likewise
+//   weights    = parameters * bytes, / dp with ZeRO "weights"; gradients and optimizer likewise.
+//     With an adapter, gradients and optimizer are those of its parameters alone
 //   activations = bytes per token and layer * s b / cp * layers in flight; a stage i of p holds
 //     min(p - i, m) micro-batches, or with v chunks min(2 (p - i - 1) + (v - 1) p + 1, m v) chunks
 //     of L / (p v) layers: on stage 0 that is L (1 + (p - 1) / (p v)) layers (2205.05198,

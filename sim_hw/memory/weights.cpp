@@ -39,7 +39,69 @@ double mlp(const ModelSpec& model, double ffn, double tp) {
   return (inner + 1) * hidden * ffn / tp + (model.linear_bias ? inner * ffn / tp + hidden : 0);
 }
 
+/// Of the adapters of one layer, by what counts of each.
+LayerParameters sum_of_adapters(const ModelSpec& model,
+                                const Layout& layout,
+                                const Adapter& adapter,
+                                double (LowRankLayers::*width)() const) {
+  const double tp = as_double(layout.tp);
+  const AdapterShapes shapes =
+      adapter_shapes(model, adapter, {tp, tp, as_double(layout.expert_tp)});
+  const auto parameters = [&](const LowRankLayers& layers) {
+    return shapes.rank * (layers.*width)();
+  };
+  LayerParameters out;
+  out.attention = parameters(shapes.attention);
+  out.dense = parameters(shapes.dense);
+  if (model.moe) {
+    out.shared = parameters(shapes.shared);
+    out.experts = as_double(model.moe->experts) / as_double(layout.ep) * parameters(shapes.expert);
+  }
+  return out;
+}
+
+/// The layers and MTP modules of a stage; a module has `extra` parameters besides those of a layer.
+StageParameters sum_of_layers(const ModelSpec& model,
+                              const Layout& layout,
+                              const LayerParameters& layer,
+                              double extra,
+                              std::int64_t stage) {
+  const double layers = as_double(stage_layers(model, layout, stage));
+  const double dense = as_double(dense_stage_layers(model, layout, stage));
+  StageParameters out;
+  out.layers = layers * layer.attention + dense * layer.dense + (layers - dense) * layer.shared;
+  out.experts = (layers - dense) * layer.experts;
+  if (const StageModules modules = stage_modules(model, layout, stage); modules.mtp > 0) {
+    const double mtp = as_double(modules.mtp);
+    out.layers += mtp * (layer.attention + (model.moe ? layer.shared : layer.dense) + extra);
+    out.experts += mtp * layer.experts;
+  }
+  return out;
+}
+
+/// Of the device of stage `stage`; with DualPipe also of the mirrored stage.
+template <class Of>
+StageParameters with_mirror(const Layout& layout,
+                            const TrainShape& shape,
+                            std::int64_t stage,
+                            const Of& of) {
+  StageParameters out = of(stage);
+  if (weight_copies(shape) == 1)
+    return out;
+  const StageParameters mirror = of(mirrored_stage(layout, stage));
+  out.layers += mirror.layers;
+  out.experts += mirror.experts;
+  out.embedding_and_head += mirror.embedding_and_head;
+  return out;
+}
+
 }  // namespace
+
+LayerParameters layer_parameters(const ModelSpec& model,
+                                 const Layout& layout,
+                                 const Adapter& adapter) {
+  return sum_of_adapters(model, layout, adapter, &LowRankLayers::width);
+}
 
 LayerParameters layer_parameters(const ModelSpec& model, const Layout& layout) {
   const double tp = as_double(layout.tp);
@@ -74,44 +136,77 @@ std::int64_t first_uniform_stage(const ModelSpec& model, const Layout& layout) {
 }
 
 StageParameters stage_parameters(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
-  const LayerParameters layer = layer_parameters(model, layout);
   const double tp = as_double(layout.tp);
   const double hidden = as_double(model.hidden);
   const double table = as_double(model.vocabulary) * hidden / tp;
-  const double layers = as_double(stage_layers(model, layout, stage));
-  const double dense = as_double(dense_stage_layers(model, layout, stage));
-  StageParameters weights;
-  weights.layers = layers * layer.attention + dense * layer.dense + (layers - dense) * layer.shared;
-  weights.experts = (layers - dense) * layer.experts;
+  StageParameters weights = sum_of_layers(
+      model, layout, layer_parameters(model, layout), hidden * (2 * hidden + 3), stage);
   if (stage == 0)
     weights.embedding_and_head += table + as_double(model.learned_positions) * hidden;
-  const StageModules modules = stage_modules(model, layout, stage);
-  if (modules.heads > 0) {
+  if (stage_modules(model, layout, stage).heads > 0) {
     weights.embedding_and_head += model.layer_norm ? 2 * hidden : hidden;
     if (!model.tie_embeddings || layout.pp > 1)
       weights.embedding_and_head += table;
   }
-  if (modules.mtp > 0) {
-    const double mtp = as_double(modules.mtp);
-    const double mlp_part = model.moe ? layer.shared : layer.dense;
-    weights.layers += mtp * (layer.attention + mlp_part + hidden * (2 * hidden + 3));
-    weights.experts += mtp * layer.experts;
-  }
   return weights;
+}
+
+StageParameters stage_parameters(const ModelSpec& model,
+                                 const Layout& layout,
+                                 const Adapter& adapter,
+                                 std::int64_t stage) {
+  return sum_of_layers(model, layout, layer_parameters(model, layout, adapter), 0, stage);
 }
 
 StageParameters device_parameters(const ModelSpec& model,
                                   const Layout& layout,
                                   const TrainShape& shape,
                                   std::int64_t stage) {
-  StageParameters weights = stage_parameters(model, layout, stage);
-  if (weight_copies(shape) == 1)
-    return weights;
-  const StageParameters mirror = stage_parameters(model, layout, mirrored_stage(layout, stage));
-  weights.layers += mirror.layers;
-  weights.experts += mirror.experts;
-  weights.embedding_and_head += mirror.embedding_and_head;
-  return weights;
+  return with_mirror(
+      layout, shape, stage, [&](std::int64_t of) { return stage_parameters(model, layout, of); });
+}
+
+StageParameters trained_parameters(const ModelSpec& model,
+                                   const Layout& layout,
+                                   const TrainShape& shape,
+                                   std::int64_t stage) {
+  if (!shape.adapter)
+    return device_parameters(model, layout, shape, stage);
+  return with_mirror(layout, shape, stage, [&](std::int64_t of) {
+    return stage_parameters(model, layout, *shape.adapter, of);
+  });
+}
+
+StageParameters gathered_parameters(const ModelSpec& model,
+                                    const Layout& layout,
+                                    const TrainShape& shape,
+                                    std::int64_t stage) {
+  StageParameters out = trained_parameters(model, layout, shape, stage);
+  if (shape.adapter && layout.zero >= Zero::Weights) {
+    const StageParameters frozen = device_parameters(model, layout, shape, stage);
+    out.layers += frozen.layers;
+    out.experts += frozen.experts;
+    out.embedding_and_head += frozen.embedding_and_head;
+  }
+  return out;
+}
+
+StageParameters replicated_parameters(const ModelSpec& model,
+                                      const Layout& layout,
+                                      const TrainShape& shape,
+                                      std::int64_t stage) {
+  if (!shape.adapter)
+    return {};
+  const LayerParameters layer =
+      sum_of_adapters(model, layout, *shape.adapter, &LowRankLayers::whole);
+  StageParameters out = with_mirror(layout, shape, stage, [&](std::int64_t of) {
+    return sum_of_layers(model, layout, layer, 0, of);
+  });
+  if (layout.tp == 1)
+    out.layers = 0;
+  if (layout.expert_tp == 1)
+    out.experts = 0;
+  return out;
 }
 
 }  // namespace temper::sim_hw

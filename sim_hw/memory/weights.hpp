@@ -3,7 +3,8 @@
 //
 // Assumptions: tensor parallelism splits projections; norms, routers and the down projections of
 // latent attention are whole on every device; key and value heads are replicated if there are fewer
-// than tp; a tied head is held twice if its stage differs from the embedding's. Values only.
+// than tp; a tied head is held twice if its stage differs from the embedding's. Adapters are split
+// as sim_hw/model/adapter.hpp says. Values only.
 #pragma once
 
 #include "sim_hw/layout/layout.hpp"
@@ -19,6 +20,10 @@ struct LayerParameters {
   double experts = 0;    ///< Routed experts.
 };
 LayerParameters layer_parameters(const ModelSpec& model, const Layout& layout);
+/// The same of its adapters.
+LayerParameters layer_parameters(const ModelSpec& model,
+                                 const Layout& layout,
+                                 const Adapter& adapter);
 
 /// Parameters of one stage on one device.
 struct StageParameters {
@@ -30,6 +35,10 @@ struct StageParameters {
   double total() const { return layers + experts + embedding_and_head; }
 };
 StageParameters stage_parameters(const ModelSpec& model, const Layout& layout, std::int64_t stage);
+StageParameters stage_parameters(const ModelSpec& model,
+                                 const Layout& layout,
+                                 const Adapter& adapter,
+                                 std::int64_t stage);
 
 /// Copies of the weights in the pipeline: DualPipe has one from each end.
 inline std::int64_t weight_copies(const TrainShape& shape) {
@@ -43,6 +52,23 @@ StageParameters device_parameters(const ModelSpec& model,
                                   const Layout& layout,
                                   const TrainShape& shape,
                                   std::int64_t stage);
+/// Those of device_parameters() that a step trains, or else all: the adapter's.
+StageParameters trained_parameters(const ModelSpec& model,
+                                   const Layout& layout,
+                                   const TrainShape& shape,
+                                   std::int64_t stage);
+/// Those that replicas gather with ZeRO: trained_parameters(), and where it shards weights also the
+/// frozen ones.
+StageParameters gathered_parameters(const ModelSpec& model,
+                                    const Layout& layout,
+                                    const TrainShape& shape,
+                                    std::int64_t stage);
+/// Those of trained_parameters() whose gradients are sums over the devices that split the layer,
+/// which all hold them whole: of adapters. Routed experts are split by expert_tp, the others by tp.
+StageParameters replicated_parameters(const ModelSpec& model,
+                                      const Layout& layout,
+                                      const TrainShape& shape,
+                                      std::int64_t stage);
 
 /// The first stage whose layers are all of one kind: experts, or dense in a dense model.
 std::int64_t first_uniform_stage(const ModelSpec& model, const Layout& layout);

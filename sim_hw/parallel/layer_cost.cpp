@@ -4,6 +4,7 @@
 #include "sim_hw/operators/operators.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/parallel/host_dispatch.hpp"
+#include "sim_hw/steps/adapter_products.hpp"
 
 #include <algorithm>
 
@@ -12,17 +13,31 @@ namespace temper::sim_hw {
 namespace {
 
 /// Forward pass, both gradients, and the weight gradient alone, which communication may overlap.
-struct Matmul {
-  double forward = 0;
-  double backward = 0;
-  double weight_gradient = 0;
-
-  void add(const Device& device, double m, double n, double k) {
+/// Weights beside an adapter are frozen, without a gradient.
+struct Matmul : ProductSeconds {
+  void add(const StepInputs& in, double m, double n, double k) {
+    const Device& device = in.device;
     forward += gemm_seconds(device, Heat::Sustained, m, n, k);
+    if (in.shape.adapter) {
+      backward += device.k.matmul_backward * gemm_seconds(device, Heat::Sustained, m, k, n);
+      return;
+    }
     backward += gemm_backward_seconds(device, Heat::Sustained, m, n, k);
     weight_gradient += device.k.matmul_backward * gemm_seconds(device, Heat::Sustained, n, k, m);
   }
+  void add_adapters(const StepInputs& in, const LowRankLayers& layers) {
+    *this += low_rank_seconds(in.device,
+                              as_double(in.shape.adapter->rank),
+                              layers,
+                              in.tokens(),
+                              in.tokens() / in.sequence_cut());
+  }
 };
+
+AdapterShapes adapters_of(const StepInputs& in) {
+  return adapter_shapes(
+      in.model, *in.shape.adapter, {in.tp(), in.tp(), as_double(in.layout.expert_tp)});
+}
 
 struct PassSeconds {
   double forward = 0;
@@ -44,23 +59,30 @@ Matmul projections(const StepInputs& in) {
     const double rope = as_double(model.latent->qk_rope_dim);
     const double nope = as_double(model.latent->qk_nope_dim);
     const double rows = m / in.sequence_cut();  // Columns do not split the down projections.
-    sum.add(in.device, rows, query_rank, in.hidden());
-    sum.add(in.device, m, heads * key, query_rank);
-    sum.add(in.device, rows, rank + rope, in.hidden());
-    sum.add(in.device, m, heads * (nope + value), rank);
+    sum.add(in, rows, query_rank, in.hidden());
+    sum.add(in, m, heads * key, query_rank);
+    sum.add(in, rows, rank + rope, in.hidden());
+    sum.add(in, m, heads * (nope + value), rank);
   } else {
     const double kv_heads = std::max(1.0, as_double(model.kv_heads) / in.tp());
-    sum.add(in.device, m, heads * key + kv_heads * (key + value), in.hidden());
+    sum.add(in, m, heads * key + kv_heads * (key + value), in.hidden());
   }
-  sum.add(in.device, m, in.hidden(), heads * value);
+  sum.add(in, m, in.hidden(), heads * value);
+  if (in.shape.adapter)
+    sum.add_adapters(in, adapters_of(in).attention);
   return sum;
 }
 
-Matmul mlp(const StepInputs& in, double ffn) {
+Matmul mlp(const StepInputs& in, LayerKind kind) {
+  const double ffn = cut_ffn(in.model, kind);
   const double inner = in.model.activation == Activation::SwiGlu ? 2 : 1;
   Matmul sum;
-  sum.add(in.device, in.tokens(), inner * ffn / in.tp(), in.hidden());
-  sum.add(in.device, in.tokens(), in.hidden(), ffn / in.tp());
+  sum.add(in, in.tokens(), inner * ffn / in.tp(), in.hidden());
+  sum.add(in, in.tokens(), in.hidden(), ffn / in.tp());
+  if (in.shape.adapter) {
+    const AdapterShapes adapters = adapters_of(in);
+    sum.add_adapters(in, kind == LayerKind::Dense ? adapters.dense : adapters.shared);
+  }
   return sum;
 }
 
@@ -124,16 +146,21 @@ double routed_copies(const StepInputs& in) {
          in.shape.expert_imbalance;
 }
 
-PassSeconds routed_experts(const StepInputs& in) {
+ProductSeconds routed_experts(const StepInputs& in) {
   const MixtureOfExperts& moe = *in.model.moe;
   const double local = as_double(moe.experts) / as_double(in.layout.ep);
   const double copies = routed_copies(in);
   Matmul router;
-  router.add(in.device, in.tokens() / in.sequence_cut(), as_double(moe.experts), in.hidden());
+  router.add(in, in.tokens() / in.sequence_cut(), as_double(moe.experts), in.hidden());
   const Routing routing{local, copies / 128 + local / 2};
   const ExpertShape expert{in.hidden(), as_double(moe.expert_ffn) / as_double(in.layout.expert_tp)};
   const double grouped = grouped_seconds(in.device, expert, routing, copies);
-  return {router.forward + grouped, router.backward + 2 * grouped};
+  if (!in.shape.adapter) {
+    const double backward = router.backward + 2 * grouped;
+    return {router.forward + grouped, backward, backward / 2};
+  }
+  ProductSeconds out{router.forward + grouped, router.backward + grouped, 0};
+  return out += grouped_low_rank_seconds(in.device, adapters_of(in), routing, copies);
 }
 
 double excess(double communication, double compute) {
@@ -182,7 +209,8 @@ PassSeconds context_wait(const StepInputs& in, const PassSeconds& attention) {
 struct LayerParts {
   Matmul matmul;
   PassSeconds mlp;  ///< Part of `matmul`: of a dense layer, or the shared experts.
-  PassSeconds core, vector, routed, tensor, context;
+  PassSeconds core, vector, tensor, context;
+  ProductSeconds routed;  ///< With the router.
 
   double forward() const { return matmul.forward + core.forward + vector.forward + routed.forward; }
   double backward() const {
@@ -195,11 +223,9 @@ LayerParts layer_parts(const StepInputs& in, LayerKind kind) {
   parts.matmul = projections(in);
   const double ffn = cut_ffn(in.model, kind);
   if (ffn > 0) {
-    const Matmul dense = mlp(in, ffn);
+    const Matmul dense = mlp(in, kind);
     parts.mlp = {dense.forward, dense.backward};
-    parts.matmul.forward += dense.forward;
-    parts.matmul.backward += dense.backward;
-    parts.matmul.weight_gradient += dense.weight_gradient;
+    parts.matmul += dense;
   }
   parts.core = attention(in);
   parts.vector = elementwise(in, ffn);
@@ -341,10 +367,10 @@ LayerCost layer_cost(const StepInputs& in, LayerKind kind) {
   time.matmul = parts.matmul.forward + parts.matmul.backward;
   time.attention = parts.core.total();
   time.elementwise = parts.vector.total();
-  time.experts = parts.routed.total();
+  time.experts = parts.routed.forward + parts.routed.backward;
   time.tensor_parallel = parts.tensor.total();
   time.context_parallel = parts.context.total();
-  cost.weight_gradient = parts.matmul.weight_gradient + parts.routed.backward / 2;
+  cost.weight_gradient = parts.matmul.weight_gradient + parts.routed.weight_gradient;
   add_recompute(in, parts, kind, time);
   const double again = in.shape.recompute == Recompute::Full ? 1 : 0;
   time.data_wait =

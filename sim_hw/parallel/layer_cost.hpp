@@ -5,6 +5,8 @@
 //   compute  = its GEMMs at their split shapes (gemm_seconds), attention, grouped experts, and
 //     bytes of norms, dropout, residual, activation, rotary / bandwidth; with sequence
 //     parallelism norms, dropout and residual are split by t
+//     with an adapter (TrainShape::adapter): its products beside them (adapter_products.hpp), and
+//     no weight gradients of frozen weights; input gradients of every layer, also of the lowest one
 //   gradient accumulation: read and write of the gradients for each micro-batch
 //   unfused attention moves 8 bytes forward and 14 backward per score of a s^2 b / t, and with
 //     dropout 5 more in each direction: see score_bytes() in layer_cost.cpp

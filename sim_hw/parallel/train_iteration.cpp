@@ -13,24 +13,32 @@ namespace temper::sim_hw {
 
 namespace {
 
-/// Look-up and its gradient: reads and writes 2 bytes per element in each pass, and dropout.
+/// Look-up and its gradient: reads and writes 2 bytes per element in each pass, and dropout. A
+/// frozen one has no gradient.
 double embedding_seconds(const StepInputs& in) {
   if (in.model.vocabulary == 0)
     return 0;
   const double elements = in.tokens() / in.sequence_cut() * in.hidden();
-  return elementwise_seconds(in.device, 4, elements * (in.shape.dropout > 0 ? 8 + 12 : 8));
+  return elementwise_seconds(in.device, 4, elements * (in.shape.dropout > 0 ? 8 + 12 : 8)) /
+         (in.shape.adapter ? 2 : 1);
 }
 
 /// Logits, loss and their gradients, with the vocabulary split by tensor parallelism. The loss
-/// moves log_softmax_bytes per logit forward and 4 + 2 + 2 backward.
+/// moves log_softmax_bytes per logit forward and 4 + 2 + 2 backward. A frozen head has no weight
+/// gradient.
 StageTime head_time(const StepInputs& in) {
   StageTime time;
   if (in.model.vocabulary == 0)
     return time;
   const double columns = as_double(in.model.vocabulary) / in.tp();
+  const double backward =
+      in.shape.adapter
+          ? in.device.k.matmul_backward *
+                gemm_seconds(in.device, Heat::Sustained, in.tokens(), in.hidden(), columns)
+          : gemm_backward_seconds(in.device, Heat::Sustained, in.tokens(), columns, in.hidden());
   time.head =
       gemm_seconds(in.device, Heat::Sustained, in.tokens(), columns, in.hidden(), MatrixFormat{}) +
-      gemm_backward_seconds(in.device, Heat::Sustained, in.tokens(), columns, in.hidden()) +
+      backward +
       elementwise_seconds(
           in.device, 8, in.tokens() * columns * (in.device.k.log_softmax_bytes + 8));
   if (in.layout.tp > 1) {  // Largest logit, sum of exponentials, target logit; input gradient.
@@ -81,6 +89,13 @@ SharedCosts make_parts(const StepInputs& in) {
   return parts;
 }
 
+/// Parameters of a stage that have gradients, without those of a mirrored stage.
+StageParameters gradients_of(const StepInputs& in, std::int64_t stage) {
+  const std::optional<Adapter>& adapter = in.shape.adapter;
+  return adapter ? stage_parameters(in.model, in.layout, *adapter, stage)
+                 : stage_parameters(in.model, in.layout, stage);
+}
+
 Stage stage_time(const StepInputs& in, const SharedCosts& parts, std::int64_t stage) {
   const double layers = as_double(stage_layers(in.model, in.layout, stage));
   const double dense = as_double(dense_stage_layers(in.model, in.layout, stage));
@@ -93,7 +108,7 @@ Stage stage_time(const StepInputs& in, const SharedCosts& parts, std::int64_t st
     out.time.head += parts.embedding;
   if (modules.heads > 0)
     out.time.add(parts.head, as_double(modules.heads));
-  out.time.accumulation = parts.accumulation * stage_parameters(in.model, in.layout, stage).total();
+  out.time.accumulation = parts.accumulation * gradients_of(in, stage).total();
   out.time.pipeline_transfer = 2 * as_double(in.layout.vpp) * parts.transfer;
   return out;
 }
@@ -116,16 +131,17 @@ double sum_of_stages(const StepInputs& in,
           ? as_double(in.model.dense_layers() - dense_stage_layers(in.model, in.layout, 0) -
                       dense_stage_layers(in.model, in.layout, in.layout.pp - 1))
           : layers;
-  const LayerParameters weights = layer_parameters(in.model, in.layout);
+  const std::optional<Adapter>& adapter = in.shape.adapter;
+  const LayerParameters weights = adapter ? layer_parameters(in.model, in.layout, *adapter)
+                                          : layer_parameters(in.model, in.layout);
   sum += dense * parts.dense.time.total() + (layers - dense) * parts.experts.time.total();
   sum += parts.accumulation * (layers * weights.attention + dense * weights.dense +
                                (layers - dense) * (weights.shared + weights.experts));
   const std::int64_t before_last = in.layout.pp - 2;
   if (const StageModules modules = stage_modules(in.model, in.layout, before_last);
       modules.heads > 0) {
-    sum +=
-        as_double(modules.heads) * parts.head.total() +
-        parts.accumulation * stage_parameters(in.model, in.layout, before_last).embedding_and_head;
+    sum += as_double(modules.heads) * parts.head.total() +
+           parts.accumulation * gradients_of(in, before_last).embedding_and_head;
   }
   return sum + as_double(in.layout.pp - 2) * first.time.pipeline_transfer;
 }
@@ -209,17 +225,23 @@ struct OverlapWindow {
   double layers = 1;  ///< Layers of the stage; one layer's share is always exposed.
 };
 
-/// Reduces the gradients of `parameters` (of one device, unsharded) and gathers the weights among
-/// the replicas. Compute hides all of it except the excess and the last layer's share.
+/// Parameters of one device, unsharded, that its replicas exchange.
+struct Exchanged {
+  double reduced = 0;   ///< With gradients.
+  double gathered = 0;  ///< As weights, with ZeRO.
+};
+
+/// Reduces the gradients and gathers the weights among the replicas. Compute hides all of it except
+/// the excess and the last layer's share.
 double exposed_sync(const StepInputs& in,
                     Group group,
-                    double parameters,
+                    const Exchanged& parameters,
                     const OverlapWindow& beside) {
   if (group.ranks <= 1)
     return 0;
   const double ranks = as_double(group.ranks);
-  const double gradients = parameters * in.shape.states.gradient;
-  const double weights = parameters * in.shape.states.weight;
+  const double gradients = parameters.reduced * in.shape.states.gradient;
+  const double weights = parameters.gathered * in.shape.states.weight;
   const auto shows = [&](double communication, double compute) {
     return std::max(communication - compute, communication / beside.layers);
   };
@@ -229,10 +251,23 @@ double exposed_sync(const StepInputs& in,
          shows(all_gather_seconds(in.fabric, group, weights / ranks), beside.forward);
 }
 
-double data_parallel_seconds(const StepInputs& in,
-                             const Stage& stage,
-                             const StageParameters& weights) {
+/// Sums the gradients of what the devices that split a layer all hold, once per step.
+double replicated_seconds(const StepInputs& in, std::int64_t stage) {
   const Layout& layout = in.layout;
+  const StageParameters whole = replicated_parameters(in.model, layout, in.shape, stage);
+  const double bytes = in.shape.states.gradient;
+  double sum = 0;
+  if (whole.dense() > 0)
+    sum += all_reduce_seconds(in.fabric, {layout.tp, 1}, whole.dense() * bytes);
+  if (whole.experts > 0)
+    sum += all_reduce_seconds(in.fabric, {layout.expert_tp, 1}, whole.experts * bytes);
+  return sum;
+}
+
+double data_parallel_seconds(const StepInputs& in, const Stage& stage, std::int64_t where) {
+  const Layout& layout = in.layout;
+  const StageParameters trained = trained_parameters(in.model, layout, in.shape, where);
+  const StageParameters gathered = gathered_parameters(in.model, layout, in.shape, where);
   const OverlapWindow beside{stage.forward,
                              stage.time.total() - stage.forward,
                              std::max(1.0, as_double(stage_layers(in.model, layout, 0)))};
@@ -242,25 +277,26 @@ double data_parallel_seconds(const StepInputs& in,
   const double times = layout.zero >= Zero::Weights
                            ? as_double(in.shape.micro_batches(layout))
                            : 1;  // Sharded weights are gathered for every micro-batch.
-  double sum = times * exposed_sync(in, dense, weights.dense(), beside);
-  if (weights.experts > 0)
-    sum += times * exposed_sync(in, experts, weights.experts, beside);
-  return sum;
+  double sum = times * exposed_sync(in, dense, {trained.dense(), gathered.dense()}, beside);
+  if (gathered.experts > 0)
+    sum += times * exposed_sync(in, experts, {trained.experts, gathered.experts}, beside);
+  return sum + replicated_seconds(in, where);
 }
 
 /// Passes over the gradients: norm (read), clipping (read, write), update (read), zeroing (write),
 /// and with FP16 unscaling (read, write). Master weights and moments are read and written. Weights
 /// are copied from the master, or read and written if there is none.
-double optimizer_seconds(const StepInputs& in, const StageParameters& weights) {
+double optimizer_seconds(const StepInputs& in, std::int64_t stage) {
+  const StageParameters trained = trained_parameters(in.model, in.layout, in.shape, stage);
   const StateBytes& s = in.shape.states;
   const double passes = in.shape.format == NumberFormat::Fp16 ? 7 : 5;
   const double per_parameter =
       passes * s.gradient + 2 * s.optimizer() + (s.master > 0 ? s.master + s.weight : 2 * s.weight);
-  double parameters = weights.total();
+  double parameters = trained.total();
   if (in.layout.zero >= Zero::Optimizer) {
     const double copies = as_double(weight_copies(in.shape));
-    parameters = weights.dense() / (copies * as_double(in.layout.dp * in.layout.cp)) +
-                 weights.experts / (copies * as_double(in.layout.expert_dp()));
+    parameters = trained.dense() / (copies * as_double(in.layout.dp * in.layout.cp)) +
+                 trained.experts / (copies * as_double(in.layout.expert_dp()));
   }
   return in.device.k.optimizer_latency + parameters * per_parameter / in.device.bandwidth;
 }
@@ -309,14 +345,13 @@ TrainTime train_iteration_time(const ModelSpec& model,
   time.stage.add(slowest.work.time, micro_batches);
   time.stage.expert_parallel += fill.alone * slowest.work.hidden;
   time.hidden = (micro_batches - fill.alone) * slowest.work.hidden;
-  const StageParameters weights = device_parameters(model, layout, shape, slowest.where);
-  time.data_parallel = data_parallel_seconds(in, slowest.work, weights);
-  time.optimizer = optimizer_seconds(in, weights);
+  time.data_parallel = data_parallel_seconds(in, slowest.work, slowest.where);
+  time.optimizer = optimizer_seconds(in, slowest.where);
   return time;
 }
 
 double model_flops(const ModelSpec& model, const TrainShape& shape) {
-  const ModelFlops flops(model);
+  const ModelFlops flops(model, shape.adapter);
   return as_double(shape.global_batch) * flops.training(whole_sequence(as_double(shape.seq)));
 }
 

@@ -16,7 +16,9 @@
 // Both agree with their schedules run slot by slot (tests/sim_hw/parallel/schedules_test.cpp):
 // adaptive exactly, dualpipe within 1.2 %.
 //   data parallel: reduce-scatter of gradients and all-gather of weights overlap the last backward
-//     and the next forward pass of a micro-batch: the excess, at least one layer's share
+//     and the next forward pass of a micro-batch: the excess, at least one layer's share. With an
+//     adapter (TrainShape::adapter) those of its parameters; matrices that all devices of tensor
+//     parallelism hold have gradients that are summed over these devices, exposed
 // Constants: OperatorConstants and CollectiveConstants of the hardware; none of its own.
 // Range: steady state, equal lengths, all devices alike except the busiest experts. Doubles are
 // seconds. Pure functions; nothing allocates.

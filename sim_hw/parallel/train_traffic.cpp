@@ -65,20 +65,19 @@ LevelBytes head_bytes(const StepInputs& in) {
       .add(all_reduce_traffic(in.fabric, group, in.plane_bytes()));
 }
 
-/// Per device: reduces and gathers `parameters` in the group.
-LevelBytes sync_bytes(const StepInputs& in, Group group, double parameters) {
+/// Per device: reduces `reduced` parameters' gradients and gathers `gathered` weights in the group.
+LevelBytes sync_bytes(const StepInputs& in, Group group, double reduced, double gathered) {
   LevelBytes out;
   if (group.ranks <= 1)
     return out;
   const StateBytes& bytes = in.shape.states;
   if (in.layout.zero == Zero::None)
-    return all_reduce_traffic(in.fabric, group, parameters * bytes.gradient);
+    return all_reduce_traffic(in.fabric, group, reduced * bytes.gradient);
   const double ranks = as_double(group.ranks);
   const double times =
       in.layout.zero >= Zero::Weights ? as_double(in.shape.micro_batches(in.layout)) : 1;
-  return out
-      .add(reduce_scatter_traffic(in.fabric, group, parameters * bytes.gradient / ranks), times)
-      .add(all_gather_traffic(in.fabric, group, parameters * bytes.weight / ranks), times);
+  return out.add(reduce_scatter_traffic(in.fabric, group, reduced * bytes.gradient / ranks), times)
+      .add(all_gather_traffic(in.fabric, group, gathered * bytes.weight / ranks), times);
 }
 
 LevelBytes data_bytes(const StepInputs& in) {
@@ -86,14 +85,33 @@ LevelBytes data_bytes(const StepInputs& in) {
   LevelBytes out;
   const std::int64_t copies = weight_copies(in.shape);
   for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
-    const StageParameters weights = device_parameters(in.model, layout, in.shape, stage);
-    out.add(sync_bytes(in, {copies * layout.dp * layout.cp, layout.tp}, weights.dense()),
-            as_double(layout.stage_devices()));
-    if (weights.experts > 0) {
-      out.add(sync_bytes(
-                  in, {copies * layout.expert_dp(), layout.ep * layout.expert_tp}, weights.experts),
-              as_double(layout.stage_devices()));
-    }
+    const StageParameters reduced = trained_parameters(in.model, layout, in.shape, stage);
+    const StageParameters gathered = gathered_parameters(in.model, layout, in.shape, stage);
+    const Group dense{copies * layout.dp * layout.cp, layout.tp};
+    const Group experts{copies * layout.expert_dp(), layout.ep * layout.expert_tp};
+    const double devices = as_double(layout.stage_devices());
+    out.add(sync_bytes(in, dense, reduced.dense(), gathered.dense()), devices);
+    if (gathered.experts > 0)
+      out.add(sync_bytes(in, experts, reduced.experts, gathered.experts), devices);
+  }
+  return out;
+}
+
+/// Gradients of adapters that the devices which split a layer all hold.
+LevelBytes replicated_bytes(const StepInputs& in) {
+  const Layout& layout = in.layout;
+  const double bytes = in.shape.states.gradient;
+  LevelBytes out;
+  for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
+    const StageParameters whole = replicated_parameters(in.model, layout, in.shape, stage);
+    const auto add = [&](std::int64_t ranks, double parameters) {
+      if (parameters > 0) {
+        out.add(all_reduce_traffic(in.fabric, {ranks, 1}, parameters * bytes),
+                as_double(layout.stage_devices()));
+      }
+    };
+    add(layout.tp, whole.dense());
+    add(layout.expert_tp, whole.experts);
   }
   return out;
 }
@@ -131,7 +149,7 @@ StepTraffic traffic(const StepInputs& in, Passes passes) {
     out.pipeline.add(boundary_bytes(in), (step ? 2 : 1) * boundaries * times);
   }
   if (step) {
-    out.tensor.add(head_bytes(in), (1 + modules) * times);
+    out.tensor.add(head_bytes(in), (1 + modules) * times).add(replicated_bytes(in));
     out.data = data_bytes(in);
   }
   return out;

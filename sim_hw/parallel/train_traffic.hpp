@@ -10,7 +10,8 @@
 //   full recompute repeats the forward exchanges
 // Per micro-batch: 2 (p v - 1) pipeline boundaries (a forward pass: p v - 1), each crossed by every
 // device of a stage; the head's reductions on the last stage. Per step: gradients reduced and
-// weights gathered among replicas, by the ZeRO stage.
+// weights gathered among replicas, by the ZeRO stage; with an adapter those of its parameters, and
+// the sum over tensor parallelism of the gradients that every device of it has.
 // Assumed: as train_iteration.hpp; means over devices where stages differ. Every byte counts once,
 // where it is sent, whether time hides it or not. Doubles are bytes.
 #pragma once

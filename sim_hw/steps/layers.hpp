@@ -9,6 +9,7 @@
 // top_k x its share of the experts routed copies.
 #pragma once
 
+#include "sim_hw/steps/adapter_products.hpp"
 #include "sim_hw/steps/step_cost.hpp"
 #include "sim_hw/steps/step_model.hpp"
 
@@ -55,6 +56,53 @@ void visit_projections(
   visit_gemm(d, Op::OutputProjection, pass, m.layers, {t, m.hidden, a.heads * a.value_dim}, sink);
 }
 
+/// Routed tokens that reach this device.
+inline double routed_copies(const StepModel& m, const LayerWork& w) {
+  return w.routed_tokens * m.top_k * m.experts / m.all_experts;
+}
+inline Routing routing_of(const StepModel& m, const LayerWork& w) {
+  return balanced_routing(
+      w.reachable_experts, m.top_k * m.experts / m.all_experts, w.routed_tokens);
+}
+
+/// The products of adapters beside frozen weights.
+template <class Sink>
+void visit_adapters(const Device& d,
+                    const StepModel& m,
+                    const AdapterShapes& adapters,
+                    const LayerWork& w,
+                    Pass pass,
+                    Sink& sink) {
+  const auto use = [&](double count, const ProductSeconds& seconds, OpSizes sizes) {
+    sink(Op::Adapters,
+         pass,
+         count,
+         pass == Pass::Backward ? seconds.backward : seconds.forward,
+         sizes);
+  };
+  const auto each = [&](double count, const LowRankLayers& layers) {
+    for (const LowRank& l : layers.all()) {
+      ProductSeconds seconds = low_rank_seconds(d, adapters.rank, l, w.tokens);
+      if (w.absorbed && l.target == AdapterTarget::KeyValueUp)
+        seconds.forward = absorbed_low_rank_seconds(d, adapters.rank, l, w.tokens, m.attention);
+      use(count, seconds, {w.tokens, l.out, l.in});
+    }
+  };
+  each(m.layers, adapters.attention);
+  if (m.dense_layers > 0)
+    each(m.dense_layers, adapters.dense);
+  if (m.moe_layers == 0)
+    return;
+  each(m.moe_layers, adapters.shared);
+  const Routing routing = routing_of(m, w);
+  const double copies = routed_copies(m, w);
+  if (!adapters.expert.all().empty()) {
+    use(m.moe_layers,
+        grouped_low_rank_seconds(d, adapters, routing, copies),
+        {copies, routing.experts, routing.tiles});
+  }
+}
+
 template <class Sink>
 void visit_mlp(const Device& d, const StepModel& m, const LayerWork& w, Pass pass, Sink& sink) {
   const double t = w.tokens;
@@ -71,9 +119,8 @@ void visit_mlp(const Device& d, const StepModel& m, const LayerWork& w, Pass pas
     visit_gemm(d, Op::SharedExperts, pass, m.moe_layers, {t, wide * m.shared_ffn, m.hidden}, sink);
     visit_gemm(d, Op::SharedExperts, pass, m.moe_layers, {t, m.hidden, m.shared_ffn}, sink);
   }
-  const double copies = w.routed_tokens * m.top_k * m.experts / m.all_experts;
-  const Routing routing =
-      balanced_routing(w.reachable_experts, m.top_k * m.experts / m.all_experts, w.routed_tokens);
+  const double copies = routed_copies(m, w);
+  const Routing routing = routing_of(m, w);
   double seconds = grouped_seconds(d, {m.hidden, m.expert_ffn}, routing, copies);
   if (pass == Pass::Backward)
     seconds *= 2 * d.k.matmul_backward;
@@ -117,6 +164,8 @@ template <class Sink>
 void visit_layers(const Device& d, const StepModel& m, const LayerWork& w, Pass pass, Sink& sink) {
   detail::visit_projections(d, m, w, pass, sink);
   detail::visit_mlp(d, m, w, pass, sink);
+  if (m.adapter)
+    detail::visit_adapters(d, m, *m.adapter, w, pass, sink);
   detail::visit_elementwise(d, m, w, pass, sink);
 }
 

@@ -3,28 +3,15 @@
 namespace temper::sim_hw {
 
 std::string_view op_name(Op op) {
-  constexpr std::array<std::string_view, kOps> kNames{"qkv projection",
-                                                      "query down",
-                                                      "query up",
-                                                      "key-value down",
-                                                      "key-value up",
-                                                      "output projection",
-                                                      "gate-up",
-                                                      "down",
-                                                      "router",
-                                                      "shared experts",
-                                                      "head",
-                                                      "attention",
-                                                      "routed experts",
-                                                      "elementwise",
-                                                      "sampling",
-                                                      "log-softmax",
-                                                      "head gradient",
-                                                      "optimizer",
-                                                      "tensor parallel",
-                                                      "dispatch",
-                                                      "combine",
-                                                      "other"};
+  constexpr std::array<std::string_view, kOps> kNames{
+      "qkv projection",  "query down",    "query up",
+      "key-value down",  "key-value up",  "output projection",
+      "gate-up",         "down",          "router",
+      "shared experts",  "head",          "attention",
+      "routed experts",  "elementwise",   "sampling",
+      "log-softmax",     "head gradient", "optimizer",
+      "tensor parallel", "dispatch",      "combine",
+      "adapters",        "other"};
   return kNames[static_cast<std::size_t>(op)];
 }
 

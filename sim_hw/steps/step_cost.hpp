@@ -31,6 +31,7 @@ enum class Op {
   TensorParallel,
   Dispatch,
   Combine,
+  Adapters,
   Other,
 };
 inline constexpr std::size_t kOps = static_cast<std::size_t>(Op::Other) + 1;

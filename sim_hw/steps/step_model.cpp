@@ -6,7 +6,10 @@
 
 namespace temper::sim_hw {
 
-StepModel make_step_model(const ModelSpec& model, double tp, double ep) {
+StepModel make_step_model(const ModelSpec& model,
+                          double tp,
+                          double ep,
+                          const std::optional<Adapter>& adapter) {
   StepModel s;
   const auto d = [](std::int64_t n) { return static_cast<double>(n); };
   s.layers = d(model.layers);
@@ -43,6 +46,8 @@ StepModel make_step_model(const ModelSpec& model, double tp, double ep) {
   s.tp = tp;
   s.ep = ep;
   s.parameters = d(count_parameters(model).total());
+  if (adapter)
+    s.adapter = adapter_shapes(model, *adapter, {.tp = tp});
   return s;
 }
 

@@ -2,6 +2,7 @@
 // Computed once per (model, layout); the cost functions only multiply.
 #pragma once
 
+#include "sim_hw/model/adapter.hpp"
 #include "sim_hw/model/model_spec.hpp"
 #include "sim_hw/operators/operators.hpp"
 
@@ -32,7 +33,8 @@ struct StepModel {
   double sparse_tokens = 0;  ///< Tokens that a query attends when decoding, at most; 0: all.
   double index_heads = 0;
   double index_dim = 0;   ///< Bytes of an index key.
-  double parameters = 0;  ///< Whole model.
+  double parameters = 0;  ///< Whole model, without the adapter.
+  std::optional<AdapterShapes> adapter{};
 
   double qkv_width() const {
     return attention.heads * attention.key_dim +
@@ -42,6 +44,9 @@ struct StepModel {
 
 /// Requires: a valid layout, whose tp divides the heads and ep the experts
 /// (sim_hw/parallel/layout_check.hpp).
-StepModel make_step_model(const ModelSpec& model, double tp = 1, double ep = 1);
+StepModel make_step_model(const ModelSpec& model,
+                          double tp = 1,
+                          double ep = 1,
+                          const std::optional<Adapter>& adapter = {});
 
 }  // namespace temper::sim_hw
