@@ -3,6 +3,7 @@
 #include "actors/simulation/lengths.hpp"
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
+#include "sim_hw/model/adapter.hpp"
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/model/parameters.hpp"
 #include "sim_hw/network/collectives.hpp"
@@ -140,9 +141,15 @@ ExpertImbalance trainer_experts(const SimulatedRun& s, const sim_hw::Layout& lay
   const sim_hw::Fabric fabric = sim_hw::make_fabric(hardware);
   const sim_hw::StateBytes states = packed_shape(s, layout, 1, Tokens(1)).states;
   const double parameters = as_double(sim_hw::expert_parameters(s.model));
-  const double state = parameters * states.optimizer() / as_double(layout.expert_dp());
-  double seconds =
-      sim_hw::p2p_seconds(fabric, hardware.devices_per_node(), parameters * states.weight + state);
+  double trained = parameters;
+  double weights = parameters * states.weight;
+  if (s.adapter) {
+    const sim_hw::AdapterShapes adapter = sim_hw::adapter_shapes(s.model, *s.adapter);
+    trained = adapter.rank * adapter.expert.width();
+    weights += trained * states.weight;
+  }
+  const double state = trained * states.optimizer() / as_double(layout.expert_dp());
+  double seconds = sim_hw::p2p_seconds(fabric, hardware.devices_per_node(), weights + state);
   if (s.config.trainer.optimizer_on_host)
     seconds +=
         sim_hw::to_device_seconds(fabric, state) + sim_hw::from_device_seconds(fabric, state);

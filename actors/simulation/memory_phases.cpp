@@ -38,6 +38,7 @@ struct Roles {
   ActorMemory trainer;
   ActorMemory engine;            ///< On exclusive rollout cards.
   ActorMemory switching_engine;  ///< On cards shared with the trainer.
+  ActorMemory renewing_engine;   ///< The same while a version arrives.
   ActorMemory reference;
 };
 
@@ -77,6 +78,7 @@ Result<Roles> make_roles(const SimulatedPlacement& p) {
   TEMPER_TRY_STATUS(check_engines(p, engine));
   roles.engine = rollout_memory(engine);
   roles.switching_engine = rollout_memory(switching_engine(p));
+  roles.renewing_engine = renewing(switching_engine(p));
   if (p.reference != ReferencePlace::None) {
     if (p.references < 1 || p.reference_cards % p.references != 0 || p.reference_cards < 1) {
       return invalid_input(
@@ -175,7 +177,7 @@ class Phases {
     phase("kv_alloc", idle_trainer, {cached, {}});
     phase("rollout", idle_trainer, e);
     if (switching == Switching::OneByOne)
-      phase("renew", idle_trainer, renewing(e));
+      phase("renew", idle_trainer, roles_.renewing_engine);
     phase("free_kv", idle_trainer, bound);
     if (scores) {
       with_reference("onload_reference", idle_trainer, idle_engine, {coming, host_copy});

@@ -4,6 +4,7 @@
 #include "actors/simulation/role_clusters.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/model/numbers.hpp"
+#include "sim_hw/model/parameters.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
@@ -62,6 +63,7 @@ sim_hw::TrainShape unplanned_shape(const SimulatedRun& s,
                                    Tokens tokens) {
   sim_hw::TrainShape shape = packed_shape(s, layout, micro_batches, tokens);
   shape.mechanisms = s.config.trainer.mechanisms;
+  shape.adapter = s.adapter;
   return shape;
 }
 
@@ -138,6 +140,11 @@ sim_hw::ModelSpec served_model(const SimulatedRun& s) {
 
 sim_hw::ModelSpec engine_model(const SimulatedRun& s) {
   return s.config.rollout.speculation.depth > 0 ? s.model : served_model(s);
+}
+
+std::int64_t trained_parameters(const SimulatedRun& s) {
+  return s.adapter ? sim_hw::adapter_parameters(trained_model(s), *s.adapter)
+                   : sim_hw::count_parameters(s.model).total();
 }
 
 sim_hw::TrainShape packed_shape(const SimulatedRun& s,

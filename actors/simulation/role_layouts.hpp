@@ -7,7 +7,8 @@
 // `activations` keeps is decided once, for the longest micro-batch, under memory that leaves room
 // for idle roles on the same cards: on a device two reserves, in host memory one copy of the
 // weights and the optimizer states. Reference: the trainer's layout, reduced to what divides its
-// cards. Engine: with speculation it has the MTP modules, which the trainer also trains and sends.
+// cards, and without the adapter (SimulatedRun::adapter). Engine: with speculation it has the MTP
+// modules, which the trainer also trains and sends.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -28,6 +29,8 @@ sim_hw::ModelSpec trained_model(const SimulatedRun& run);
 sim_hw::ModelSpec served_model(const SimulatedRun& run);
 /// The model that engines hold and get with each version: with MTP modules if these draft.
 sim_hw::ModelSpec engine_model(const SimulatedRun& run);
+/// What a checkpoint has: the adapter, or all weights without MTP modules.
+std::int64_t trained_parameters(const SimulatedRun& run);
 /// `micro_batches` per replica with one sequence of `tokens` each, rounded up to a multiple of what
 /// tp and cp require.
 sim_hw::TrainShape packed_shape(const SimulatedRun& run,

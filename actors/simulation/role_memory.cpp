@@ -4,8 +4,10 @@
 #include "actors/simulation/lengths.hpp"
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
+#include "sim_hw/memory/weights.hpp"
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/steps/adapter_products.hpp"
 #include "sim_hw/steps/steps.hpp"
 
 #include <algorithm>
@@ -25,6 +27,13 @@ sim_hw::Layout engine_shards(const sim_hw::RolloutLayout& rollout) {
   return layout;
 }
 
+/// Bytes of the adapter on one device.
+double adapter_bytes(const SimulationSettings& s) {
+  const sim_hw::Layout shards = engine_shards(rollout_layout(s));
+  return sim_hw::kAdapterBytes *
+         sim_hw::stage_parameters(engine_model(s), shards, *s.adapter, 0).total();
+}
+
 /// Ledger without the KV cache.
 sim_hw::Ledger engine_ledger(const SimulationSettings& s, const sim_hw::RolloutLayout& layout) {
   sim_hw::InferenceShape shape;
@@ -32,7 +41,10 @@ sim_hw::Ledger engine_ledger(const SimulationSettings& s, const sim_hw::RolloutL
   shape.logit_rows = std::ceil(as_double(s.concurrency) / layout.dp) * engine_drafts(s).queries();
   shape.weight_bytes = bytes_per_weight(s);
   sim_hw::Ledger ledger = sim_hw::inference_ledger(engine_model(s), engine_shards(layout), shape);
-  ledger.older_weights = as_double(s.older_versions) * ledger.weights;
+  const double version = s.adapter ? adapter_bytes(s) : ledger.weights;
+  ledger.older_weights = as_double(s.older_versions) * version;
+  if (s.adapter)
+    ledger.weights += version;
   return ledger;
 }
 
@@ -140,16 +152,18 @@ ActorMemory rollout_memory(const SimulationSettings& s) {
   memory.device.kv_cache =
       kv_blocks(s, memory.device) * as_double(s.config.rollout.block) * kv_token_bytes(s);
   if (!s.colocated) {
-    memory.device.communication = std::min(kBucketBytes, memory.device.weights);
-    memory.host.weights = memory.device.weights;
+    const double version = version_bytes(s);
+    memory.device.communication = std::min(kBucketBytes, version);
+    memory.host.weights = version;
   }
   return memory;
 }
 
-ActorMemory renewing(const ActorMemory& engine) {
-  ActorMemory renewed = engine;
-  renewed.device.communication += std::min(kBucketBytes, engine.device.weights);
-  renewed.host.weights += engine.device.weights;
+ActorMemory renewing(const SimulationSettings& s) {
+  const double version = version_bytes(s);
+  ActorMemory renewed = rollout_memory(s);
+  renewed.device.communication += std::min(kBucketBytes, version);
+  renewed.host.weights += version;
   return renewed;
 }
 
@@ -165,8 +179,12 @@ std::int64_t kv_slots(const SimulationSettings& s) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(cached / context));
 }
 
+double version_bytes(const SimulationSettings& s) {
+  return s.adapter ? adapter_bytes(s) : engine_ledger(s, rollout_layout(s)).weights;
+}
+
 double swap_bytes(const SimulationSettings& s) {
-  return s.colocated ? 0 : engine_ledger(s, rollout_layout(s)).weights;
+  return s.colocated ? 0 : version_bytes(s);
 }
 
 }  // namespace temper::actors

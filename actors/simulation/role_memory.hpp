@@ -7,6 +7,10 @@
 // Staging. On exclusive cards a new version arrives in host memory while the engine generates (two
 // copies do not fit on a device), and is copied to the devices at the commit. On co-located cards
 // it is resharded on the devices beside the trainer's weights, and the commit only renames it.
+// Adapter (SimulatedRun::adapter). A version is the adapter alone, in BF16. Trainer, engine and
+// reference each hold the frozen weights once, in their format. An engine on exclusive cards keeps
+// them; on co-located cards they are resharded from the trainer's at every role switch, and the
+// trainer's go to its hosts and return, as trained weights do.
 // Constants: kBucketBytes is an assumption (published buckets have 0.5 to 2 GB).
 #pragma once
 
@@ -59,12 +63,14 @@ double kv_token_bytes(const SimulationSettings& engine);
 /// workspace and logits. On exclusive cards the staged version is in host memory.
 ActorMemory rollout_memory(const SimulationSettings& engine);
 /// The same while a version arrives in host memory beside the one in use, on shared cards.
-ActorMemory renewing(const ActorMemory& engine);
+ActorMemory renewing(const SimulationSettings& engine);
 /// Tokens of KV cache of one replica (tp devices), in whole blocks.
 Tokens kv_tokens(const SimulationSettings& engine);
 /// Responses that fill the KV cache of all replicas of an engine, each with the mean context of a
 /// running response; at least 1. Requires also: check_lengths() succeeds for prompt and response.
 std::int64_t kv_slots(const SimulationSettings& engine);
+/// Bytes of one version on one device: the weights, or the adapter.
+double version_bytes(const SimulationSettings& engine);
 /// Bytes that a commit copies from the host to one device.
 double swap_bytes(const SimulationSettings& engine);
 

@@ -9,6 +9,7 @@
 #include "actors/simulation/length_config.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/layout/layout.hpp"
+#include "sim_hw/model/adapter.hpp"
 #include "sim_hw/model/model_spec.hpp"
 #include "sim_hw/operators/formats.hpp"
 
@@ -309,6 +310,8 @@ struct SimulatedRun {
   /// (study/simulate/simulate.hpp, thinned runs).
   std::int64_t response_weight = 1;
   std::int64_t older_versions = 0;  ///< Most versions before the current one that an engine keeps.
+  /// What is trained and published, beside frozen weights; empty: all weights.
+  std::optional<sim_hw::Adapter> adapter{};
 };
 
 /// Settings of one actor: the run, and its own share of it.
@@ -339,6 +342,7 @@ void describe(V& v, SimulationSettings& c) {
   v.field(13, "expert_trace", c.expert_trace);
   v.field(14, "older_versions", c.older_versions);
   v.field(15, "critic", c.critic);
+  v.field(16, "adapter", c.adapter);
 }
 
 }  // namespace actors

@@ -3,8 +3,10 @@
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
+#include "sim_hw/memory/weights.hpp"
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/network/reshard.hpp"
+#include "sim_hw/steps/adapter_products.hpp"
 #include "sim_hw/steps/steps.hpp"
 
 #include <algorithm>
@@ -38,9 +40,9 @@ sim_hw::ShardLayout trainer_shards(const SimulationSettings& s, std::int64_t fir
           .first_device = first_device};
 }
 
-/// What is published: the engine's model in the engine's format. An MTP module is a layer of the
-/// last kind behind a projection of two hidden states.
-sim_hw::WeightVolume published(const SimulationSettings& s) {
+/// The engine's model in the engine's format. An MTP module is a layer of the last kind behind a
+/// projection of two hidden states.
+sim_hw::WeightVolume whole_weights(const SimulationSettings& s) {
   const sim_hw::ModelSpec model = engine_model(s);
   const double bytes = bytes_per_weight(s);
   sim_hw::WeightVolume out = sim_hw::weight_volume(model, bytes);
@@ -48,6 +50,35 @@ sim_hw::WeightVolume published(const SimulationSettings& s) {
     out.layers.push_back(out.layers.back() + as_double(2 * model.hidden * model.hidden) * bytes);
     out.experts.push_back(out.experts.back());
   }
+  return out;
+}
+
+/// Adds the adapter of every layer. A replica's devices get what all of them hold whole once each.
+void add_adapter(const SimulationSettings& s, sim_hw::WeightVolume& out) {
+  const sim_hw::ModelSpec model = engine_model(s);
+  sim_hw::Layout replica;
+  replica.tp = s.config.rollout.tp;
+  const sim_hw::LayerParameters each = sim_hw::layer_parameters(model, replica, *s.adapter);
+  const double bytes = sim_hw::kAdapterBytes * as_double(replica.tp);
+  const std::int64_t blocks = model.layers + model.mtp_layers;
+  out.layers.resize(static_cast<std::size_t>(blocks));
+  out.experts.resize(static_cast<std::size_t>(blocks));
+  for (std::int64_t l = 0; l < blocks; ++l) {
+    const bool routed = model.moe && l >= model.dense_layers();
+    out.layers[static_cast<std::size_t>(l)] +=
+        (each.attention + (routed ? each.shared : each.dense)) * bytes;
+    if (routed)
+      out.experts[static_cast<std::size_t>(l)] += each.experts * sim_hw::kAdapterBytes;
+  }
+}
+
+/// What moves to an engine with a version. Engines on co-located cards do not keep frozen weights
+/// while others use the cards.
+sim_hw::WeightVolume published(const SimulationSettings& s) {
+  if (!s.adapter)
+    return whole_weights(s);
+  sim_hw::WeightVolume out = s.colocated ? whole_weights(s) : sim_hw::WeightVolume{};
+  add_adapter(s, out);
   return out;
 }
 
@@ -127,7 +158,7 @@ double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
 }
 
 WeightPublication publish_beside(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
-  const double bytes = rollout_memory(s).device.weights;
+  const double bytes = version_bytes(s);
   const double devices = as_double(s.cards * s.cluster.dies_per_card);
   const SharedCards shared{s.rollout_cards, s.cluster.dies_per_card};
   const bool relay = s.config.publication.mode == PublicationMode::Relay;
@@ -139,7 +170,7 @@ WeightPublication publish_beside(const sim_hw::Fabric& fabric, const SimulationS
 }
 
 double swap_beside_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
-  return swap_seconds(fabric, s) + onload_seconds(fabric, s, rollout_memory(s).device.weights);
+  return swap_seconds(fabric, s) + onload_seconds(fabric, s, version_bytes(s));
 }
 
 double cache_seconds(const SimulationSettings& s) {

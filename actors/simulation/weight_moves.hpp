@@ -15,13 +15,14 @@
 //   t = (network + host) / n + (n - 1) / n max(network, host) + n start-ups
 //   trainer in another cluster: network = publish_across() of sim_hw/network/cluster_link.hpp, in
 //             which the link between the clusters and the ports toward it are limits as well
-// The trainer casts to the engines' format, bucket by bucket, before it sends: bytes are those of
-// that format. Not counted: the cast, which moves 3 bytes of device memory per byte sent while the
-// bucket before it is on a slower link; filling the relay chain, one bucket transfer per replica
-// (sim_hw/network/hosts.hpp counts it for hosts, whose links are slow).
-// Constants: those of the hardware; and kBucketBytes.
-// Range: links alone, divided by publication.link_share. Engines that rename, cast and load tensor
-// by tensor took 10 to 40 times as long in published measurements.
+// With an adapter (role_memory.hpp) a version is the adapter, and what is resharded in a role
+// switch is the frozen weights beside it. The trainer casts to the engines' format, bucket by
+// bucket, before it sends: bytes are those of that format. Not counted: the cast, which moves 3
+// bytes of device memory per byte sent while the bucket before it is on a slower link; filling the
+// relay chain, one bucket transfer per replica (sim_hw/network/hosts.hpp counts it for hosts, whose
+// links are slow). Constants: those of the hardware; and kBucketBytes. Range: links alone, divided
+// by publication.link_share. Engines that rename, cast and load tensor by tensor took 10 to 40
+// times as long in published measurements.
 #pragma once
 
 #include "actors/simulation/role_memory.hpp"

@@ -3,6 +3,7 @@
 #include "actors/simulation/lengths.hpp"
 #include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/role_clusters.hpp"
+#include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/weight_moves.hpp"
 #include "actors/task/prompts.hpp"
@@ -98,12 +99,22 @@ std::string publication(const orchestrator::ResolvedPipeline& pipeline) {
     const sim_hw::Fabric fabric = sim_hw::make_fabric(settings.cluster);
     const bool apart =
         actors::are_apart(settings, actors::RoleKind::Rollout, actors::RoleKind::Trainer);
-    return fmt::format(
-        "\n# weights: publication by {}{} takes {:.2f} s; engines load them in {:.2f} s\n",
-        name_of(settings.config.publication.mode),
-        apart ? " over the link between the clusters" : "",
-        actors::publish_seconds(fabric, settings),
-        actors::swap_seconds(fabric, settings));
+    const int digits = settings.adapter ? 4 : 2;
+    return (settings.adapter
+                ? fmt::format("\n# adapter: {:.1f} million parameters; a version has {:.1f} MB on "
+                              "each device of an engine",
+                              static_cast<double>(actors::trained_parameters(settings)) / 1e6,
+                              actors::version_bytes(settings) / 1e6)
+                : "") +
+           fmt::format(
+               "\n# weights: publication by {}{} takes {:.{}f} s; engines load them in "
+               "{:.{}f} s\n",
+               name_of(settings.config.publication.mode),
+               apart ? " over the link between the clusters" : "",
+               actors::publish_seconds(fabric, settings),
+               digits,
+               actors::swap_seconds(fabric, settings),
+               digits);
   }
   return "";
 }

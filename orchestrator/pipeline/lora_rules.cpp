@@ -41,15 +41,18 @@ void check_engine(const std::string& role,
 void check_lora(const PipelineConfig& c, Rules& rules) {
   if (!c.model.lora)
     return;
+  if (c.hardware == HardwareKind::Simulated) {  // The targets: check_simulation().
+    return rules.require(c.policy == actors::PolicyKind::Synthetic,
+                         {"model.lora", "policy"},
+                         "not supported in a twin (`policy: torch` on simulated hardware), whose "
+                         "two models have different layers; remove model.lora, or set `policy: "
+                         "synthetic`");
+  }
   const bool own_model =
       c.rollout.engine.kind == EngineKind::Python && c.trainer.engine.kind == EngineKind::Python;
   rules.require(c.policy == actors::PolicyKind::Torch || own_model,
                 {"model.lora", "policy"},
                 "requires `policy: torch`; `synthetic` has no weights to adapt");
-  rules.require(c.hardware == HardwareKind::Local,
-                {"model.lora", "hardware"},
-                "requires `hardware: local`; simulated hardware does not know adapters yet, remove "
-                "model.lora");
   check_engine("rollout", "Engine", c.rollout.engine, rules);
   rules.require(!actors::is_server(c.rollout.engine.kind) || !traits_of(c.placement.mode).shares,
                 {"model.lora", "placement.mode", "rollout.engine.kind"},

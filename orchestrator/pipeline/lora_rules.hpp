@@ -6,8 +6,8 @@
 
 namespace temper::orchestrator {
 
-/// Checks the targets and the rank against the model, and that trainer and rollout engines can
-/// train and apply adapters.
+/// Checks that trainer and rollout engines can train and apply adapters; of real models also the
+/// targets and the rank (simulated ones: check_simulation() in simulation.hpp).
 void check_lora(const PipelineConfig& config, Rules& rules);
 
 }  // namespace temper::orchestrator

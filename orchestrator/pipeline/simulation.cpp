@@ -7,6 +7,7 @@
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "sim_hw/catalog/catalog.hpp"
+#include "sim_hw/model/adapter.hpp"
 #include "sim_hw/parallel/recorded_traces.hpp"
 #include "trainer/algorithm_table.hpp"
 
@@ -80,6 +81,25 @@ void check_experts(const actors::ExpertConfig& c, const sim_hw::ModelSpec& model
   }
   if (const auto read = read_expert_trace(c, model); !read)
     rules.require(false, {"simulation.experts.trace"}, read.error().context);
+}
+
+Result<sim_hw::Adapter> adapter_of(const actors::LoraConfig& c, const sim_hw::ModelSpec& model) {
+  return sim_hw::make_adapter(model, c.rank, c.targets);
+}
+
+void check_adapter(const std::optional<actors::LoraConfig>& c,
+                   const sim_hw::ModelSpec& model,
+                   Rules& rules) {
+  if (!c)
+    return;
+  const auto adapter = adapter_of(*c, model);
+  if (adapter)
+    return;
+  const std::string& why = adapter.error().context;  // "rank: ...", "targets: ..."
+  const std::size_t colon = why.find(": ");
+  rules.require(false,
+                {"model.lora." + why.substr(0, colon), "model.lora", "simulation.model"},
+                why.substr(colon + 2));
 }
 
 void check_share(const std::string& role, std::size_t cards, std::int32_t replicas, Rules& rules) {
@@ -180,6 +200,9 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
   TEMPER_TRY_STATUS(resolve_clusters(config, placement, catalog, run));
   TEMPER_TRY(const sim_hw::ModelSpec* model, catalog.model(config.simulation.model));
   run.model = *model;
+  if (config.model.lora) {
+    TEMPER_TRY(run.adapter, adapter_of(*config.model.lora, run.model));
+  }
   for (LengthConfig* lengths : {&run.config.prompt, &run.config.response}) {
     if (lengths->kind == LengthKind::Trace) {
       TEMPER_TRY(lengths->lengths, read_trace(lengths->trace));
@@ -224,6 +247,7 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
     rules.require(false, {"simulation.model"}, model.error().context);
   } else {
     check_experts(s.experts, **model, rules);
+    check_adapter(c.model.lora, **model, rules);
   }
   check_lengths("simulation.prompt", s.prompt, rules);
   check_lengths("simulation.response", s.response, rules);

@@ -30,7 +30,7 @@ void for_each_taken(Pieces& pieces, std::int64_t per_replica, std::int64_t repli
 EngineCost::EngineCost(const actors::SimulationSettings& settings)
     : device_(sim_hw::make_device(settings.cluster, settings.config.rollout.formats())),
       fabric_(sim_hw::make_fabric(settings.cluster)),
-      flops_(actors::served_model(settings)),
+      flops_(actors::served_model(settings), settings.adapter),
       layout_(actors::rollout_layout(settings)),
       replicas_(static_cast<std::int64_t>(layout_.dp) / settings.response_weight),
       devices_(static_cast<std::int64_t>(layout_.dp * layout_.tp)),
@@ -41,7 +41,8 @@ EngineCost::EngineCost(const actors::SimulationSettings& settings)
           sim_hw::accepted_tokens(settings.config.rollout.speculation.acceptance, drafts_.depth)),
       kv_token_bytes_(actors::kv_token_bytes(settings)),
       experts_(actors::engine_experts(settings)) {
-  model_ = sim_hw::make_step_model(actors::served_model(settings), layout_.tp, layout_.ep);
+  model_ = sim_hw::make_step_model(
+      actors::served_model(settings), layout_.tp, layout_.ep, settings.adapter);
   layout_.dp = layout_.ep / layout_.tp;
   set_imbalance(actors::typical(experts_, kAnyGainPays).imbalance);
 }

@@ -17,6 +17,22 @@ std::string error_text(const Status& status) {
   return status ? "" : status.error().context;
 }
 
+/// `replica_blocks`: blocks of KV cache of a replica; one is the least.
+Status check_fits(const sim_hw::Ledger& device, double capacity, std::int64_t replica_blocks) {
+  if (device.total() <= capacity && replica_blocks >= 1)
+    return {};
+  return Error{
+      ErrorCode::OutOfMemory,
+      fmt::format(
+          "simulation.rollout: weights of {:.2f} GB, a KV cache of {:.2f} GB and other {:.2f} GB "
+          "exceed the {:.2f} GB of a device; use more cards per engine, a "
+          "larger tp or ep, or a smaller kv_share",
+          device.weights / 1e9,
+          device.kv_cache / 1e9,
+          (device.total() - device.weights - device.kv_cache) / 1e9,
+          capacity / 1e9)};
+}
+
 }  // namespace
 
 SimulatedRollout::SimulatedRollout(actors::SimulationSettings settings,
@@ -41,21 +57,10 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
 
   const actors::ActorMemory memory = actors::rollout_memory(settings_);
   const sim_hw::Ledger& device = memory.device;
-  const double capacity = actors::device_capacity(settings_);
   const std::int64_t replica_blocks = actors::kv_tokens(settings_).count() / c.rollout.block;
-  if (device.total() > capacity || replica_blocks < 1) {
-    return Error{
-        ErrorCode::OutOfMemory,
-        fmt::format(
-            "simulation.rollout: weights of {:.2f} GB, a KV cache of {:.2f} GB and other {:.2f} GB "
-            "exceed the {:.2f} GB of a device; use more cards per engine, a "
-            "larger tp or ep, or a smaller kv_share",
-            device.weights / 1e9,
-            device.kv_cache / 1e9,
-            (device.total() - device.weights - device.kv_cache) / 1e9,
-            capacity / 1e9)};
-  }
+  TEMPER_TRY_STATUS(check_fits(device, actors::device_capacity(settings_), replica_blocks));
   weight_bytes_ = device.weights;
+  version_bytes_ = actors::version_bytes(settings_);
   kv_bytes_ = device.kv_cache;
   other_bytes_ = device.total() - weight_bytes_ - device.older_weights - kv_bytes_;
   staged_bytes_ = memory.host.weights;
@@ -195,7 +200,7 @@ void SimulatedRollout::stage(PolicyVersion version, Time now) {
                   : actors::publish_weights(fabric, settings_);
   }
   if (beside_)
-    meter_.predict(actors::renewing(actors::rollout_memory(settings_)));
+    meter_.predict(actors::renewing(settings_));
   staging_ = version;
   staging_until_ = now + from_seconds(way->seconds);
 }
@@ -259,7 +264,7 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
     case Operation::Commit:
       version_ = committing_;
       has_weights_ = true;
-      meter_.add_from_host((beside_ ? weight_bytes_ : actors::swap_bytes(settings_)) *
+      meter_.add_from_host((beside_ ? version_bytes_ : actors::swap_bytes(settings_)) *
                            meter_.devices());
       staged_.reset();
       batch_->begin_version(version_);

@@ -119,7 +119,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   void count_steps(std::int64_t steps);
   void count_prefill();
   void count_held();
-  double staged_bytes() const { return beside_ ? weight_bytes_ : staged_bytes_; }
+  double staged_bytes() const { return beside_ ? version_bytes_ : staged_bytes_; }
   double each() const { return static_cast<double>(settings_.response_weight); }
 
   // Constant after start().
@@ -129,7 +129,8 @@ class SimulatedRollout final : public actors::SimulatedActor {
   std::optional<actors::Lengths> prompts_;
   std::optional<actors::Lengths> responses_;
   std::optional<EngineCost> cost_;
-  double weight_bytes_ = 0;  ///< Per device, as the three below.
+  double weight_bytes_ = 0;  ///< Per device, as the four below.
+  double version_bytes_ = 0;
   double kv_bytes_ = 0;
   double other_bytes_ = 0;
   double staged_bytes_ = 0;

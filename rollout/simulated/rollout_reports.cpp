@@ -76,7 +76,7 @@ void SimulatedRollout::count_held() {
       static_cast<double>(batch_->most_blocks()) / static_cast<double>(batch_->kv().capacity());
   const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
                         static_cast<double>(cost_->replicas());
-  const double older = static_cast<double>(batch_->older_versions()) * weight_bytes_;
+  const double older = static_cast<double>(batch_->older_versions()) * version_bytes_;
   meter_.hold(has_weights_ ? weight_bytes_ + older + other_bytes_ + used * kv_bytes_ : 0,
               parked + (staged_ ? staged_bytes() : 0));
 }

@@ -1,6 +1,6 @@
 #include "study/faults/checkpoint_interval.hpp"
 
-#include "sim_hw/model/parameters.hpp"
+#include "actors/simulation/role_layouts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -23,8 +23,8 @@ CheckpointTerms checkpoint_terms(const orchestrator::ResolvedPipeline& pipeline)
   const actors::CheckpointCostConfig& cost = run.config.checkpoint;
   CheckpointTerms terms;
   if (cost.bandwidth.count() > 0) {
-    terms.save_s = static_cast<double>(sim_hw::count_parameters(run.model).total()) *
-                   cost.bytes_per_parameter / cost.bandwidth.count();
+    terms.save_s = static_cast<double>(actors::trained_parameters(run)) * cost.bytes_per_parameter /
+                   cost.bandwidth.count();
   }
   std::set<std::int64_t> hosts, supernodes;
   for (const CardId card : pipeline.placement.trainer)

@@ -3,7 +3,6 @@
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/weight_moves.hpp"
-#include "sim_hw/model/parameters.hpp"
 #include "trainer/trainer_role.hpp"
 
 #include <fmt/format.h>
@@ -41,7 +40,7 @@ SimulatedTrainer::SimulatedTrainer(actors::SimulationSettings settings, PolicyVe
     : settings_(std::move(settings)),
       shared_{settings_.trainer_cards, settings_.cluster.dies_per_card},
       fabric_(sim_hw::make_fabric(settings_.cluster)),
-      weight_bytes_(2 * sim_hw::count_parameters(settings_.model).total()),
+      weight_bytes_(2 * actors::trained_parameters(settings_)),
       version_(version),
       spans_(settings_.config.report_every),
       meter_(settings_,
@@ -175,8 +174,8 @@ Duration SimulatedTrainer::checkpoint_time() const {
   const actors::CheckpointCostConfig& cost = settings_.config.checkpoint;
   if (cost.bandwidth <= BytesPerSecond(0))
     return {};
-  const auto parameters = static_cast<double>(sim_hw::count_parameters(settings_.model).total()) *
-                          (settings_.critic ? 2 : 1);
+  const auto parameters =
+      static_cast<double>(actors::trained_parameters(settings_)) * (settings_.critic ? 2 : 1);
   return from_seconds(parameters * cost.bytes_per_parameter / cost.bandwidth.count());
 }
 

@@ -39,7 +39,7 @@ UpdateModel::UpdateModel(const actors::SimulatedRun& run)
       device_(sim_hw::make_device(run.cluster)),
       fabric_(sim_hw::make_fabric(run.cluster)),
       layout_(actors::trainer_layout(run)),
-      flops_(model_),
+      flops_(model_, run.adapter),
       experts_(actors::trainer_experts(run, layout_)),
       parked_(actors::trainer_memory(run).host.optimizer) {
   if (run.config.trainer.data_balance != actors::DataBalance::Step)

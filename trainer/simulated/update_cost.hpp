@@ -16,7 +16,7 @@
 // direction after the other, with the optimizer step between them. Critic: a network of the model's
 // shape, so its values take sim_hw::forward_iteration_seconds() and its step as long as the
 // policy's; its optimizer states are a part of the host transfer. Its head, a scalar, is counted as
-// the policy's. Use: 3 forward FLOP of complete
+// the policy's. Use: the training FLOP of complete
 // sequences (sim_hw/model/flops.hpp), the exchanges of sim_hw::train_traffic(), and memory by the
 // longest micro-batch. Constants: those of the hardware. Range: fused attention; micro-batches of a
 // replica about equally full, as pack() makes them.
