@@ -147,6 +147,18 @@ TEST_F(Rehearsal, EnginesThatDraftAreTheSameInBothHostsToo) {
                              "speculation: {depth: 2, acceptance: 0.6}}"});
 }
 
+const std::string kAdapter = "model.lora={rank: 8, targets: [q_proj, v_proj, down_proj]}";
+
+TEST_F(Rehearsal, AdaptersOnFusedCardsAreTheSameInBothHostsToo) {
+  std::vector<std::string> sets = kFused;
+  sets.push_back(kAdapter);
+  expect_same_in_both_hosts(sets);
+}
+
+TEST_F(Rehearsal, AdaptersOfSeveralVersionsAreTheSameInBothHostsToo) {
+  expect_same_in_both_hosts({kAdapter, "rollout.on_new_weights=finish", "staleness.bound=2"});
+}
+
 TEST_F(Rehearsal, ReportAndTraceSayOfWhichClusterACardIs) {
   Arguments mode{"--driver", "in-process"};
   for (const std::string& set : kTwoClusters)

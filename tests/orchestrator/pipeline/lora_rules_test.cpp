@@ -60,6 +60,35 @@ TEST(LoraRules, RequireRolesThatKnowAdapters) {
   expect_issue(issues("{}", "policy: synthetic\n"), "requires `policy: torch`");
 }
 
+constexpr std::string_view kSimulated = R"(hardware: simulated
+policy: synthetic
+placement: {cards: 6, rollout_cards: 4, reference_cards: 1}
+rollout: {replicas: 4, concurrency: 16}
+simulation:
+  cluster: nvidia-h200
+  prompt: {kind: constant, mean: 200}
+  response: {kind: constant, mean: 800}
+)";
+
+TEST(LoraRules, CompareTargetsWithTheSimulatedModel) {
+  const auto simulated = [](const std::string& lora, const std::string& model) {
+    return issues(lora, std::string(kSimulated) + "  model: " + model + "\n");
+  };
+  EXPECT_EQ(simulated("{}", "qwen3-1.7b"), "");
+  EXPECT_EQ(simulated("{rank: 8, targets: [o_proj]}", "qwen3-1.7b"), "");
+  const std::string latent = simulated("{targets: [q_proj]}", "deepseek-v2-2-layers");
+  expect_issue(latent, "c.yaml:3: model.lora.targets: ");
+  expect_issue(latent, "has no q_proj; nearest: q_a_proj and q_b_proj");
+  EXPECT_EQ(simulated("{targets: [q_b_proj, gate_proj]}", "deepseek-v2-2-layers"), "");
+  expect_issue(simulated("{rank: 2000}", "qwen3-1.7b"), "model.lora.rank: must be at least 1");
+}
+
+TEST(LoraRules, RefuseATwin) {
+  std::string text(kSimulated);
+  text.replace(text.find("synthetic"), 9, "torch");
+  expect_issue(issues("{}", text + "  model: qwen3-1.7b\n"), "not supported in a twin");
+}
+
 double bytes_of(const PipelineConfig& c, std::string_view actor, std::string_view what) {
   const LocalLedger ledger = local_ledger(c).value();
   double sum = 0;

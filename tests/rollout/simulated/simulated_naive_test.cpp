@@ -29,7 +29,7 @@ class Naive {
         device_(sim_hw::make_device(s.cluster, s.config.rollout.formats())),
         fabric_(sim_hw::make_fabric(s.cluster)),
         layout_(actors::rollout_layout(s)),
-        model_(sim_hw::make_step_model(s.model, layout_.tp, layout_.ep)),
+        model_(sim_hw::make_step_model(s.model, layout_.tp, layout_.ep, s.adapter)),
         prompts_(s.config.prompt, seed, actors::kPromptLengths),
         responses_(s.config.response, seed, actors::kResponseLengths) {
     replicas_ = static_cast<std::int64_t>(layout_.dp);
@@ -393,6 +393,20 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationWithDraftsIn8Bits) {
     SCOPED_TRACE(seed);
     expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, parked);
     expect_the_same(s, life(seed), seed, parked);
+    expect_the_same(s, life(seed), seed, parked, OnNewWeights::Finish);
+  }
+}
+
+TEST(SimulatedRollout, FollowsTheNaiveSimulationWithAnAdapter) {
+  std::int64_t parked = 0;
+  auto s = drafting_engine();
+  s.adapter =
+      sim_hw::make_adapter(s.model, 8, std::vector<std::string>{"kv_b_proj", "o_proj", "up_proj"})
+          .value();
+  limit_cache(s, 3500);
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    SCOPED_TRACE(seed);
+    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, parked);
     expect_the_same(s, life(seed), seed, parked, OnNewWeights::Finish);
   }
 }
