@@ -20,7 +20,9 @@ RESERVE = 1.07
 TRAINED = {"all weights": HOST,
            "rank 8, attention": lora(8, ATTENTION) + HERE, "rank 64, attention": lora(64, ATTENTION) + HERE,
            "rank 8, every layer": lora(8, EVERYWHERE) + HERE, "rank 64, every layer": lora(64, EVERYWHERE) + HOST}
-
+BATCHES = (512, 2048)
+#: Of the seven splits of docs/figures_gain.py, those that are the best of any row of docs/reports/rollout-formats.md, and one on each side.
+SPLITS = [*gain.SPLITS][3:]
 
 
 def flags(sets):
@@ -54,3 +56,24 @@ def cards(fig):
         fig.row(name, size, f"{memory['shared: train']:.1f} GB", f"{memory['shared: onload']:.1f} GB",
                 f"{memory['shared: kv_alloc'] - memory['shared: free_kv']:.1f} GB", version,
                 f"{seconds(published) * 1000:.0f} ms", f"{seconds(said) * 1000:.0f} ms")
+
+
+def run(fig, config, batch, bound, sets):
+    return fig.run(f"{config} steps=4 algorithm.groups_per_update={batch} staleness.bound={bound}{sets}")
+
+
+@figures("exact", "slow")
+def deployments(fig):
+    fig.head("batch", "trained", "synchronous, separate", "separate, bound 1", "fused", "fused, bound 1", "fused over separate",
+             "bound 1: fused over separate", align="rlrrrrrr")
+    for batch in BATCHES:
+        for name, sets in TRAINED.items():
+            cells = []
+            for bound in (0, 1):
+                rates = {split: run(fig, gain.SEPARATE, batch, bound, f" {gain.SPLITS[split]}{sets}").tokens.trained_per_s
+                         for split in SPLITS}
+                split = max(rates, key=rates.get)
+                cells.append((split, rates[split], run(fig, gain.SHARED, batch, bound, sets).tokens.trained_per_s))
+            (of, apart, shared), (of_later, later, stale) = cells
+            fig.row(f"{batch} x 16", name, f"{fig.k(apart)} ({of})", f"{fig.k(later)} ({of_later})", fig.k(shared), fig.k(stale),
+                    f"{shared / apart:.2f}x", f"{stale / later:.2f}x")
