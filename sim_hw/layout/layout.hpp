@@ -119,8 +119,8 @@ struct TrainShape {
   Mechanisms mechanisms{};
   ActivationPlan activations{};  ///< Applies to the tensors that `recompute` keeps.
   StateBytes states = StateBytes::mixed();
-  /// What is trained, with these states, beside frozen weights of `states.weight` bytes; none: all
-  /// weights.
+  /// What is trained, with these states, beside frozen weights of `states.weight` bytes. Empty if
+  /// all weights are trained.
   std::optional<Adapter> adapter{};
 
   /// Micro-batches of each data-parallel replica.

@@ -2,8 +2,7 @@
 //
 //   step      parallel_decode_seconds() over 1 + depth tokens per sequence, and the drafts
 //   draft     depth passes of one layer and the head: the model's own kind of layer (MTP), or a
-//   dense
-//             one (EAGLE); none for n-gram look-up
+//             dense one (EAGLE); n-gram look-up costs nothing
 //   tokens    accepted per sequence and step: 1 + p + p^2 + ... + p^depth for an acceptance p of
 //             each draft given that the ones before it were accepted
 // Assumed: no time of the engine's host. Pure functions.
