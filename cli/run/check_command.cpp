@@ -101,10 +101,11 @@ std::string publication(const orchestrator::ResolvedPipeline& pipeline) {
         actors::are_apart(settings, actors::RoleKind::Rollout, actors::RoleKind::Trainer);
     const int digits = settings.adapter ? 4 : 2;
     return (settings.adapter
-                ? fmt::format("\n# adapter: {:.1f} million parameters; a version has {:.1f} MB on "
-                              "each device of an engine",
-                              static_cast<double>(actors::trained_parameters(settings)) / 1e6,
-                              actors::version_bytes(settings) / 1e6)
+                ? fmt::format(
+                      "\n# adapter: {:.1f} million parameters; a version takes {:.1f} MB on "
+                      "each device of an engine",
+                      static_cast<double>(actors::trained_parameters(settings)) / 1e6,
+                      actors::version_bytes(settings) / 1e6)
                 : "") +
            fmt::format(
                "\n# weights: publication by {}{} takes {:.{}f} s; engines load them in "

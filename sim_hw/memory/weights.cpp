@@ -88,11 +88,7 @@ StageParameters with_mirror(const Layout& layout,
   StageParameters out = of(stage);
   if (weight_copies(shape) == 1)
     return out;
-  const StageParameters mirror = of(mirrored_stage(layout, stage));
-  out.layers += mirror.layers;
-  out.experts += mirror.experts;
-  out.embedding_and_head += mirror.embedding_and_head;
-  return out;
+  return out += of(mirrored_stage(layout, stage));
 }
 
 }  // namespace
@@ -182,12 +178,8 @@ StageParameters gathered_parameters(const ModelSpec& model,
                                     const TrainShape& shape,
                                     std::int64_t stage) {
   StageParameters out = trained_parameters(model, layout, shape, stage);
-  if (shape.adapter && layout.zero >= Zero::Weights) {
-    const StageParameters frozen = device_parameters(model, layout, shape, stage);
-    out.layers += frozen.layers;
-    out.experts += frozen.experts;
-    out.embedding_and_head += frozen.embedding_and_head;
-  }
+  if (shape.adapter && layout.zero >= Zero::Weights)
+    out += device_parameters(model, layout, shape, stage);
   return out;
 }
 

@@ -33,6 +33,12 @@ struct StageParameters {
 
   double dense() const { return layers + embedding_and_head; }
   double total() const { return layers + experts + embedding_and_head; }
+  StageParameters& operator+=(const StageParameters& o) {
+    layers += o.layers;
+    experts += o.experts;
+    embedding_and_head += o.embedding_and_head;
+    return *this;
+  }
 };
 StageParameters stage_parameters(const ModelSpec& model, const Layout& layout, std::int64_t stage);
 StageParameters stage_parameters(const ModelSpec& model,
