@@ -42,7 +42,7 @@ def engine(fig):
 
 
 def rate(fig, config, sets):
-    return fig.run(f"{config} steps=5 {sets}").tokens.trained_per_s
+    return fig.run(f"{config} steps=4 {sets}").tokens.trained_per_s
 
 
 def best(fig, sets):
