@@ -16,13 +16,11 @@ def lora(rank, targets):
 #: GB of a device for context and libraries (kFrameworkReserve of sim_hw/memory/ledger.hpp).
 RESERVE = 1.07
 
-#: What is trained. Only all weights need their optimizer states in host memory.
+#: What is trained. The most states, of all weights and of rank 64 on every layer, are in host memory.
 TRAINED = {"all weights": HOST,
            "rank 8, attention": lora(8, ATTENTION) + HERE, "rank 64, attention": lora(64, ATTENTION) + HERE,
            "rank 8, every layer": lora(8, EVERYWHERE) + HERE, "rank 64, every layer": lora(64, EVERYWHERE) + HOST}
 BATCHES = (512, 2048)
-#: Of the seven splits of docs/figures_gain.py, those that are the best of any row of docs/reports/rollout-formats.md, and one on each side.
-SPLITS = [*gain.SPLITS][3:]
 
 
 def flags(sets):
@@ -71,7 +69,7 @@ def deployments(fig):
             cells = []
             for bound in (0, 1):
                 rates = {split: run(fig, gain.SEPARATE, batch, bound, f" {gain.SPLITS[split]}{sets}").tokens.trained_per_s
-                         for split in SPLITS}
+                         for split in gain.SPLITS}
                 split = max(rates, key=rates.get)
                 cells.append((split, rates[split], run(fig, gain.SHARED, batch, bound, sets).tokens.trained_per_s))
             (of, apart, shared), (of_later, later, stale) = cells
