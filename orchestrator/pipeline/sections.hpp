@@ -148,7 +148,7 @@ void describe(V& v, PlacementConfig& c) {
           {.doc = "Number of devices, numbered from 0: CPU cores of this machine (`hardware: "
                   "local`) or cards of the simulated cluster.",
            .min = 1,
-           .max = 4096});
+           .max = 1 << 17});
   v.field(3,
           "rollout",
           c.rollout,
