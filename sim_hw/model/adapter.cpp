@@ -118,6 +118,15 @@ std::string_view instead_of(AdapterTarget target, const ModelSpec& model) {
   return "";
 }
 
+std::vector<std::string> targets_of(const ModelSpec& model) {
+  std::vector<std::string> out;
+  for (const auto& [target, name] : EnumNames<AdapterTarget>::value) {
+    if (instead_of(target, model).empty())
+      out.emplace_back(name);
+  }
+  return out;
+}
+
 Status check_rank(const ModelSpec& model, const Adapter& adapter) {
   const AdapterShapes shapes = adapter_shapes(model, adapter);
   for (const LowRankLayers* layers :
@@ -159,11 +168,7 @@ double LowRankLayers::whole() const {
 Result<Adapter> make_adapter(const ModelSpec& model,
                              std::int64_t rank,
                              std::span<const std::string> targets) {
-  std::vector<std::string> known;
-  for (const auto& [target, name] : EnumNames<AdapterTarget>::value) {
-    if (instead_of(target, model).empty())
-      known.emplace_back(name);
-  }
+  const std::vector<std::string> known = targets_of(model);
   Adapter adapter{rank, 0};
   for (const std::string& name : targets) {
     const std::optional<AdapterTarget> target = from_name<AdapterTarget>(name);
@@ -186,6 +191,10 @@ Result<Adapter> make_adapter(const ModelSpec& model,
     return invalid_input(fmt::format("targets: expected at least one of {}", quoted_list(known)));
   TEMPER_TRY_STATUS(check_rank(model, adapter));
   return adapter;
+}
+
+Result<Adapter> adapter_of_every_layer(const ModelSpec& model, std::int64_t rank) {
+  return make_adapter(model, rank, targets_of(model));
 }
 
 AdapterShapes adapter_shapes(const ModelSpec& model, const Adapter& adapter, AdapterCuts cuts) {

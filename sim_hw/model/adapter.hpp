@@ -61,6 +61,9 @@ Result<Adapter> make_adapter(const ModelSpec& model,
                              std::int64_t rank,
                              std::span<const std::string> targets);
 
+/// As above, with all targets that the model has.
+Result<Adapter> adapter_of_every_layer(const ModelSpec& model, std::int64_t rank);
+
 /// An adapter of one linear layer, on one device.
 struct LowRank {
   AdapterTarget target = AdapterTarget::Query;

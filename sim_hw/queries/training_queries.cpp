@@ -20,29 +20,19 @@
 namespace temper::sim_hw {
 namespace {
 
-/// Training with frozen weights: no weight gradients, accumulation or optimizer states. The
-/// adapters' own products are left out.
-void freeze(TrainTime& time, const Device& d) {
-  const double backward = d.k.matmul_backward;
-  const double kept = (1 + backward) / (1 + 2 * backward);
-  const double before = time.stage.total();
-  for (double* products : {&time.stage.matmul, &time.stage.experts, &time.stage.head})
-    *products *= kept;
-  time.stage.accumulation = 0;
-  time.bubble *= before > 0 ? time.stage.total() / before : 1;
-  time.optimizer = d.k.optimizer_latency;
-}
-
 Result<Cost> cost_of_training_run(const CostContext& context, const Request& r) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const std::string name, r.params.text("model"));
   TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
   TEMPER_TRY(TrainRequest q, train_request(r.params, *model, *hardware, r.cards));
   TEMPER_TRY(const WeightFormat precision, choice(r.params, "precision", WeightFormat::Bf16));
-  TEMPER_TRY(const double rank, r.params.number("lora", 0));
+  TEMPER_TRY(const std::int64_t rank, r.params.integer("lora", 0));
   const std::string head = r.params.text("head", "whole");
   if (head != "whole" && head != "chunked")
     return invalid_input(fmt::format("head={}: expected whole, chunked", head));
+  if (rank != 0) {
+    TEMPER_TRY(q.shape.adapter, adapter_of_every_layer(*model, rank));
+  }
   const std::string memory = r.params.text("memory", "report");
   if (memory != "report" && memory != "refuse")
     return invalid_input(fmt::format("memory={}: expected report, refuse", memory));
@@ -51,11 +41,8 @@ Result<Cost> cost_of_training_run(const CostContext& context, const Request& r) 
   Device device = make_device(*hardware);
   device.linear = matrix_format(precision, hardware->die);
   device.experts = device.linear;
-  if (rank > 0)
-    q.shape.states = {2, 0, 0, 0};
-  TrainTime time = train_iteration_time(*model, device, make_fabric(*hardware), q.layout, q.shape);
-  if (rank > 0)
-    freeze(time, device);
+  const TrainTime time =
+      train_iteration_time(*model, device, make_fabric(*hardware), q.layout, q.shape);
   const double tokens = as_double(q.shape.global_batch * q.shape.seq);
   const double devices = as_double(q.layout.devices());
   const double rate = tokens / time.total();
@@ -253,7 +240,8 @@ constexpr std::array kTrainingKinds{
     Kind{"training_run",
          "A training step as frameworks report it: number formats, and frozen weights with LoRA.",
          "the parameters of train_iteration; "
-         "precision=bf16|fp16|fp8|fp8_block|mxfp8|int8; lora=RANK; head=whole|chunked",
+         "precision=bf16|fp16|fp8|fp8_block|mxfp8|int8; lora=RANK, of every linear layer; "
+         "head=whole|chunked",
          cost_of_training_run},
 };
 
