@@ -59,16 +59,11 @@ std::vector<ResponseId> Dispatcher::longest_generating(const RunState& run,
     ResponseId response;
   };
   std::vector<Candidate> found;
-  for (const auto& [id, group] : run.saved.queue.groups()) {
+  for (const ResponseId r : run.saved.queue.generating(engine)) {
+    const Group& group = *run.saved.queue.group(run.saved.queue.group_of(r));
     if (group.trainable || group.age_from() > newest)
       continue;
-    const double length = run.config.stragglers.predict_length ? forecast_.of(group) : 0;
-    for (std::size_t k = 0; k < group.rows.size(); ++k) {
-      const LeaseId generating = group.rows[k].lease[static_cast<std::size_t>(Task::Generate)];
-      const Lease* lease = run.saved.queue.find(generating);
-      if (lease != nullptr && lease->actor == engine)
-        found.push_back({length, run.saved.queue.ids().at(id, k)});
-    }
+    found.push_back({run.config.stragglers.predict_length ? forecast_.of(group) : 0, r});
   }
   std::ranges::stable_sort(found, std::ranges::greater{}, &Candidate::length);
   std::vector<ResponseId> out;

@@ -1,6 +1,7 @@
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace temper::orchestrator {
 
@@ -280,9 +281,10 @@ LeaseId DistQueue::lease(Task task,
     refresh(r, *row);
   }
   const auto open = static_cast<std::int32_t>(responses.size());
-  Load& load = loads_[actor];
-  ++load.leases;
-  load.responses += open;
+  Leased& leased = leased_[actor];
+  ++leased.load.leases;
+  leased.load.responses += open;
+  leased.leases.insert(leased.leases.end(), id);
   leases_[id] = Lease{task, actor, std::move(responses), open, deadline, deadline};
   by_deadline_.insert({deadline, id});
   return id;
@@ -368,12 +370,7 @@ void DistQueue::revoke(LeaseId id) {
 }
 
 void DistQueue::revoke_all(ActorId actor) {
-  std::vector<LeaseId> theirs;
-  for (const auto& [id, lease] : leases_) {
-    if (lease.actor == actor)
-      theirs.push_back(id);
-  }
-  std::sort(theirs.begin(), theirs.end());
+  const std::set<LeaseId> theirs = leased_[actor].leases;  // Each leaves the set.
   for (const LeaseId id : theirs)
     revoke(id);
 }
@@ -391,29 +388,34 @@ std::optional<LeaseId> DistQueue::expired(Time now) const {
 }
 
 Load DistQueue::load(ActorId actor) const {
-  const auto it = loads_.find(actor);
-  return it == loads_.end() ? Load{} : it->second;
+  const auto it = leased_.find(actor);
+  return it == leased_.end() ? Load{} : it->second.load;
 }
 
 std::vector<ResponseId> DistQueue::generating(ActorId actor) const {
   std::vector<ResponseId> out;
-  for (const auto& [id, group] : groups_) {
-    for (std::size_t k = 0; k < group.rows.size(); ++k) {
-      const Lease* lease = find(group.rows[k].lease[index(Task::Generate)]);
-      if (lease != nullptr && lease->actor == actor)
-        out.push_back(ids().at(id, k));
-    }
+  const auto it = leased_.find(actor);
+  if (it == leased_.end())
+    return out;
+  for (const LeaseId id : it->second.leases) {
+    const Lease& lease = leases_.at(id);
+    if (lease.task != Task::Generate)
+      continue;
+    std::ranges::copy_if(
+        lease.responses, std::back_inserter(out), [&](ResponseId r) { return holds(id, r); });
   }
+  std::ranges::sort(out);
   return out;
 }
 
 void DistQueue::settle(LeaseId id) {
   const auto it = leases_.find(id);
-  Load& load = loads_.at(it->second.actor);
-  --load.responses;
+  Leased& leased = leased_.at(it->second.actor);
+  --leased.load.responses;
   if (--it->second.open > 0)
     return;
-  --load.leases;
+  --leased.load.leases;
+  leased.leases.erase(id);
   by_deadline_.erase({it->second.filed, id});
   leases_.erase(it);
   refile_first();
@@ -428,7 +430,7 @@ void DistQueue::rebuild() {
   judged_by_version_.clear();
   generated_ = 0;
   leases_.clear();
-  loads_.clear();
+  leased_.clear();
   by_deadline_.clear();
   window_.clear();
   window_head_ = 0;

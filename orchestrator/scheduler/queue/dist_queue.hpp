@@ -176,7 +176,7 @@ class DistQueue {
   /// Revokes all leases of an actor.
   void revoke_all(ActorId actor);
   Load load(ActorId actor) const;
-  /// Responses that the actor is generating, by id. Looks at every row.
+  /// Responses that the actor is generating, by id.
   std::vector<ResponseId> generating(ActorId actor) const;
   std::optional<Time> next_deadline() const;
   /// The earliest lease whose deadline is at or before `now`.
@@ -239,7 +239,11 @@ class DistQueue {
   std::map<PolicyVersion, std::int64_t> judged_by_version_;
   std::int64_t generated_ = 0;
   std::unordered_map<LeaseId, Lease> leases_;  ///< Never iterated to decide an order.
-  std::map<ActorId, Load> loads_;
+  struct Leased {
+    Load load;
+    std::set<LeaseId> leases;
+  };
+  std::map<ActorId, Leased> leased_;
   /// By `filed`, which may lag behind a deadline that was moved; never that of the first.
   std::set<std::pair<Time, LeaseId>> by_deadline_;
 };
