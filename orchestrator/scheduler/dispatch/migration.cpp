@@ -12,6 +12,11 @@ constexpr std::int64_t kLeastShare = 4;
 /// An engine that has less than one in so many of its slots in use decodes about as fast as it can.
 constexpr std::int64_t kCrowded = 8;
 
+/// Slots that neither training nor an evaluation uses.
+std::int64_t free_slots(const RunState& run, ActorId engine) {
+  return std::int64_t{run.fleet.spec(engine).concurrency} - run.load_of(engine).responses;
+}
+
 }  // namespace
 
 void Dispatcher::migrate(RunState& run, const CardSharing& sharing) const {
@@ -31,18 +36,20 @@ void Dispatcher::migrate(RunState& run, const CardSharing& sharing) const {
     const std::int32_t load = run.saved.queue.load(id).responses;
     if (!full || load > run.saved.queue.load(*full).responses)
       full = id;
-    if (!empty || load < run.saved.queue.load(*empty).responses)
+    if (free_slots(run, id) > 0 && (!empty || load < run.saved.queue.load(*empty).responses))
       empty = id;
   }
-  if (!full)
+  if (!full || !empty)
     return;
   const std::int64_t most = run.saved.queue.load(*full).responses;
   const std::int64_t more = most - run.saved.queue.load(*empty).responses;
   if (more < 2 || more * kLeastShare < most || most * kCrowded < run.fleet.spec(*full).concurrency)
     return;
   std::vector<ResponseId> moving = longest_generating(run, *full, *needed);
-  if (std::ssize(moving) > more / 2)
-    moving.resize(static_cast<std::size_t>(more / 2));
+  // More than there are slots for would come back.
+  const std::int64_t most_moved = std::min(more / 2, free_slots(run, *empty));
+  if (std::ssize(moving) > most_moved)
+    moving.resize(static_cast<std::size_t>(most_moved));
   if (moving.empty())
     return;
   std::ranges::sort(moving);

@@ -304,13 +304,15 @@ TEST(Dispatcher, HoldsNothingBackWhileAnEvaluationHoldsUpTraining) {
 
 // --- Migration
 
-/// Engines that generate so many responses of one each, all of which the next step needs.
-DispatchedRun loaded(int full, int empty, std::int32_t slots = 16) {
+/// Engines that generate so many responses of one each, all of which the next step needs. `others`:
+/// slots of the second engine; 0: as the first.
+DispatchedRun loaded(int full, int empty, std::int32_t slots = 16, std::int32_t others = 0) {
   SchedulerConfig config = small_config();
   config.groups_per_update = 32;
   config.responses_per_group = 1;
   config.staleness_bound = 0;
-  config.actors[1].concurrency = config.actors[2].concurrency = slots;
+  config.actors[1].concurrency = slots;
+  config.actors[2].concurrency = others > 0 ? others : slots;
   DispatchedRun d(config);
   for (int i = 0; i < full; ++i)
     generating_group(d.run, kEngine);
@@ -344,6 +346,17 @@ TEST(Dispatcher, MovesHalfOfTheDifferenceAndNothingWhereItIsSmall) {
     EXPECT_EQ(moves, c.moves) << c.full << ' ' << c.empty << ' ' << c.slots;
     EXPECT_EQ(d.run.withdrawn.size(), c.moves);
   }
+}
+
+TEST(Dispatcher, MovesNoMoreThanTheOtherEngineHasSlotsFor) {
+  for (const std::int32_t slots : {16, 2, 1}) {
+    DispatchedRun d = loaded(8, 0, 16, slots);
+    d.dispatcher.migrate(d.run, d.sharing);
+    EXPECT_EQ(std::ssize(only<command::Withdraw>(d.run).responses), std::min(4, slots)) << slots;
+  }
+  DispatchedRun d = loaded(8, 1, 16, 1);
+  d.dispatcher.migrate(d.run, d.sharing);
+  EXPECT_TRUE(d.run.out.empty()) << "they would come back";
 }
 
 TEST(Dispatcher, MovesTheOldestOrThoseThatAreExpectedToGetLongest) {
