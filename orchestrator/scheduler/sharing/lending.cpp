@@ -14,17 +14,29 @@ bool lent_cards_idle(const RunState& run) {
     return run.fleet.state(a).ready() && run.saved.queue.load(a).responses == 0;
   });
 }
-/// Engines with exclusive cards hand over requests until all engines are equally loaded.
-void spread_load(RunState& run) {
+/// Responses of each engine if all are equally loaded, rounded up.
+std::int64_t fair_load(const RunState& run) {
   std::int64_t engines = 0;
   auto load = static_cast<std::int64_t>(run.saved.queue.ready(Task::Generate).size());
   for (const ActorId id : run.fleet.rollouts()) {
     engines += run.fleet.state(id).ready() ? 1 : 0;
     load += run.saved.queue.load(id).responses;
   }
-  if (engines == 0)
-    return;
-  const std::int64_t fair = (load + engines - 1) / engines;
+  return engines == 0 ? load : (load + engines - 1) / engines;
+}
+/// There is work for a loan: responses that wait for an engine, groups that the rule admits, or an
+/// engine with exclusive cards that has more than an even share of the responses.
+bool loan_has_work(const RunState& run) {
+  if (!run.saved.queue.ready(Task::Generate).empty() || run.can_admit())
+    return true;
+  const std::int64_t fair = fair_load(run);
+  return std::ranges::any_of(run.fleet.rollouts(), [&](ActorId id) {
+    return !run.fleet.spec(id).takes_turns && run.saved.queue.load(id).responses > fair;
+  });
+}
+/// Engines with exclusive cards hand over requests until all engines are equally loaded.
+void spread_load(RunState& run) {
+  const std::int64_t fair = fair_load(run);
   for (const ActorId id : run.fleet.rollouts()) {
     const std::int64_t over = run.saved.queue.load(id).responses - fair;
     if (run.fleet.spec(id).takes_turns || over <= 0)
@@ -51,6 +63,8 @@ void Lending::phase_begins(RunState& run, SwitchPhase phase) {
 }
 
 bool Lending::rollout_is_due(const RunState& run) const {
+  if (!loan_has_work(run))
+    return false;
   // Groups that the next step lacks: of a batch, and of those that it must contain.
   const auto demand = run.rule->demand(run.saved.outstanding);
   std::int64_t lacking = run.config.groups_per_update, due = demand ? demand->groups : 0;

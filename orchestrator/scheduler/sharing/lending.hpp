@@ -2,7 +2,8 @@
 // have cards of their own; the others are on the trainer's.
 //
 // Rule.  To rollout: with nothing to train, if a loan pays (loan_estimate.hpp), or always
-//        (placement.lending: always) while the next step lacks responses.
+//        (placement.lending: always) while the next step lacks responses; not if the lent engines
+//        would get none of them.
 //        To training: a batch is complete, or nothing generates on lent cards.
 //        When a loan begins, engines with cards of their own hand over what makes all equally
 //        loaded, their youngest responses first, which lose the least.

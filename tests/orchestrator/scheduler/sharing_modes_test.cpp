@@ -59,6 +59,16 @@ TEST(Lending, MovesNothingWhereNoEngineHasMoreThanItsShare) {
   EXPECT_TRUE(emitted<command::Withdraw>(s.run).empty());
 }
 
+TEST(Lending, LendsNothingWhereTheLentEnginesWouldIdle) {
+  SchedulerConfig config = lending(LendingRule::Always);
+  config.responses_per_group = config.groups_per_update = 1;
+  config.steps = 1;
+  SharedRun s(config);
+  generating_group(s.run, kEngine);  // The only response, for example in a tool call.
+  s.drive();
+  EXPECT_EQ(s.phase(), Phase::Train);
+}
+
 TEST(Lending, CallsTheCardsBackForABatchOrWhenTheyIdle) {
   for (const bool batch : {false, true}) {
     SharedRun s(lending(LendingRule::Always));
