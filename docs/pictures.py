@@ -24,7 +24,7 @@ STATES = {
     "train": ("#2563a8", "#6aa5e3"), "decode": ("#2e7d46", "#5fbf7f"), "prefill": ("#7aa63a", "#a5cf6b"),
     "reference": ("#b26a00", "#e0a040"), "reward": ("#8a4fb5", "#b98be0"), "weight-sync": ("#c2410c", "#f28c5a"),
     "switch": ("#c0266b", "#f06ba8"), "wait-data": ("#f1d9a8", "#5c4a26"), "wait-weights": ("#f0c4b4", "#5e3a2d"),
-    "wait-quota": ("#e8c1c8", "#5c333c"), "idle": ("#dcdfe4", "#3a3f47"), "down": ("#ffffff", "#16181d"),
+    "wait-quota": ("#e8c1c8", "#5c333c"), "wait-tools": ("#cfd3ea", "#3a3f5e"), "idle": ("#dcdfe4", "#3a3f47"), "down": ("#ffffff", "#16181d"),
 }
 STYLE = """<style>
  text { font-family: system-ui, "DejaVu Sans", sans-serif; font-size: 13px; fill: #1d2127 } .small { font-size: 11px }

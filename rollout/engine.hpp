@@ -82,8 +82,8 @@ struct Generation {
   std::string failure{};             ///< Reason of a failure; empty otherwise.
 };
 
-/// What one step did, for the device's time line.
-enum class StepKind { Idle, Prefill, Decode };
+/// What one step did, for the device's time line. Tools: all responses waited for their agents.
+enum class StepKind { Idle, Prefill, Decode, Tools };
 struct StepResult {
   StepKind kind = StepKind::Idle;
   Tokens tokens;  ///< Prompt tokens prefilled or response tokens sampled.

@@ -28,6 +28,8 @@ Result<actors::Role::Work> RolloutRole::work(actors::Outbox& out) {
       activity_.add(actors::CardState::Prefill, begin);
     if (step.kind == StepKind::Decode)
       activity_.add(actors::CardState::Decode, begin);
+    if (step.kind == StepKind::Tools)
+      activity_.add(actors::CardState::WaitTools, begin);
     send(std::move(step.finished), out);
   }
   activity_.report(out);

@@ -25,7 +25,8 @@ enum class CardState {
   WaitQuota,
   Idle,
   Down,
-  Evaluate
+  Evaluate,
+  WaitTools
 };
 
 /// The first message of a worker.
@@ -279,7 +280,7 @@ TEMPER_NO_FIELDS(Stop)
 template <>
 struct EnumNames<actors::CardState> {
   using S = actors::CardState;
-  static constexpr std::array<std::pair<S, std::string_view>, 13> value{
+  static constexpr std::array<std::pair<S, std::string_view>, 14> value{
       {{S::Train, "train"},
        {S::Decode, "decode"},
        {S::Prefill, "prefill"},
@@ -292,7 +293,8 @@ struct EnumNames<actors::CardState> {
        {S::WaitQuota, "wait-quota"},
        {S::Idle, "idle"},
        {S::Down, "down"},
-       {S::Evaluate, "evaluate"}}};
+       {S::Evaluate, "evaluate"},
+       {S::WaitTools, "wait-tools"}}};
 };
 
 }  // namespace temper

@@ -329,7 +329,7 @@ Losses rank_losses(const Live& live, const RunFacts& run) {
     loss.longest_on = w.longest_on;
     add(std::move(loss), advice_on(w, s, out.busiest));
   }
-  // Overheads of the cards by state. They are no waits, so they have no cause.
+  // What actors report of their cards. The scheduler knows no cause.
   const double all = s.wall_s * static_cast<double>(s.cards);
   const std::tuple<CardState, std::string, std::vector<std::string>> overheads[] = {
       {CardState::WeightSync,
@@ -339,7 +339,11 @@ Losses rank_losses(const Live& live, const RunFacts& run) {
       {CardState::Switch,
        "Cards change their role. Larger batches, or exclusive cards for each role, make that "
        "rarer.",
-       tuned_or(s, {"placement.mode=separate"})}};
+       tuned_or(s, {"placement.mode=separate"})},
+      {CardState::WaitTools,
+       "All responses of an engine wait for their tools. More responses in flight give it other "
+       "work meanwhile.",
+       tuned_or(s, {bound_of(s.staleness.bound + 1)})}};
   for (const auto& [state, text, changes] : overheads) {
     const auto it = s.utilization.states.find(state);
     if (it == s.utilization.states.end())

@@ -28,6 +28,10 @@ std::vector<std::pair<CardState, MainWait>> main_waits(const orchestrator::Summa
       it = waits.insert(waits.end(), {w.state, {0, w.on}});
     it->second.share += w.share;
   }
+  // Actors report it, so it has no cause of the scheduler.
+  if (const auto tools = s.utilization.states.find(CardState::WaitTools);
+      tools != s.utilization.states.end())
+    waits.push_back({CardState::WaitTools, {tools->second, ""}});
   std::stable_sort(waits.begin(), waits.end(), [](const auto& a, const auto& b) {
     return a.second.share > b.second.share;
   });

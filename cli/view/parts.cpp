@@ -29,6 +29,8 @@ Paint paint_of(actors::CardState state) {
       return {.foreground = 66};
     case S::WaitQuota:
       return {.foreground = 96};
+    case S::WaitTools:
+      return {.foreground = 60};
     case S::Idle:
       return {.foreground = 238};
     case S::Down:

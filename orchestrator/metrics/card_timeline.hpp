@@ -27,12 +27,15 @@ constexpr bool is_busy(actors::CardState s) {
 }
 /// Whether the state is reported as a span, not as a wait.
 constexpr bool is_span(actors::CardState s) {
-  return s <= actors::CardState::Switch || s == actors::CardState::Evaluate;
+  return s <= actors::CardState::Switch || s == actors::CardState::Evaluate ||
+         s == actors::CardState::WaitTools;
 }
 /// When several actors share a card, the state of the lowest rank is shown.
 constexpr std::size_t rank_of(actors::CardState s) {
-  return s == actors::CardState::Evaluate ? 2 * index_of(actors::CardState::Reward) + 1
-                                          : 2 * index_of(s);
+  using S = actors::CardState;
+  return s == S::Evaluate    ? 2 * index_of(S::Reward) + 1
+         : s == S::WaitTools ? 2 * index_of(S::Switch) + 1
+                             : 2 * index_of(s);
 }
 
 using StateTimes = std::array<Duration, kCardStates>;

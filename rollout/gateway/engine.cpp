@@ -180,6 +180,8 @@ Result<StepResult> GatewayEngine::step() {
   answer_calls(engine_->load() > 0 || !settled_.empty() ? Duration(0) : kPatience);
   check_deadlines();
   StepResult result;
+  if (!episodes_.empty())
+    result.kind = StepKind::Tools;
   if (engine_->load() > 0) {
     TEMPER_TRY(result, engine_->step());
     for (const Generation& turn : std::exchange(result.finished, {}))

@@ -2,7 +2,7 @@
 
 export const STATES = [
   "train", "decode", "prefill", "reference", "reward", "evaluate", "weight-sync", "switch",
-  "wait-data", "wait-weights", "wait-quota", "idle", "down",
+  "wait-data", "wait-weights", "wait-quota", "wait-tools", "idle", "down",
 ] as const;
 export type State = (typeof STATES)[number];
 export const BUSY = new Set<State>(["train", "decode", "prefill", "reference", "reward", "evaluate"]);

@@ -192,6 +192,7 @@ class CardState(enum.IntEnum):
     IDLE = 10
     DOWN = 11
     EVALUATE = 12
+    WAIT_TOOLS = 13
 
 
 class FinishReason(enum.IntEnum):

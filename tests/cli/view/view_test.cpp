@@ -322,6 +322,13 @@ TEST(View, TheClosingSummaryOfAFailedRunNamesTheReason) {
   EXPECT_NE(text.find(s.reason), std::string::npos) << text;
 }
 
+TEST(View, TheClosingSummaryNamesTheTimeInWhichEnginesWaitedForTools) {
+  Summary s = sample_summary();
+  s.utilization.states[CardState::WaitTools] = 0.4;
+  const std::string text = render_closing(s, {"runs/x"}, 100, Colours::Off);
+  EXPECT_NE(text.find("wait-tools 40 %"), std::string::npos) << text;
+}
+
 TEST(View, ThatSomebodyHadARunGoOnIsNoTrouble) {
   Summary s = sample_summary();
   s.wasted_tokens = 0;

@@ -60,6 +60,16 @@ TEST(Timeline, TheMostImportantStateOfACardWins) {
   EXPECT_EQ(f.ns(1, CardState::Down, 100), 50);
 }
 
+TEST(Timeline, WaitingForToolsIsShownWhileNobodyElseOnTheCardWorks) {
+  TimelineFeed f;
+  f.wait(0, kReward, CardState::WaitData, {WaitKind::Responses});
+  f.busy(100, kReward, {{CardState::WaitTools, at_ns(10), at_ns(60)}});
+  f.busy(100, kTrainer, {{CardState::Switch, at_ns(30), at_ns(50)}});
+  EXPECT_EQ(f.ns(1, CardState::WaitTools, 100), 30);
+  EXPECT_EQ(f.ns(1, CardState::Switch, 100), 20);
+  EXPECT_EQ(f.ns(1, CardState::WaitData, 100), 50);
+}
+
 /// rollout-0 and reference-0 on card 0, as in the default placement of a machine.
 SchedulerConfig shared_card() {
   SchedulerConfig c;
@@ -279,11 +289,15 @@ class SlowTimeline {
   void wait(std::int64_t from, ActorId actor, const Wait& wait) {
     std::fill(wait_[actor.value()].begin() + from, wait_[actor.value()].end(), wait);
   }
+  /// Down: not busy.
+  static std::size_t order(CardState s) {
+    return index_of(s == CardState::WaitTools ? CardState::WaitData : s);
+  }
   void span(ActorId actor, const actors::Span& s) {
     auto& line = busy_[actor.value()];
     for (auto t = s.begin.time_since_epoch().count(); t < s.end.time_since_epoch().count(); ++t) {
       if (length(t) < line.size())
-        line[length(t)] = std::min(line[length(t)], s.state);
+        line[length(t)] = std::ranges::min(line[length(t)], s.state, {}, order);
     }
   }
   /// Time in each state, and of each wait.
@@ -321,7 +335,7 @@ class SlowTimeline {
     return out;
   }
   std::size_t most_important(const std::vector<std::size_t>& actors, std::size_t t) const {
-    return *std::ranges::min_element(actors, {}, [&](std::size_t a) { return busy_[a][t]; });
+    return *std::ranges::min_element(actors, {}, [&](std::size_t a) { return order(busy_[a][t]); });
   }
   std::size_t waiting(const std::vector<std::size_t>& actors, std::size_t t) const {
     for (std::size_t later = t; later < busy_.front().size(); ++later) {
@@ -359,7 +373,9 @@ void tell_random_life(Random& random,
           static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(now) + 20));
       // Reported spans are in the past.
       const auto end = std::min(begin + static_cast<std::int64_t>(random.below(60)), wall);
-      const actors::Span span{static_cast<CardState>(random.below(7)), at_ns(begin), at_ns(end)};
+      const auto drawn = static_cast<CardState>(random.below(8));
+      const CardState state = drawn == CardState::WaitData ? CardState::WaitTools : drawn;
+      const actors::Span span{state, at_ns(begin), at_ns(end)};
       feed.busy(now, actor, {span});
       slow.span(actor, span);
     }

@@ -138,6 +138,17 @@ constexpr const char* kAsksOnce = R"(
     return float(answer.text) / 2
 )";
 
+TEST_F(AgentEngine, SaysWhenAllEpisodesWaitForTheirAgents) {
+  start(kAsksOnce);
+  EXPECT_EQ(engine_->step()->kind, rollout::StepKind::Idle) << "no episode";
+  add(1);
+  EXPECT_EQ(engine_->step()->kind, rollout::StepKind::Tools) << "the agent starts";
+  known_->held = true;
+  std::vector<Generation> none;
+  step_until([&] { return known_->load() > 0; }, none);
+  EXPECT_EQ(engine_->step()->kind, rollout::StepKind::Decode);
+}
+
 TEST_F(AgentEngine, CombinesTurnsAndToolOutputInOneRow) {
   start(kAsksOnce);
   for (std::uint64_t id = 0; id < 20; ++id)
