@@ -7,6 +7,7 @@
 #include "actors/simulation/expert_config.hpp"
 #include "actors/simulation/fault_config.hpp"
 #include "actors/simulation/length_config.hpp"
+#include "actors/simulation/tool_config.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/layout/layout.hpp"
 #include "sim_hw/model/adapter.hpp"
@@ -89,6 +90,7 @@ struct RolloutEngineConfig {
   std::int64_t block = 128;            ///< Tokens of a KV block.
   std::int64_t prefill_tokens = 8192;  ///< Most tokens per prefill step and replica.
   bool tuned_host = true;              ///< False adds the overhead of an untuned host.
+  bool chunked_prefill = false;        ///< Responses decode beside the prefill of others.
   sim_hw::WeightFormat weights = sim_hw::WeightFormat::Bf16;
   sim_hw::CacheFormat kv_cache = sim_hw::CacheFormat::Bf16;
   SpeculationConfig speculation{};
@@ -127,6 +129,12 @@ void describe(V& v, RolloutEngineConfig& c) {
           c.kv_cache,
           {.doc = "Number format of cached keys and values; attention computes in BF16."});
   v.field(9, "speculation", c.speculation, {.doc = "Speculative decoding."});
+  v.field(10,
+          "chunked_prefill",
+          c.chunked_prefill,
+          {.doc = "Responses decode a token in each step that prefills others, which adds to the "
+                  "decode step what the prefilled tokens cost in one pass with the decoded ones. "
+                  "`false`: prefill steps come before decode steps."});
 }
 
 struct TrainerEngineConfig {
@@ -229,6 +237,7 @@ struct SimulationConfig {
   CheckpointCostConfig checkpoint;
   ExpertConfig experts;
   bool shared_host_links = false;  ///< All devices of a node copy to or from their hosts at once.
+  std::optional<ToolConfig> tools{};
 };
 template <class V>
 void describe(V& v, SimulationConfig& c) {
@@ -269,6 +278,13 @@ void describe(V& v, SimulationConfig& c) {
            "The devices of a node share the links to their hosts (`host.node_bandwidth` of "
            "the hardware; no effect without it): role switches, publications and swaps of all of "
            "them coincide."});
+  v.field(
+      16,
+      "tools",
+      c.tools,
+      {.doc = "Tool calls of responses; without it, a response is one turn. A response that "
+              "waits for a tool still counts towards `rollout.concurrency`: raise that, so that "
+              "others run meanwhile."});
 }
 
 /// The cluster of a role's cards.

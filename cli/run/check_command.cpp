@@ -5,6 +5,7 @@
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/tool_calls.hpp"
 #include "actors/simulation/weight_moves.hpp"
 #include "actors/task/prompts.hpp"
 #include "cli/command/exit_code.hpp"
@@ -246,6 +247,19 @@ std::string mechanism_map(const orchestrator::ResolvedPipeline& pipeline) {
   return out;
 }
 
+/// Tool calls of a response, as a YAML comment.
+std::string tool_map(const actors::SimulationConfig& c) {
+  if (!c.tools)
+    return "";
+  const actors::MeanToolCalls mean = actors::mean_tool_calls(*c.tools, c.response);
+  return fmt::format(
+      "\n# tools: a response makes {:.1f} calls, waits {:.1f} s in all, and gets {:.0f} % of its "
+      "tokens (means)\n",
+      mean.calls,
+      mean.waiting,
+      100 * mean.results);
+}
+
 /// How far the figures above rest on unmeasured constants, as YAML comments.
 std::string constants_map(const orchestrator::ResolvedPipeline& pipeline) {
   std::string out;
@@ -332,8 +346,8 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
       return exit_code_of(pipeline.error());
     }
     if (pipeline->simulation && options.format != CheckOptions::Format::Json)
-      maps += memory_map(*pipeline) + mechanism_map(*pipeline) + switch_map(*pipeline) +
-              constants_map(*pipeline);
+      maps += memory_map(*pipeline) + tool_map(pipeline->simulation->config) +
+              mechanism_map(*pipeline) + switch_map(*pipeline) + constants_map(*pipeline);
     report.actors = std::move(pipeline->slots);
     if (options.keys == CheckOptions::Keys::Changed)
       changed = orchestrator::changed_yaml(config);

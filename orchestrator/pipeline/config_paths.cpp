@@ -11,7 +11,7 @@ namespace temper::orchestrator {
 namespace {
 
 /// Matched by suffix: every role has an `engine`, every distribution a `trace`.
-constexpr std::array<std::pair<std::string_view, TextKind>, 24> kTexts{
+constexpr std::array<std::pair<std::string_view, TextKind>, 27> kTexts{
     {{"run_dir", TextKind::Path},
      {"task.path", TextKind::Path},
      {"task.sources.path", TextKind::Path},
@@ -34,6 +34,9 @@ constexpr std::array<std::pair<std::string_view, TextKind>, 24> kTexts{
      {"simulation.clusters.hardware", TextKind::Path},
      {"prompt.trace", TextKind::Path},
      {"response.trace", TextKind::Path},
+     {"turn.trace", TextKind::Path},
+     {"result.trace", TextKind::Path},
+     {"latency.trace", TextKind::Path},
      {"experts.trace", TextKind::Path},
      {"faults.trace", TextKind::Path}}};
 

@@ -4,6 +4,7 @@
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "core/counts_file.hpp"
+#include "core/scalar_text.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "sim_hw/catalog/catalog.hpp"
@@ -48,6 +49,24 @@ void check_lengths(const std::string& key, LengthConfig c, Rules& rules) {
                        : c.kind == LengthKind::Trace   ? ".trace"
                                                        : ".mean";
   rules.require(false, {key + blamed, key}, status.error().context);
+}
+
+void check_tools(const actors::ToolConfig& c, Rules& rules) {
+  check_lengths("simulation.tools.turn", c.turn, rules);
+  check_lengths("simulation.tools.result", c.result, rules);
+  const std::string key = "simulation.tools.latency";
+  if (!c.latency.trace.empty()) {
+    if (const auto milliseconds = read_trace(c.latency.trace); !milliseconds)
+      rules.require(false, {key + ".trace"}, milliseconds.error().context);
+    return;
+  }
+  constexpr auto kMillisecond = std::chrono::milliseconds(1);
+  rules.require(c.latency.mean <= c.latency.cap / kMillisecond * kMillisecond,
+                {key + ".mean", key + ".cap"},
+                fmt::format("a mean of {} exceeds the cap of {} (whole milliseconds); lower `mean` "
+                            "or raise `cap`",
+                            scalar_text(c.latency.mean),
+                            scalar_text(c.latency.cap)));
 }
 
 /// The loads of `experts.trace`, row by row.
@@ -203,7 +222,14 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
   if (config.model.lora) {
     TEMPER_TRY(run.adapter, adapter_of(*config.model.lora, run.model));
   }
-  for (LengthConfig* lengths : {&run.config.prompt, &run.config.response}) {
+  std::vector<LengthConfig*> all{&run.config.prompt, &run.config.response};
+  if (auto& tools = run.config.tools) {
+    all.insert(all.end(), {&tools->turn, &tools->result});
+    if (!tools->latency.trace.empty()) {
+      TEMPER_TRY(tools->latency.milliseconds, read_trace(tools->latency.trace));
+    }
+  }
+  for (LengthConfig* lengths : all) {
     if (lengths->kind == LengthKind::Trace) {
       TEMPER_TRY(lengths->lengths, read_trace(lengths->trace));
     }
@@ -251,6 +277,8 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   }
   check_lengths("simulation.prompt", s.prompt, rules);
   check_lengths("simulation.response", s.response, rules);
+  if (s.tools)
+    check_tools(*s.tools, rules);
   check_share("rollout", p.rollout.size(), c.rollout.replicas, rules);
   check_share("reference", p.reference.size(), c.reference.replicas, rules);
   check_lent(p, c, rules);

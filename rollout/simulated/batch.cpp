@@ -4,11 +4,6 @@
 #include <utility>
 
 namespace temper::rollout {
-namespace {
-
-constexpr std::int64_t kWatermark = 100;  ///< One in this many blocks is kept free on admission.
-
-}  // namespace
 
 Batch::Batch(const BatchLimits& limits, PolicyVersion version)
     : limits_(limits), kv_(limits.blocks, limits.block), versions_{{0, version}} {}
@@ -59,18 +54,26 @@ void Batch::add(const BatchRequest& request, std::vector<FinishedResponse>& ende
   r.segments.clear();
   r.version.reset();
   r.moved = request.moved;
-  r.parked = false;
+  r.parked = r.fresh = r.held = 0;
+  const actors::ToolCalls::Left calls =
+      limits_.tools == nullptr
+          ? actors::ToolCalls::Left{}
+          : limits_.tools->left(request.response, request.length, request.prefix);
+  r.call = calls.next;
+  r.results = calls.results;
   if (const auto kept = kept_.find(request.response); kept != kept_.end()) {
     // It counts as parked either way: only its owner changes.
-    r.parked = request.kept && kept->second == request.prefix;
-    parked_tokens_ -= r.parked ? 0 : kept->second;
+    r.parked = request.kept && kept->second == request.prefix ? request.prefix : 0;
+    parked_tokens_ -= kept->second - r.parked;
     kept_.erase(kept);
   }
   ++groups_[r.group].members;
   by_id_.add(request.response, slot);
-  file(queue_, {slot, r.ticket, request.response});
   if (load() == 0 || steps_left(r) > steps_left())
     longest_ = slot;
+  if (r.call && r.call->at == r.done)
+    return begin_call(slot);  // It was interrupted during the call, which is made again.
+  file(queue_, {slot, r.ticket, request.response});
   ++waiting_;
 }
 
@@ -115,12 +118,33 @@ void Batch::leave(Response& r) {
   r.done += counter_ - r.entered;
   context_ -= r.request.prompt + r.done;
   count(r, -1);
-  Group& g = groups_[r.group];
-  if (--g.running == 0)
-    kv_.release(shared_blocks(g));
+  count_holders(groups_[r.group], -1, 0);
   --running_;
-  if (running_ == 0)
+  if (running_ == 0 && entering_.empty())
     prefill_.clear();
+}
+
+bool Batch::count_holders(Group& g, std::int32_t holders, std::int32_t held) {
+  const bool before = g.holders > 0;
+  evictable_ -= evictable_prompt(g);
+  g.holders += holders;
+  g.held += held;
+  evictable_ += evictable_prompt(g);
+  const bool after = g.holders > 0;
+  if (before && !after)
+    kv_.release(shared_blocks(g));
+  if (after && !before)
+    kv_.hold(shared_blocks(g));
+  return after && !before;
+}
+
+void Batch::release_held(Response& r) {
+  if (r.held == 0)
+    return;
+  const bool evictable = r.state != State::Entering;
+  evictable_ -= evictable ? r.held : 0;
+  kv_.release(std::exchange(r.held, 0));
+  count_holders(groups_[r.group], -1, evictable ? -1 : 0);
 }
 
 /// Adds so many responses with the tokens of this one to those that its version generates.
@@ -212,7 +236,13 @@ void Batch::stop(Response& r) {
   if (r.state == State::Running)
     leave(r);
   else
-    --waiting_;
+    --(r.state == State::Calling ? calling_ : waiting_);
+  if (r.state == State::Entering) {
+    std::erase(entering_, *by_id_.find(r.request.response));
+    if (entering_.empty() && (running_ == 0 || !recomputing_))
+      prefill_.clear();
+  }
+  release_held(r);
 }
 
 void Batch::withdraw(const std::vector<ResponseId>& responses,
@@ -257,6 +287,8 @@ void Batch::take_all(std::vector<FinishedResponse>& ended) {
   queue_.clear();
   ages_.clear();
   ends_.clear();
+  held_.clear();
+  recomputing_ = false;
 }
 
 // --- Versions
@@ -275,141 +307,25 @@ void Batch::invalidate_cache() {
   forget_kept();
   for (Response& r : responses_) {
     unpark(r);
+    if (r.state != State::Entering)
+      release_held(r);
     r.moved = false;
   }
   std::vector<bool> prompt_done(groups_.size(), false);
-  for (const Reference& age : ages_) {
-    if (!valid(age))
-      continue;
-    const Response& r = responses_[age.slot];
+  const auto recompute = [&](const Response& r, std::int64_t own) {
     if (!prompt_done[r.group])
       prefill_.push_back({r.request.prompt, 0, false, true});
     prompt_done[r.group] = true;
-    if (const std::int64_t own = r.done + (counter_ - r.entered); own > 0)
+    if (own > 0)
       prefill_.push_back({own, r.request.prompt, false, true});
+  };
+  for (const Reference& age : ages_) {
+    if (const Response& r = responses_[age.slot]; valid(age))
+      recompute(r, r.done + (counter_ - r.entered));
   }
-}
-
-// --- Steps
-
-bool Batch::fits(const Response& r) const {
-  if (running_ >= limits_.concurrency)
-    return false;
-  const Group& g = groups_[r.group];
-  const std::int64_t own = r.request.prompt % kv_.block() + r.done + limits_.drafts;
-  const std::int64_t blocks = kv_.needs(own) + (g.running == 0 ? shared_blocks(g) : 0);
-  const std::int64_t keep = running_ == 0 ? 0 : kv_.capacity() / kWatermark;
-  return blocks + keep <= kv_.free();
-}
-
-template <class Queue>
-void Batch::file(Queue& queue, const Reference& r) const {
-  auto at = queue.end();
-  if (limits_.deadline_first) {
-    at = std::ranges::upper_bound(queue, r.response, {}, &Reference::response);
-  }
-  queue.insert(at, r);
-}
-
-void Batch::enter(Slot slot) {
-  Response& r = responses_[slot];
-  Group& g = groups_[r.group];
-  if (g.running++ == 0) {
-    kv_.hold(shared_blocks(g));
-    if (g.prompt > 0)
-      prefill_.push_back({g.prompt, 0, false, g.prompted || r.request.prefix > 0});
-    g.prompted = true;
-  }
-  if (r.done > 0)
-    prefill_.push_back({r.done, g.prompt, r.parked, true, r.moved});
-  unpark(r);
-  r.moved = false;
-  r.state = State::Running;
-  if (limits_.finish && !r.version) {
-    r.version = versions_.back().version;
-    ++open_[*r.version].responses;
-  }
-  count(r, 1);
-  r.entered = counter_;
-  r.ticket = ++ticket_;
-  kv_.add(own_tokens(r));
-  context_ += r.request.prompt + r.done;
-  ++running_;
-  const Reference reference{slot, r.ticket, r.request.response};
-  file(ages_, reference);
-  ends_.push_back({counter_ + r.request.length - r.done, reference});
-  std::push_heap(ends_.begin(), ends_.end());
-}
-
-void Batch::admit() {
-  while (!queue_.empty()) {
-    const Reference head = queue_.front();
-    if (valid(head)) {
-      if (!fits(responses_[head.slot]))
-        return;
-      --waiting_;
-      enter(head.slot);
-    }
-    queue_.pop_front();
-  }
-}
-
-/// Adds to the head of the queue, before all younger ones.
-Batch::Slot Batch::take_youngest() {
-  while (!valid(ages_.back()))
-    ages_.pop_back();
-  const Slot slot = ages_.back().slot;
-  ages_.pop_back();
-  Response& r = responses_[slot];
-  leave(r);
-  r.state = State::Waiting;
-  r.ticket = ++ticket_;
-  const Reference reference{slot, r.ticket, r.request.response};
-  if (limits_.deadline_first)
-    file(queue_, reference);
-  else
-    queue_.push_front(reference);
-  ++waiting_;
-  ++preemptions_;
-  return slot;
-}
-
-void Batch::unpark(Response& r) {
-  if (std::exchange(r.parked, false))
-    parked_tokens_ -= r.done;
-}
-
-std::int64_t Batch::steps() const {
-  return running_ == 0 ? 0 : kv_.steps(ends_.front().step - counter_);
-}
-
-void Batch::decode(std::int64_t k, std::vector<FinishedResponse>& ended) {
-  if (k == 0)
-    return;
-  counter_ += k;
-  context_ += k * running_;
-  for (auto& [version, open] : open_)
-    open.load.context += k * open.load.running;
-  kv_.advance(k - 1);
-  most_blocks_ = std::max(most_blocks_, kv_.used());
-  kv_.advance(1);
-  while (!ends_.empty()) {
-    const End end = ends_.front();
-    if (valid(end.response)) {
-      if (end.step > counter_)
-        break;
-      Response& r = responses_[end.response.slot];
-      leave(r);
-      ended.push_back(
-          take(end.response.slot,
-               r.request.cut_off ? actors::FinishReason::Length : actors::FinishReason::End));
-    }
-    std::pop_heap(ends_.begin(), ends_.end());
-    ends_.pop_back();
-  }
-  // Void references of ages_ are dropped once they are the majority.
-  if (ages_.size() > 64 && static_cast<std::int64_t>(ages_.size()) > 2 * running_)
-    std::erase_if(ages_, [this](const Reference& r) { return !valid(r); });
+  for (const Slot slot : entering_)
+    recompute(responses_[slot], responses_[slot].done);
+  recomputing_ = running_ > 0;
 }
 
 }  // namespace temper::rollout

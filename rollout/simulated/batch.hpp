@@ -1,6 +1,5 @@
 // A model of continuous batching: which responses of an engine run, which wait, which KV blocks
-// they
-// hold, and when each ends. Counts steps, not time.
+// they hold, and when each ends. Counts steps, not time.
 //
 // Rules (those of vLLM): responses wait first come, first served. One enters while fewer than
 // `concurrency` run and the free blocks cover its own tokens and, for the first of its group, the
@@ -13,8 +12,16 @@
 // prompt are shared by the running responses of a group; each has its own copy of the last, partial
 // one. Prefill creates cached tokens, each decode step one token of every running response.
 //
-// Versions: tokens are of the version of their step. With `finish`, all tokens of a response are of
-// the version under which it entered first; withdrawn, it loses them.
+// Chunked prefill: responses enter together, once no prefill is pending. Until theirs is done they
+// hold their blocks, and others decode, except while caches are recomputed under new weights.
+//
+// Tools: a response that calls one leaves the batch and later returns to the end of the queue, with
+// the result as tokens to be prefilled. Its cache stays in its blocks until others need them. Then
+// the one that called first loses its blocks, and its cache is parked or recomputed as above.
+//
+// Versions: tokens are of the version of their step, those of a result of the current one when it
+// comes. With `finish`, all tokens of a response are of the version under which it entered first;
+// withdrawn, it loses them.
 //
 // Assumption: responses spread so evenly over the replicas that their caches act as one. A response
 // that needs more than the cache of one replica fails at once. With `finish`, too, a prompt is
@@ -23,9 +30,11 @@
 #pragma once
 
 #include "actors/protocol/counted.hpp"
+#include "actors/simulation/tool_calls.hpp"
 #include "rollout/simulated/kv_blocks.hpp"
 #include "rollout/simulated/slot_index.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <limits>
 #include <map>
@@ -41,6 +50,8 @@ struct BatchLimits {
   std::int64_t drafts = 0;          ///< Tokens of a response that a step caches besides the next.
   bool deadline_first = false;      ///< Serve lower ids first, hence older groups; see the rules.
   bool finish = false;              ///< Responses end under the version that began them.
+  bool chunked_prefill = false;     ///< Responses decode beside the prefill of others.
+  const actors::ToolCalls* tools = nullptr;  ///< Null: no response calls a tool.
 };
 
 struct BatchRequest {
@@ -71,6 +82,8 @@ struct PrefillPiece {
 };
 
 class Batch {
+  using Slot = std::uint32_t;
+
  public:
   using FinishedResponse = actors::CountedGenerated::Item;
 
@@ -99,14 +112,31 @@ class Batch {
   /// All caches must be recomputed, as under other weights.
   void invalidate_cache();
 
-  /// Admits waiting responses.
-  void admit();
+  /// Admits waiting responses. `park(piece)`: as in preempt().
+  template <class Park>
+  void admit(Park&& park) {
+    if (limits_.chunked_prefill && !prefill_.empty())
+      return;
+    join();
+    while (const auto slot = next_admitted(park)) {
+      queue_.pop_front();
+      enter(*slot);
+    }
+    if (prefill_.empty())
+      join();
+  }
+  /// Whether running responses decode in a step with the pending prefills.
+  bool decodes_beside_prefill() const {
+    return limits_.chunked_prefill && running_ > 0 && !recomputing_;
+  }
   /// Preempts responses to make space for the next step. `park(piece)` decides whether a cache
-  /// moves to host memory. Requires: no prefill is pending.
+  /// moves to host memory. Requires: the next step decodes.
   template <class Park>
   void preempt(Park&& park) {
-    while (kv_.free() < 0)
-      preempt_youngest(park);
+    while (kv_.free() < 0) {
+      if (!evict(std::nullopt, park))
+        preempt_youngest(park);
+    }
     drop_void_ends();
   }
   /// Steps until the next response ends or the cache is full; 0 if none runs.
@@ -114,11 +144,40 @@ class Batch {
   /// Requires: k <= steps().
   void decode(std::int64_t k, std::vector<FinishedResponse>& ended);
 
+  /// A response that waits for a tool.
+  class Call {
+   public:
+    ResponseId response() const { return response_; }
+    const actors::ToolCall& call() const { return call_; }
+    std::uint64_t ticket() const { return ticket_; }  ///< Grows from call to call.
+
+   private:
+    friend class Batch;
+    Call(Slot slot, std::uint64_t ticket, ResponseId response, const actors::ToolCall& call)
+        : slot_(slot), ticket_(ticket), response_(response), call_(call) {}
+
+    Slot slot_;
+    std::uint64_t ticket_;
+    ResponseId response_;
+    actors::ToolCall call_;
+  };
+  /// Those that began since the last query, in order.
+  std::vector<Call> take_calls() { return std::exchange(calls_, {}); }
+  /// False once the response has left or has its answer.
+  bool is_open(const Call& call) const {
+    const Response& r = responses_[call.slot_];
+    return r.ticket == call.ticket_ && r.state == State::Calling;
+  }
+  /// The answer has come. Requires: is_open(call).
+  void answer(const Call& call);
+
   std::deque<PrefillPiece>& prefill() { return prefill_; }
   const std::deque<PrefillPiece>& prefill() const { return prefill_; }
   std::int64_t running() const { return running_; }
   std::int64_t waiting() const { return waiting_; }
-  std::int64_t load() const { return running_ + waiting_; }
+  /// Responses that wait for a tool.
+  std::int64_t calling() const { return calling_; }
+  std::int64_t load() const { return running_ + waiting_ + calling_; }
   /// Lower bound of the decode steps until the last response here ends; 0 if there is none.
   std::int64_t steps_left() const { return load() == 0 ? 0 : steps_left(responses_[longest_]); }
   /// The response that determines it.
@@ -140,8 +199,7 @@ class Batch {
   std::int64_t most_blocks() const { return most_blocks_; }
 
  private:
-  using Slot = std::uint32_t;
-  enum class State : std::uint8_t { Free, Waiting, Running };
+  enum class State : std::uint8_t { Free, Waiting, Entering, Running, Calling };
 
   struct Response {
     BatchRequest request;
@@ -151,16 +209,21 @@ class Batch {
     Slot group = 0;
     State state = State::Free;
     std::optional<PolicyVersion> version;   ///< With `finish`, of the version that began it.
-    bool parked = false;                    ///< Its cache is in host memory.
+    std::int64_t parked = 0;                ///< Tokens of it that are cached in host memory.
     bool moved = false;                     ///< Its cache is on another engine.
+    std::optional<actors::ToolCall> call;   ///< The next one, or the one whose answer it lacks.
+    std::int64_t results = 0;               ///< Tokens of the answers that it lacks.
+    std::int64_t fresh = 0;                 ///< Its last tokens, of an answer, not prefilled yet.
+    std::int64_t held = 0;                  ///< Blocks with its cache while it is not running.
     std::vector<actors::Segment> segments;  ///< Of earlier stays in the batch.
   };
   struct Group {
     GroupId id;
     std::int64_t prompt = 0;
     std::int32_t members = 0;
-    std::int32_t running = 0;
-    bool prompted = false;  ///< Its prompt was cached before.
+    std::int32_t holders = 0;  ///< Members with blocks, which share those of the prompt.
+    std::int32_t held = 0;     ///< Those of them that call, or wait after a call.
+    bool prompted = false;     ///< Its prompt was cached before.
   };
   struct Reference {
     Slot slot;
@@ -184,33 +247,82 @@ class Batch {
   Slot group_of(const BatchRequest& request);
   std::int64_t own_tokens(const Response& r) const;
   std::int64_t shared_blocks(const Group& g) const { return g.prompt / kv_.block(); }
-  bool fits(const Response& r) const;
+  /// Blocks that must become free before it may enter, and those that can.
+  std::int64_t missing_for(const Response& r) const;
+  std::int64_t evictable_for(const Response& r) const;
   /// Adds to a queue that is served from the front; responses are abandoned from the back.
   template <class Queue>
-  void file(Queue& queue, const Reference& r) const;
+  void file(Queue& queue, const Reference& r) const {
+    auto at = queue.end();
+    if (limits_.deadline_first)
+      at = std::ranges::upper_bound(queue, r.response, {}, &Reference::response);
+    queue.insert(at, r);
+  }
+  /// The head of the queue, if there is room for it.
+  template <class Park>
+  std::optional<Slot> next_admitted(Park&& park) {
+    while (!queue_.empty() && !valid(queue_.front()))
+      queue_.pop_front();
+    if (queue_.empty() || running_ + std::ssize(entering_) >= limits_.concurrency)
+      return std::nullopt;
+    const Slot head = queue_.front().slot;
+    if (missing_for(responses_[head]) > evictable_for(responses_[head]))
+      return std::nullopt;
+    while (missing_for(responses_[head]) > 0)
+      evict(head, park);
+    return head;
+  }
   void enter(Slot slot);
+  void run(Slot slot);
+  /// The prefills are done: those that entered run.
+  void join();
   void leave(Response& r);
+  std::int64_t evictable_prompt(const Group& g) const {
+    return g.holders > 0 && g.holders == g.held ? shared_blocks(g) : 0;
+  }
+  /// Adds so many to its counts, and holds or releases the prompt. True if it holds it now, but did
+  /// not before.
+  bool count_holders(Group& g, std::int32_t holders, std::int32_t held);
   Slot take_youngest();
+  void begin_call(Slot slot);
+  void release_held(Response& r);
+  /// Of those that hold blocks without running, the one whose call began first; not this one.
+  std::optional<Slot> first_held(std::optional<Slot> except);
+  /// Takes the blocks of that response; false if there is none.
+  template <class Park>
+  bool evict(std::optional<Slot> except, Park&& park) {
+    const auto slot = first_held(except);
+    if (!slot)
+      return false;
+    Response& r = responses_[*slot];
+    set_parked(r, park(PrefillPiece{r.done - r.fresh, r.request.prompt}));
+    release_held(r);
+    return true;
+  }
   /// Removes from the batch or the queue.
   void stop(Response& r);
   template <class Park>
   void preempt_youngest(Park&& park) {
     Response& r = responses_[take_youngest()];
-    r.parked = r.done > 0 && park(PrefillPiece{r.done, r.request.prompt});
-    if (r.parked)
-      parked_tokens_ += r.done;
+    set_parked(r, r.done > 0 && park(PrefillPiece{r.done, r.request.prompt}));
+  }
+  void set_parked(Response& r, bool parked) {
+    r.parked = parked ? r.done - r.fresh : 0;
+    parked_tokens_ += r.parked;
   }
   void unpark(Response& r);
   void forget_kept();
   void take_all(std::vector<FinishedResponse>& ended);
   /// Whether its prefix is cached, here or in host memory; false for all during a prefill.
   bool is_cached(const Response& r) const {
-    return r.parked || (r.state == State::Running && prefill_.empty());
+    if (r.state == State::Running)
+      return prefill_.empty() || decodes_beside_prefill();
+    return r.state != State::Entering && r.fresh == 0 && (r.parked > 0 || r.held > 0);
   }
   template <class Park>
   void keep(const Response& r, Park&& park) {
     const std::int64_t done = r.done + (r.state == State::Running ? counter_ - r.entered : 0);
-    if (done == 0 || !is_cached(r) || !(r.parked || park(PrefillPiece{done, r.request.prompt})))
+    if (done == 0 || !is_cached(r) || !(r.parked > 0 || park(PrefillPiece{done, r.request.prompt})))
       return;
     kept_[r.request.response] = done;
     parked_tokens_ += done;
@@ -220,7 +332,8 @@ class Batch {
   void count(const Response& r, std::int64_t responses);
   void forget(Slot slot);
   std::int64_t steps_left(const Response& r) const {
-    return r.request.length - r.done - (r.state == State::Running ? counter_ - r.entered : 0);
+    return r.request.length - r.done - r.results -
+           (r.state == State::Running ? counter_ - r.entered : 0);
   }
   void find_longest();
   FinishedResponse take(Slot slot, actors::FinishReason finish);
@@ -239,8 +352,12 @@ class Batch {
   std::unordered_map<GroupId, Slot> group_by_id_;
   std::map<ResponseId, std::int64_t> kept_;  ///< Tokens in host memory of interrupted responses.
   std::deque<Reference> queue_;              ///< Waiting; includes void references.
+  std::vector<Slot> entering_;               ///< In order; their prefills are pending.
+  bool recomputing_ = false;     ///< The pending prefills are also of running responses.
   std::vector<Reference> ages_;  ///< Running, last one preempted first; includes void references.
-  std::vector<End> ends_;        ///< Heap; void references below the top.
+  std::vector<End> ends_;        ///< Of stays. Heap; void references below the top.
+  std::deque<Reference> held_;   ///< Not running, with blocks, in order of their calls; some void.
+  std::vector<Call> calls_;      ///< Those that nobody has taken yet.
   std::deque<PrefillPiece> prefill_;
   std::vector<VersionStart> versions_;
   struct OpenVersion {
@@ -250,9 +367,11 @@ class Batch {
   std::map<PolicyVersion, OpenVersion> open_;  ///< With `finish`.
   std::int64_t running_ = 0;
   std::int64_t waiting_ = 0;
+  std::int64_t calling_ = 0;
   std::int64_t context_ = 0;
   std::int64_t counter_ = 0;
   std::int64_t parked_tokens_ = 0;
+  std::int64_t evictable_ = 0;  ///< Blocks of responses that call, or wait after a call.
   std::int64_t preemptions_ = 0;
   std::int64_t most_blocks_ = 0;
   std::uint64_t ticket_ = 0;

@@ -137,13 +137,13 @@ bool EngineCost::copying_pays(const PrefillPiece& piece) const {
   double computed = 0;
   std::deque<PrefillPiece> pieces{{piece.tokens, piece.offset}};
   while (!pieces.empty()) {
-    computed += prefill(pieces);
+    computed += prefill(pieces, 0);
     finish_prefill(pieces);
   }
   return copies(piece, piece.tokens) < computed;
 }
 
-double EngineCost::prefill(const std::deque<PrefillPiece>& pieces) const {
+double EngineCost::prefill(const std::deque<PrefillPiece>& pieces, std::int64_t decoding) const {
   std::int64_t tokens = 0;
   std::int64_t longest = 0;
   double scores = 0;
@@ -168,16 +168,24 @@ double EngineCost::prefill(const std::deque<PrefillPiece>& pieces) const {
   if (tokens == 0)
     return copying;
   const double share = share_of(tokens, longest);
+  const double attended =
+      device_.k.attention_latency + std::max(most_scores, scores / static_cast<double>(replicas_));
+  const double extra = copying + model_.layers * attended;
+  if (decoding == 0)
+    return extra + pass(share) + host_overhead_;
+  const double decoded = share_of(decoding, 0) * drafts_.queries();
+  return extra + pass(decoded + share) - pass(decoded);
+}
+
+double EngineCost::pass(double tokens) const {
   sim_hw::SumSink sum;
   visit_layers(device_,
                model_,
-               {share, share * layout_.dp * layout_.expert_imbalance, model_.experts, false},
+               {tokens, tokens * layout_.dp * layout_.expert_imbalance, model_.experts, false},
                sim_hw::Pass::Forward,
                sum);
-  visit_rollout_exchanges(fabric_, model_, layout_, share, sum);
-  const double attended =
-      device_.k.attention_latency + std::max(most_scores, scores / static_cast<double>(replicas_));
-  return copying + sum.seconds + model_.layers * attended + host_overhead_;
+  visit_rollout_exchanges(fabric_, model_, layout_, tokens, sum);
+  return sum.seconds;
 }
 
 double EngineCost::share_of(std::int64_t tokens, std::int64_t longest) const {

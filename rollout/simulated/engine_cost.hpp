@@ -14,6 +14,8 @@
 //   prefill  one pass over t = max(tokens / dp, longest piece) tokens of a replica: operators and
 //            exchanges as for t tokens, attention of each piece over itself and what is cached
 //            before it (the difference of two causal triangles), spread over the replicas likewise
+//   mixed    a decode step, and what it adds to the operators and exchanges of its b tokens that
+//            there are b + t, with the attention of the pieces
 //   parked   the cache of a preempted response, copied to the host and back over each device's
 //            link; both copies are charged when it returns
 //   moved    the cache of another engine: the same, and between devices one engine away
@@ -68,8 +70,9 @@ class EngineCost {
   double decode_flops(std::int64_t running, std::int64_t steps, std::int64_t context) const;
 
   /// Seconds of the next prefill step over `pieces`, from the front: at most prefill_tokens of a
-  /// piece and of a replica, and parked pieces in addition.
-  double prefill(const std::deque<PrefillPiece>& pieces) const;
+  /// piece and of a replica, and parked pieces in addition. If responses decode in it (`decoding`),
+  /// those that it adds to their step.
+  double prefill(const std::deque<PrefillPiece>& pieces, std::int64_t decoding) const;
   /// Resources that this step uses, over all devices.
   struct PrefillUse {
     double flops = 0;
@@ -101,6 +104,8 @@ class EngineCost {
   /// Changes the imbalance, and drops what depends on it.
   void set_imbalance(double imbalance);
   double attention(double tokens) const;
+  /// Operators and exchanges of a pass without attention, for the tokens of a replica.
+  double pass(double tokens) const;
   double copies(const PrefillPiece& piece, std::int64_t tokens) const;
   /// Tokens of a replica in a step that computes `tokens`, `longest` of them in one piece.
   double share_of(std::int64_t tokens, std::int64_t longest) const;

@@ -13,10 +13,6 @@
 namespace temper::rollout {
 namespace {
 
-std::string error_text(const Status& status) {
-  return status ? "" : status.error().context;
-}
-
 /// `replica_blocks`: blocks of KV cache of a replica; one is the least.
 Status check_fits(const sim_hw::Ledger& device, double capacity, std::int64_t replica_blocks) {
   if (device.total() <= capacity && replica_blocks >= 1)
@@ -67,6 +63,10 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
 
   prompts_.emplace(c.prompt, seed_, actors::kPromptLengths);
   responses_.emplace(c.response, seed_, actors::kResponseLengths);
+  if (c.tools) {
+    TEMPER_TRY_STATUS(actors::check_tools(*c.tools));
+    tools_.emplace(*c.tools, seed_);
+  }
   cost_.emplace(settings_);
   cost_->use_version(version_);
   const sim_hw::Fabric fabric = sim_hw::make_fabric(settings_.cluster);
@@ -83,6 +83,8 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   limits.block = c.rollout.block;
   limits.drafts = c.rollout.speculation.depth;
   limits.deadline_first = settings_.deadline_first;
+  limits.tools = tools_ ? &*tools_ : nullptr;
+  limits.chunked_prefill = c.rollout.chunked_prefill;
   limits.finish = on_new_weights_ == OnNewWeights::Finish;
   batch_.emplace(limits, version_);
   has_weights_ = has_kv_ = !settings_.colocated;
@@ -110,32 +112,9 @@ std::optional<Time> SimulatedRollout::next_change() const {
     consider(*staging_until_);
   if (report_due_)
     consider(*report_due_);
+  if (!calls_.empty())
+    consider(calls_.top().answered);
   return next;
-}
-
-/// Steps end without a message as long as the engine does not become idle; then the next message is
-/// the next report, or that new weights are staged.
-std::optional<Time> SimulatedRollout::compute_next_message() {
-  const std::optional<Time> next = next_change();
-  if (operation_ != Operation::Prefill && operation_ != Operation::Decode)
-    return next;
-  std::int64_t load = batch_->load();
-  for (const Control& work : inbox_) {
-    const auto* generate = std::get_if<actors::CountedGenerate>(&work);
-    if (generate == nullptr)
-      return next;
-    for (const auto& item : generate->items) {
-      if (item.response == batch_->longest())  // It is replaced.
-        return next;
-    }
-    load += std::ssize(generate->items);
-  }
-  const Duration decode = cost_->least(batch_->steps_left(), load);
-  const Time empty = std::max(ends_, (operation_ == Operation::Decode ? began_ : ends_) + decode);
-  Time word = std::min(empty, report_due_.value_or(ends_ + settings_.config.report_every));
-  if (staging_until_)
-    word = std::min(word, *staging_until_);
-  return word;
 }
 
 Status SimulatedRollout::advance(Time now, actors::Outbox& out) {
@@ -149,7 +128,14 @@ void SimulatedRollout::run_until(Time now, actors::Outbox& out) {
     if (*next > now)
       break;
     now_ = std::max(now_, *next);
-    if (operation_ != Operation::None && ends_ <= now_) {
+    if (!calls_.empty() && calls_.top().answered <= now_) {
+      if (batch_->is_open(calls_.top().call)) {
+        inbox_.emplace_back(calls_.top().call);
+        cut(now_);
+      }
+      calls_.pop();
+      give_to_tools();
+    } else if (operation_ != Operation::None && ends_ <= now_) {
       finish(now_, out);
       start_next(now_, out);
     } else if (operation_ == Operation::None && !inbox_.empty()) {
@@ -234,11 +220,13 @@ std::int64_t SimulatedRollout::steps_until(Time now) const {
 
 /// Ends the current run at the end of its current step; undoes an operation that begins right now.
 void SimulatedRollout::cut(Time now) {
-  if (operation_ == Operation::Prefill && began_ == now) {
+  if ((operation_ == Operation::Prefill || operation_ == Operation::Mixed) && began_ == now) {
     operation_ = Operation::None;
   } else if (operation_ == Operation::Decode && ends_ > now) {
     run_steps_ = steps_until(now);
     ends_ = decode_end(run_steps_);
+  } else if (operation_ == Operation::Tools) {
+    ends_ = now;
   }
 }
 
@@ -247,6 +235,7 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
   note_activity(now);
   switch (std::exchange(operation_, Operation::None)) {
     case Operation::None:
+    case Operation::Tools:
       break;
     case Operation::Loading:
       out.send(actors::Ready{});
@@ -256,9 +245,15 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
       count_prefill();
       cost_->finish_prefill(batch_->prefill());
       break;
+    case Operation::Mixed:
+      ++counters_.prefill_steps;
+      count_prefill();
+      cost_->finish_prefill(batch_->prefill());
+      [[fallthrough]];
     case Operation::Decode:
       count_steps(run_steps_);
       batch_->decode(run_steps_, ended_);
+      begin_calls();
       count_held();
       break;
     case Operation::Commit:
@@ -286,16 +281,13 @@ void SimulatedRollout::start_next(Time now, actors::Outbox& out) {
   while (!inbox_.empty() && operation_ == Operation::None) {
     Control work = std::move(inbox_.front());
     inbox_.pop_front();
-    if (auto* generate = std::get_if<actors::CountedGenerate>(&work))
-      handle(*generate);
-    else if (auto* cancel = std::get_if<actors::Cancel>(&work))
-      handle(*cancel);
-    else if (auto* withdraw = std::get_if<actors::Withdraw>(&work))
-      handle(*withdraw, now, out);
-    else if (auto* commit = std::get_if<actors::CommitWeights>(&work))
-      handle(*commit, now, out);
-    else if (auto* change = std::get_if<actors::Switch>(&work))
-      handle(*change, now, out);
+    const auto perform = [&](auto& control) {
+      if constexpr (requires { handle(control); })
+        handle(control);
+      else
+        handle(control, now, out);
+    };
+    std::visit(perform, work);
   }
   if (operation_ == Operation::None)
     start_step(now);
@@ -318,19 +310,27 @@ bool SimulatedRollout::parks(PrefillPiece piece) const {
 void SimulatedRollout::start_step(Time now) {
   if (!has_weights_ || !has_kv_)
     return;
-  batch_->admit();
-  if (!batch_->prefill().empty())
-    return begin(Operation::Prefill, now, from_seconds(cost_->prefill(batch_->prefill())));
-  if (batch_->running() == 0)
+  const auto park = [this](const PrefillPiece& piece) { return parks(piece); };
+  batch_->admit(park);
+  const bool prefills = !batch_->prefill().empty();
+  if (!prefills || batch_->decodes_beside_prefill())
+    batch_->preempt(park);
+  if (prefills && !batch_->decodes_beside_prefill())
+    return begin(Operation::Prefill, now, from_seconds(cost_->prefill(batch_->prefill(), 0)));
+  if (batch_->running() == 0) {
+    if (batch_->calling() > 0)
+      begin(Operation::Tools, now, calls_.top().answered - now);
     return;
-  batch_->preempt([this](const PrefillPiece& piece) { return parks(piece); });
-  run_steps_ = batch_->steps();
+  }
+  run_steps_ = prefills ? 1 : batch_->steps();
   run_context_ = batch_->context();
   run_cost_.clear();
   for (const VersionLoad& load : batch_->loads())
     run_cost_.push_back(cost_->decode(load));
-  begin(Operation::Decode, now, Duration(0));
+  begin(prefills ? Operation::Mixed : Operation::Decode, now, Duration(0));
   ends_ = decode_end(run_steps_);
+  if (prefills)
+    ends_ += from_seconds(cost_->prefill(batch_->prefill(), batch_->running()));
 }
 
 // --- Messages
@@ -351,11 +351,33 @@ void SimulatedRollout::handle(actors::CountedGenerate& work) {
     request.cut_off = request.length == responses_->cap().count();
     batch_->add(request, ended_);
   }
+  begin_calls();
+}
+
+void SimulatedRollout::begin_calls() {
+  for (const Batch::Call& call : batch_->take_calls())
+    calls_in_line_.push_back(call);
+  give_to_tools();
+}
+
+void SimulatedRollout::give_to_tools() {
+  const std::int64_t pool = tools_ ? settings_.config.tools->pool : 0;
+  for (; !calls_in_line_.empty() && (pool == 0 || std::ssize(calls_) < pool);
+       calls_in_line_.pop_front()) {
+    const Batch::Call& call = calls_in_line_.front();
+    if (batch_->is_open(call))
+      calls_.push({now_ + tools_->latency(call.response(), call.call()), call});
+  }
 }
 
 void SimulatedRollout::handle(actors::Cancel& work) {
   for (const ResponseId r : work.responses)
     batch_->cancel(r, ended_);
+}
+
+void SimulatedRollout::handle(const Batch::Call& call) {
+  if (batch_->is_open(call))
+    batch_->answer(call);
 }
 
 void SimulatedRollout::handle(actors::Withdraw& work, Time now, actors::Outbox& out) {
@@ -387,7 +409,7 @@ void SimulatedRollout::handle(actors::Switch& work, Time now, actors::Outbox& ou
     return begin(Operation::Allocate, now, from_seconds(actors::cache_seconds(settings_)));
   }
   began_ = now;
-  answer(work, before, error_text(status), now, out);
+  answer(work, before, status ? "" : status.error().context, now, out);
 }
 
 Status SimulatedRollout::perform(actors::SwitchAction action) {
@@ -417,33 +439,6 @@ Status SimulatedRollout::perform(actors::SwitchAction action) {
     }
   }
   return {};
-}
-
-SimulatedRollout::HeldMemory SimulatedRollout::held() const {
-  const double device = (has_weights_ ? weight_bytes_ : 0) + (has_kv_ ? kv_bytes_ : 0);
-  const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
-                        static_cast<double>(cost_->replicas());
-  return {actors::bytes_on(settings_, settings_.cards, device),
-          actors::bytes_on(settings_, settings_.cards, parked + (staged_ ? staged_bytes() : 0))};
-}
-
-void SimulatedRollout::answer(const actors::Switch& work,
-                              HeldMemory before,
-                              std::string error,
-                              Time now,
-                              actors::Outbox& out) {
-  report(now, out);
-  send_activity(now, out);
-  const HeldMemory after = held();
-  actors::Switched done;
-  done.action = work.action;
-  done.cost.duration = now - began_;
-  done.cost.device_before = before.device;
-  done.cost.device_after = after.device;
-  done.cost.host_before = before.host;
-  done.cost.host_after = after.host;
-  done.error = std::move(error);
-  out.send(done);
 }
 
 }  // namespace temper::rollout

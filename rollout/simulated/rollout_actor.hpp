@@ -2,31 +2,32 @@
 // (rollout/simulated/batch.hpp), at the cost of rollout/simulated/engine_cost.hpp.
 //
 // Time. The engine performs one operation at a time: a prefill step, a run of decode steps up to
-// the
-// next one at which a response ends or the cache is full, a commit of weights, a switch action. A
-// run of k steps that begins at t ends at t + ceil_ns(seconds(k)). It is rounded up once for the
+// the next one at which a response ends or the cache is full, a commit of weights, a switch action.
+// A run of k steps that begins at t ends at t + ceil_ns(seconds(k)). It is rounded up once for the
 // run, not for each step, so step i ends at t + ceil_ns(seconds(i)), and at any time the number of
 // finished steps is well defined. Generate, Cancel, Withdraw, CommitWeights and Switch take effect,
 // in order, at the end of the current step (a run is cut there; at its very beginning it is undone,
 // as is a prefill step). StageWeights takes effect at once and overlaps with everything else.
 // advance() alone changes nothing: the messages do not depend on how time is divided into calls.
 // next_event() is not the end of a step but the next time at which there may be a message; the
-// steps
-// until then are computed when the engine is queried or receives a message.
+// steps until then are computed when the engine is queried or receives a message.
 //
-// Prefill precedes decode. Weights: staging takes actors::publish_seconds(), committing
-// actors::swap_seconds(). Running responses continue with the new version, with their cache kept or
-// recomputed, or end under theirs, whose weights are held until then. Switch actions that move no
-// bytes take no time: Interrupt, FreeKv, FreeWeights (the weights are dropped, as the trainer has
-// them); AllocateKv writes the cache once. On exclusive cards an engine starts with weights and
-// cache; co-located it starts with neither. Co-located, a version that is staged while the engine
-// has weights is stored on its hosts, and is committed from there (actors::publish_beside(),
-// swap_beside_seconds()). Responses that cannot be generated for lack of weights or cache wait for
-// them.
+// Prefill precedes decode; with chunked prefill, a mixed step does both. Weights: staging takes
+// actors::publish_seconds(), committing actors::swap_seconds(). Running responses continue with the
+// new version, with their cache kept or recomputed, or end under theirs, whose weights are held
+// until then. Switch actions that move no bytes take no time: Interrupt, FreeKv, FreeWeights (the
+// weights are dropped, as the trainer has them); AllocateKv writes the cache once. On exclusive
+// cards an engine starts with weights and cache; co-located it starts with neither. Co-located, a
+// version that is staged while the engine has weights is stored on its hosts, and is committed from
+// there (actors::publish_beside(), swap_beside_seconds()). Responses that cannot be generated for
+// lack of weights or cache wait for them.
 //
 // Uses: the FLOP of its tokens, the exchanges of its steps, weights as they arrive (from the
 // trainer, to its hosts and back), copies of parked caches. Memory: weights, the KV blocks in use,
 // the rest of the ledger; in host memory the staged version and parked caches.
+//
+// Tools: while responses run, those that wait for a tool take no time. Once all that are left wait,
+// the engine waits too, in the state wait-tools. An answer takes effect like a message.
 //
 // Reports: finished responses, and tokens of canceled ones, are collected and sent `report_every`
 // after the first of them, at once when the engine becomes idle, and before the answer to a switch.
@@ -46,6 +47,7 @@
 #include "rollout/simulated/engine_cost.hpp"
 
 #include <deque>
+#include <queue>
 #include <variant>
 
 namespace temper::rollout {
@@ -78,8 +80,17 @@ class SimulatedRollout final : public actors::SimulatedActor {
                                actors::Cancel,
                                actors::Withdraw,
                                actors::CommitWeights,
-                               actors::Switch>;
-  enum class Operation { None, Loading, Prefill, Decode, Commit, Allocate };
+                               actors::Switch,
+                               Batch::Call>;  ///< Its answer has come.
+  enum class Operation { None, Loading, Prefill, Mixed, Decode, Tools, Commit, Allocate };
+  struct OpenCall {
+    Time answered{};
+    Batch::Call call;
+    /// For a heap with the earliest answer on top, on ties the earlier call.
+    bool operator<(const OpenCall& o) const {
+      return std::pair(answered, call.ticket()) > std::pair(o.answered, o.call.ticket());
+    }
+  };
 
   /// Bytes that the actor holds, over all of its devices.
   struct HeldMemory {
@@ -97,12 +108,16 @@ class SimulatedRollout final : public actors::SimulatedActor {
   void start_next(Time now, actors::Outbox& out);
   void handle(actors::CountedGenerate& work);
   void handle(actors::Cancel& work);
+  void handle(const Batch::Call& call);
   void handle(actors::Withdraw& work, Time now, actors::Outbox& out);
   void handle(actors::CommitWeights& work, Time now, actors::Outbox& out);
   void handle(actors::Switch& work, Time now, actors::Outbox& out);
   Status perform(actors::SwitchAction action);
   bool parks(PrefillPiece piece) const;
   void start_step(Time now);
+  void begin_calls();
+  /// Gives the calls in line to the tools that are free.
+  void give_to_tools();
   Time decode_end(std::int64_t steps) const;
   HeldMemory held() const;
   void answer(const actors::Switch& work,
@@ -128,6 +143,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   const OnNewWeights on_new_weights_;
   std::optional<actors::Lengths> prompts_;
   std::optional<actors::Lengths> responses_;
+  std::optional<actors::ToolCalls> tools_;
   std::optional<EngineCost> cost_;
   double weight_bytes_ = 0;  ///< Per device, as the four below.
   double version_bytes_ = 0;
@@ -143,6 +159,8 @@ class SimulatedRollout final : public actors::SimulatedActor {
   bool has_weights_ = false;
   bool has_kv_ = false;
   std::deque<Control> inbox_;
+  std::priority_queue<OpenCall> calls_;    ///< Those that tools work on; some void.
+  std::deque<Batch::Call> calls_in_line_;  ///< Beyond the pool; some void.
   Time now_{};
   std::optional<Time> next_message_;  ///< No message is sent before it; as of the last advance().
   Operation operation_ = Operation::None;

@@ -1,4 +1,5 @@
-// Reports of a simulated rollout: activity, finished responses and resource use.
+// Reports of a simulated rollout: activity, finished responses, answers and resource use; when the
+// next one may come.
 #include "rollout/simulated/rollout_actor.hpp"
 
 #include <cmath>
@@ -20,7 +21,10 @@ void SimulatedRollout::note_activity(Time end) {
         return CardState::WeightSync;
       case Operation::Allocate:
         return CardState::Switch;
+      case Operation::Tools:
+        return CardState::WaitTools;
       case Operation::None:
+      case Operation::Mixed:
       case Operation::Decode:
         break;
     }
@@ -53,6 +57,61 @@ void SimulatedRollout::stop(Time now, actors::Outbox& out) {
   }
   out.send(actors::Activity{std::move(spans_), meter_.report(now)});
   spans_.clear();
+}
+
+SimulatedRollout::HeldMemory SimulatedRollout::held() const {
+  const double device = (has_weights_ ? weight_bytes_ : 0) + (has_kv_ ? kv_bytes_ : 0);
+  const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
+                        static_cast<double>(cost_->replicas());
+  return {actors::bytes_on(settings_, settings_.cards, device),
+          actors::bytes_on(settings_, settings_.cards, parked + (staged_ ? staged_bytes() : 0))};
+}
+
+void SimulatedRollout::answer(const actors::Switch& work,
+                              HeldMemory before,
+                              std::string error,
+                              Time now,
+                              actors::Outbox& out) {
+  report(now, out);
+  send_activity(now, out);
+  const HeldMemory after = held();
+  actors::Switched done;
+  done.action = work.action;
+  done.cost.duration = now - began_;
+  done.cost.device_before = before.device;
+  done.cost.device_after = after.device;
+  done.cost.host_before = before.host;
+  done.cost.host_after = after.host;
+  done.error = std::move(error);
+  out.send(done);
+}
+
+/// Steps end without a message as long as the engine does not become idle; then the next message is
+/// the next report, or that new weights are staged.
+std::optional<Time> SimulatedRollout::compute_next_message() {
+  const std::optional<Time> next = next_change();
+  if (operation_ != Operation::Prefill && operation_ != Operation::Mixed &&
+      operation_ != Operation::Decode)
+    return next;
+  std::int64_t load = batch_->load();
+  for (const Control& work : inbox_) {
+    const auto* generate = std::get_if<actors::CountedGenerate>(&work);
+    if (generate == nullptr)
+      return next;
+    for (const auto& item : generate->items) {
+      if (item.response == batch_->longest())  // It is replaced.
+        return next;
+    }
+    load += std::ssize(generate->items);
+  }
+  const std::int64_t left = batch_->steps_left() - (operation_ == Operation::Mixed ? 1 : 0);
+  const Duration decode = cost_->least(left, load);
+  const Time empty = std::max(ends_, (operation_ == Operation::Decode ? began_ : ends_) + decode);
+  const Time end = calls_.empty() ? ends_ : std::min(ends_, calls_.top().answered);
+  Time word = std::min(empty, report_due_.value_or(end + settings_.config.report_every));
+  if (staging_until_)
+    word = std::min(word, *staging_until_);
+  return word;
 }
 
 // --- Usage

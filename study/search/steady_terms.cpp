@@ -67,7 +67,7 @@ double Engine::prefill_seconds(std::int64_t prompts, double tokens) {
     std::deque<rollout::PrefillPiece> pieces(static_cast<std::size_t>(prompts),
                                              rollout::PrefillPiece{.tokens = each});
     while (!pieces.empty()) {
-      known->second += cost.prefill(pieces);
+      known->second += cost.prefill(pieces, 0);
       cost.finish_prefill(pieces);
     }
   }

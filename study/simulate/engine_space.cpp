@@ -59,7 +59,7 @@ EngineRate engine_rate(const actors::SimulationSettings& engine,
   const std::int64_t of_pass =
       std::max<std::int64_t>(1, out.replicas * engine.config.rollout.prefill_tokens / prompt);
   const double pass = cost.prefill(
-      std::deque<rollout::PrefillPiece>(static_cast<std::size_t>(of_pass), {.tokens = prompt}));
+      std::deque<rollout::PrefillPiece>(static_cast<std::size_t>(of_pass), {.tokens = prompt}), 0);
   out.prefill = pass / static_cast<double>(of_pass) * n / lengths.response;
   return out;
 }

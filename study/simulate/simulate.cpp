@@ -341,6 +341,8 @@ orchestrator::ResolvedPipeline sampled_pipeline(const orchestrator::ResolvedPipe
   actors::SimulatedRun& s = *part.simulation;
   s.response_weight = weight;
   s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(weight));
+  if (s.config.tools && s.config.tools->pool > 0)
+    s.config.tools->pool = std::max<std::int64_t>(1, s.config.tools->pool / weight);
   part.config.simulation = s.config;
   return part;
 }

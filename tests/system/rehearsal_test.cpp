@@ -136,6 +136,18 @@ TEST_F(Rehearsal, EightBitEnginesAreTheSameInBothHostsToo) {
   expect_same_in_both_hosts(sets);
 }
 
+TEST_F(Rehearsal, ResponsesThatCallToolsAreTheSameInBothHostsToo) {
+  const std::vector<std::string> tools{"simulation.tools.turn.mean=150",
+                                       "simulation.tools.result.mean=80",
+                                       "simulation.tools.latency.mean=3s",
+                                       "simulation.rollout.chunked_prefill=true"};
+  std::vector<std::string> sets = kFused;
+  sets.insert(sets.end(), tools.begin(), tools.end());
+  expect_same_in_both_hosts(sets);
+  EXPECT_NE(temper({"report", run_folder("one").string()}).output.find("wait-tools"),
+            std::string::npos);
+}
+
 TEST_F(Rehearsal, EnginesThatDraftAreTheSameInBothHostsToo) {
   expect_same_in_both_hosts({"placement.cards=8",
                              "placement.rollout_cards=2",

@@ -108,6 +108,7 @@ TEST(ConfigPaths, ExpandEveryKind) {
   config.simulation.clusters[1].hardware = "~/h.yaml";
   config.simulation.response.trace = "~/t.json";
   config.simulation.faults.trace = "~/f.csv";
+  config.simulation.tools.emplace().latency.trace = "~/l.json";
   EXPECT_TRUE(expand_paths(config, "/h").empty());
   EXPECT_EQ(config.task.path, "/h/a");
   EXPECT_EQ(config.model.path, "/h/b");
@@ -126,6 +127,7 @@ TEST(ConfigPaths, ExpandEveryKind) {
   EXPECT_EQ(config.simulation.clusters[1].hardware, "/h/h.yaml");
   EXPECT_EQ(config.simulation.response.trace, "/h/t.json");
   EXPECT_EQ(config.simulation.faults.trace, "/h/f.csv");
+  EXPECT_EQ(config.simulation.tools->latency.trace, "/h/l.json");
 }
 
 TEST(ConfigPaths, ReportOtherVariablesAtTheirKeyAndLine) {

@@ -43,9 +43,9 @@ TEST(AdapterEngine, NoStepIsFasterWithAnAdapter) {
 
 TEST(AdapterEngine, PrefillPaysItsProducts) {
   const std::deque<PrefillPiece> prompts(64, PrefillPiece{4096});
-  const double none = EngineCost(pangu_engine({})).prefill(prompts);
-  const double few = EngineCost(pangu_engine(8)).prefill(prompts);
-  const double many = EngineCost(pangu_engine(64)).prefill(prompts);
+  const double none = EngineCost(pangu_engine({})).prefill(prompts, 0);
+  const double few = EngineCost(pangu_engine(8)).prefill(prompts, 0);
+  const double many = EngineCost(pangu_engine(64)).prefill(prompts, 0);
   EXPECT_GT(few, none);
   EXPECT_GT(many, few);
   EXPECT_GT(EngineCost(pangu_engine(8)).prefill_use(prompts).flops,

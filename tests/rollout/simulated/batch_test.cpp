@@ -30,8 +30,11 @@ class BatchOf : public ::testing::Test {
  protected:
   void begin(const BatchLimits& limits) { batch.emplace(limits, PolicyVersion(0)); }
   void add(const BatchRequest& r) { batch->add(r, ended); }
+  void admit() {
+    batch->admit([](const PrefillPiece&) { return false; });
+  }
   void decode(std::int64_t steps) {
-    batch->admit();
+    admit();
     batch->prefill().clear();  // Takes no step here.
     batch->decode(steps, ended);
   }
@@ -45,6 +48,41 @@ class BatchOf : public ::testing::Test {
   FinishedResponses ended;
 };
 
+TEST_F(BatchOf, AnInterruptLeavesNoPrefillToNobody) {
+  BatchLimits chunked = limits(1000, 8);
+  chunked.chunked_prefill = true;
+  begin(chunked);
+  add(request(1, 50, 5));
+  decode(10);
+  add(request(2, 50, 5));
+  admit();
+  batch->invalidate_cache();
+  EXPECT_FALSE(batch->prefill().empty());
+  interrupt(true);
+  EXPECT_EQ(batch->load(), 0);
+  EXPECT_TRUE(batch->prefill().empty());
+}
+
+TEST_F(BatchOf, ACallerKeepsItsCacheWhereItWouldNotBeEnoughForTheNext) {
+  actors::ToolConfig config;
+  config.turn.kind = actors::LengthKind::Constant;
+  config.turn.mean = 100;
+  const actors::ToolCalls tools(config, 1);
+  BatchLimits calling = limits(1000, 8);
+  calling.tools = &tools;
+  begin(calling);
+  add(request(1, 900));
+  decode(100);
+  ASSERT_EQ(batch->calling(), 1);
+  const std::int64_t held = batch->kv().used();
+  EXPECT_GE(held, 100);
+  add(request(2, 950, 600));
+  add(request(3, 950, 800));
+  admit();
+  EXPECT_EQ(batch->waiting(), 1) << "the third does not fit beside the second";
+  EXPECT_EQ(batch->kv().used(), held + 601);
+}
+
 TEST_F(BatchOf, AnInterruptedPrefixComesBackFromTheHost) {
   begin(limits(1000, 8));
   add(request(1, 50));
@@ -57,7 +95,7 @@ TEST_F(BatchOf, AnInterruptedPrefixComesBackFromTheHost) {
   BatchRequest again = request(1, 50, 10);
   again.kept = true;
   add(again);
-  batch->admit();
+  admit();
   ASSERT_EQ(batch->prefill().size(), 1U);
   EXPECT_EQ(batch->prefill()[0].tokens, 10);
   EXPECT_TRUE(batch->prefill()[0].parked);
@@ -72,7 +110,7 @@ TEST_F(BatchOf, WithoutRoomOnTheHostThePrefixIsComputedAgain) {
   BatchRequest again = request(1, 50, 10);
   again.kept = true;
   add(again);
-  batch->admit();
+  admit();
   ASSERT_EQ(batch->prefill().size(), 1U);
   EXPECT_FALSE(batch->prefill()[0].parked);
   EXPECT_TRUE(batch->prefill()[0].repeated);
@@ -96,7 +134,7 @@ TEST_F(BatchOf, APrefixThatGrewElsewhereIsNotTheOneKept) {
   later.kept = true;
   add(later);
   EXPECT_EQ(batch->parked_tokens(), 0);
-  batch->admit();
+  admit();
   EXPECT_FALSE(batch->prefill()[0].parked);
 }
 
@@ -105,7 +143,7 @@ TEST_F(BatchOf, AMovedPrefixIsCopiedOnce) {
   BatchRequest moved = request(1, 50, 20);
   moved.moved = true;
   add(moved);
-  batch->admit();
+  admit();
   ASSERT_EQ(batch->prefill().size(), 1U);
   EXPECT_TRUE(batch->prefill()[0].moved);
   EXPECT_EQ(batch->prefill()[0].tokens, 20);
@@ -120,7 +158,7 @@ TEST_F(BatchOf, WithdrawnResponsesAreCachedUnlessTheirCacheIsNotComputedYet) {
   batch->withdraw({ResponseId(1)}, out);
   EXPECT_TRUE(out[0].cached);
   add(request(3, 50, 30));
-  batch->admit();  // Its prefix must be computed.
+  admit();  // Its prefix must be computed.
   batch->withdraw({ResponseId(2)}, out);
   EXPECT_FALSE(out[1].cached);
 }
@@ -132,7 +170,7 @@ TEST_F(BatchOf, OldestFirstTheOlderGroupEntersBeforeTheYoungerThatWaitsLonger) {
     begin(l);
     ended.clear();
     add(request(5, 3));
-    batch->admit();
+    admit();
     add(request(9, 4));  // Waits first.
     add(request(2, 4));  // Is older.
     decode(3);

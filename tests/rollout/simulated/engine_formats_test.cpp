@@ -57,11 +57,11 @@ TEST(EngineFormats, StepsTakeWhatCostAnswers) {
 TEST(EngineFormats, PrefillComputesIn8Bits) {
   auto s = large_engine();
   const std::deque<PrefillPiece> prompts(64, PrefillPiece{4096});
-  const double wide = EngineCost(s).prefill(prompts);
+  const double wide = EngineCost(s).prefill(prompts, 0);
   s.config.rollout.weights = sim_hw::WeightFormat::Int8;
-  EXPECT_LT(EngineCost(s).prefill(prompts), 0.9 * wide);
+  EXPECT_LT(EngineCost(s).prefill(prompts, 0), 0.9 * wide);
   s.config.rollout.weights = sim_hw::WeightFormat::Fp8;  // Unpacked to BF16 on this hardware.
-  EXPECT_GT(EngineCost(s).prefill(prompts), 0.95 * wide);
+  EXPECT_GT(EngineCost(s).prefill(prompts, 0), 0.95 * wide);
 }
 
 TEST(EngineFormats, AResponseTakesTheStepsThatItsAcceptedTokensLeave) {

@@ -1,251 +1,31 @@
 // Compares the closed form of the simulated engine with a simulation that takes every decode step
 // of every response.
-#include "actors/simulation/role_layouts.hpp"
-#include "actors/simulation/role_memory.hpp"
-#include "actors/simulation/weight_moves.hpp"
-#include "tests/rollout/simulated/simulated_world.hpp"
+#include "tests/rollout/simulated/naive_engine.hpp"
 
 #include <cmath>
-#include <map>
-#include <utility>
 
 namespace temper::rollout {
 namespace {
 
-struct Finished {
-  ResponseId response;
-  std::int64_t tokens = 0;
-  double seconds = 0;
-  std::vector<actors::Segment> segments;
+/// Caches that left the device.
+struct Moved {
+  std::int64_t parked = 0;   ///< In host memory.
+  std::int64_t evicted = 0;  ///< Of responses that were not running.
 };
 
-/// Written from the rules in batch.hpp and engine_cost.hpp, without any of its data structures.
-class Naive {
- public:
-  Naive(const actors::SimulationSettings& s, std::uint64_t seed, OnNewWeights on_new_weights)
-      : s_(s),
-        on_new_weights_(on_new_weights),
-        cost_(s),
-        device_(sim_hw::make_device(s.cluster, s.config.rollout.formats())),
-        fabric_(sim_hw::make_fabric(s.cluster)),
-        layout_(actors::rollout_layout(s)),
-        model_(sim_hw::make_step_model(s.model, layout_.tp, layout_.ep, s.adapter)),
-        prompts_(s.config.prompt, seed, actors::kPromptLengths),
-        responses_(s.config.response, seed, actors::kResponseLengths) {
-    replicas_ = static_cast<std::int64_t>(layout_.dp);
-    layout_.dp = layout_.ep / layout_.tp;
-    capacity_ = actors::kv_tokens(s).count() / s.config.rollout.block * replicas_;
-  }
-
-  void run(const std::vector<Scheduled>& messages, double start) {
-    now_ = start;
-    std::size_t next = 0;
-    while (true) {
-      for (; next < messages.size() && seconds(messages[next].at) <= now_; ++next)
-        arrive(messages[next]);
-      admit();
-      if (!pieces_.empty()) {
-        now_ += cost_.prefill(pieces_);
-        cost_.finish_prefill(pieces_);
-        ++prefills;
-      } else if (!running_.empty()) {
-        step();
-      } else if (next < messages.size()) {
-        now_ = seconds(messages[next].at);
-      } else {
-        break;
-      }
-    }
-  }
-
-  std::vector<Finished> finished;
-  std::int64_t steps = 0;  ///< Of one token each.
-  std::int64_t prefills = 0;
-  std::int64_t preemptions = 0;
-  std::int64_t most_blocks = 0;
-  std::int64_t parked = 0;
-
- private:
-  struct Response {
-    ResponseId id;
-    std::uint64_t group = 0;
-    std::int64_t prompt = 0;
-    std::int64_t prefix = 0;
-    std::int64_t done = 0;
-    std::int64_t length = 0;
-    bool parked = false;
-    std::vector<actors::Segment> segments = {};
-    std::optional<PolicyVersion> began = {};  ///< When it entered first.
-  };
-
-  void arrive(const Scheduled& s) {
-    const auto message = actors::IncomingMessage::from(s.message);
-    if (message.is<actors::CountedGenerate>())
-      generate(*message.decode<actors::CountedGenerate>());
-    if (message.is<actors::CommitWeights>())
-      commit(message.decode<actors::CommitWeights>()->version);
-    if (message.is<actors::Cancel>()) {
-      const auto cancel = *message.decode<actors::Cancel>();
-      for (const ResponseId id : cancel.responses) {
-        give_back(running_, id);
-        give_back(waiting_, id);
-        std::erase_if(running_, [&](const Response& r) { return r.id == id; });
-        std::erase_if(waiting_, [&](const Response& r) { return r.id == id; });
-      }
-      if (running_.empty())
-        pieces_.clear();
-    }
-  }
-
-  /// The tokens sampled so far.
-  template <class Responses>
-  void give_back(const Responses& responses, ResponseId id) {
-    for (const Response& r : responses) {
-      if (r.id == id && r.done > r.prefix)
-        finished.push_back({r.id, r.done - r.prefix, now_, r.segments});
-    }
-  }
-
-  void generate(const actors::CountedGenerate& m) {
-    for (const auto& item : m.items) {
-      waiting_.push_back({item.response,
-                          m.group.value(),
-                          prompts_.of(m.group.value()).count(),
-                          item.prefix.count(),
-                          item.prefix.count(),
-                          responses_.of(item.response.value()).count()});
-    }
-  }
-
-  void commit(PolicyVersion version) {
-    now_ += actors::swap_seconds(fabric_, s_);
-    version_ = version;
-    if (on_new_weights_ != OnNewWeights::Recompute)
-      return;
-    pieces_.clear();
-    for (Response& r : waiting_)
-      r.parked = false;
-    std::map<std::uint64_t, bool> prompt_done;
-    for (const Response& r : running_) {
-      if (!std::exchange(prompt_done[r.group], true))
-        pieces_.push_back({r.prompt, 0});
-      if (r.done > 0)
-        pieces_.push_back({r.done, r.prompt});
-    }
-  }
-
-  /// Ensures space for one more token of each response.
-  std::int64_t blocks_of(const std::vector<Response>& responses) const {
-    const std::int64_t block = s_.config.rollout.block;
-    std::map<std::uint64_t, std::int64_t> prompts;
-    std::int64_t blocks = 0;
-    for (const Response& r : responses) {
-      prompts[r.group] = r.prompt / block;
-      const std::int64_t own = r.prompt % block + r.done + 1 + s_.config.rollout.speculation.depth;
-      blocks += (own + block - 1) / block;
-    }
-    for (const auto& [group, shared] : prompts)
-      blocks += shared;
-    return blocks;
-  }
-
-  void admit() {
-    while (!waiting_.empty()) {
-      const Response r = waiting_.front();
-      if (static_cast<std::int64_t>(running_.size()) >= s_.concurrency)
-        return;
-      auto with = running_;
-      with.push_back(r);
-      const std::int64_t keep = running_.empty() ? 0 : capacity_ / 100;
-      if (blocks_of(with) + keep > capacity_)
-        return;
-      const bool first = std::none_of(
-          running_.begin(), running_.end(), [&](const Response& o) { return o.group == r.group; });
-      if (first)
-        pieces_.push_back({r.prompt, 0});
-      if (r.done > 0)
-        pieces_.push_back({r.done, r.prompt, r.parked});
-      with.back().parked = false;
-      with.back().began = r.began.value_or(version_);
-      running_ = std::move(with);
-      waiting_.pop_front();
-    }
-  }
-
-  void step() {
-    while (blocks_of(running_) > capacity_) {
-      waiting_.push_front(running_.back());
-      Response& r = waiting_.front();
-      r.parked = r.done > 0 && cost_.copying_pays({r.done, r.prompt, true});
-      parked += r.parked ? 1 : 0;
-      running_.pop_back();
-      ++preemptions;
-    }
-    most_blocks = std::max(most_blocks, blocks_of(running_));
-    std::map<PolicyVersion, std::vector<const Response*>> passes;
-    for (const Response& r : running_)
-      passes[version_of(r)].push_back(&r);
-    for (const auto& [version, responses] : passes)
-      now_ += pass_seconds(responses);
-    ++steps;
-    for (Response& r : running_) {
-      if (r.segments.empty() || r.segments.back().version != version_of(r))
-        r.segments.push_back({version_of(r), Tokens(0)});
-      r.segments.back().tokens += Tokens(1);
-      if (++r.done == r.length)
-        finished.push_back({r.id, r.done - r.prefix, now_, r.segments});
-    }
-    std::erase_if(running_, [](const Response& r) { return r.done == r.length; });
-  }
-
-  PolicyVersion version_of(const Response& r) const {
-    return on_new_weights_ == OnNewWeights::Finish ? *r.began : version_;
-  }
-
-  double pass_seconds(const std::vector<const Response*>& responses) const {
-    double context = 0;
-    for (const Response* r : responses)
-      context += static_cast<double>(r->prompt + r->done);
-    const auto all = static_cast<double>(responses.size());
-    const double batch = std::ceil(all / static_cast<double>(replicas_));
-    const sim_hw::Drafts drafts = actors::engine_drafts(s_);
-    const sim_hw::ReplicaShape shape{batch, batch, context / all, drafts.queries()};
-    const double step = sim_hw::parallel_decode_seconds(device_, fabric_, model_, layout_, shape) +
-                        sim_hw::draft_seconds(device_, fabric_, model_, layout_, drafts, shape);
-    return step / sim_hw::accepted_tokens(s_.config.rollout.speculation.acceptance, drafts.depth);
-  }
-
-  actors::SimulationSettings s_;
-  OnNewWeights on_new_weights_;
-  EngineCost cost_;
-  sim_hw::Device device_;
-  sim_hw::Fabric fabric_;
-  sim_hw::RolloutLayout layout_;
-  sim_hw::StepModel model_;
-  actors::Lengths prompts_;
-  actors::Lengths responses_;
-  std::int64_t replicas_ = 1;
-  std::int64_t capacity_ = 0;
-  double now_ = 0;
-  PolicyVersion version_;
-  std::deque<Response> waiting_;
-  std::vector<Response> running_;
-  std::deque<PrefillPiece> pieces_;
-};
-
-/// Adds responses that are parked in host memory to `parked`.
+/// Adds to `moved`.
 void expect_the_same(const actors::SimulationSettings& s,
                      const std::vector<Scheduled>& messages,
                      std::uint64_t seed,
-                     std::int64_t& parked,
+                     Moved& moved,
                      OnNewWeights on_new_weights = OnNewWeights::KeepKv) {
   World world(s, seed, on_new_weights);
   world.run(messages);
   const Time ready = world.sent().front().at;
-  Naive naive(s, seed, on_new_weights);
+  NaiveEngine naive(s, seed, on_new_weights);
   naive.run(messages, seconds(ready));
 
-  std::vector<Finished> finished;
+  std::vector<NaivelyFinished> finished;
   for (const Sent& sent : world.sent()) {
     if (!sent.is<actors::CountedGenerated>())
       continue;
@@ -262,7 +42,8 @@ void expect_the_same(const actors::SimulationSettings& s,
   EXPECT_EQ(counters.decode_steps, std::ceil(static_cast<double>(naive.steps) / tokens_per_step));
   EXPECT_EQ(counters.prefill_steps, naive.prefills);
   EXPECT_EQ(counters.preemptions, naive.preemptions);
-  parked += naive.parked;
+  moved.parked += naive.parked;
+  moved.evicted += naive.evicted;
   EXPECT_EQ(counters.most_blocks, naive.most_blocks);
   EXPECT_LE(counters.most_blocks, counters.blocks);
   // At most one nanosecond per step, and rounding errors of doubles over the steps.
@@ -277,54 +58,54 @@ void expect_the_same(const actors::SimulationSettings& s,
 }
 
 TEST(SimulatedRollout, FinishesWhatTheNaiveSimulationDoesWhenItDoes) {
-  std::int64_t parked = 0;
+  Moved moved;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(seed);
-    expect_the_same(small_engine(), arriving(work(12, 8), 0, 20, seed), seed, parked);
+    expect_the_same(small_engine(), arriving(work(12, 8), 0, 20, seed), seed, moved);
   }
-  EXPECT_EQ(parked, 0);
+  EXPECT_EQ(moved.parked, 0);
 }
 
 TEST(SimulatedRollout, ParksWhatItPreemptsAsTheNaiveSimulationDoes) {
-  std::int64_t parked = 0;
+  Moved moved;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(seed);
     auto s = small_engine();
     limit_cache(s, 3000);
-    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, parked);
+    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
   }
-  EXPECT_GT(parked, 50);
+  EXPECT_GT(moved.parked, 50);
 }
 
 TEST(SimulatedRollout, ComputesWhatItPreemptsAgainOverASlowHostLink) {
-  std::int64_t parked = 0;
+  Moved moved;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(seed);
     auto s = small_engine();
     limit_cache(s, 3000);
     s.cluster.host.from_device = BytesPerSecond(1e6);
-    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, parked);
+    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
     World world(s, seed);
     world.run(arriving(work(12, 8), 0, 20, seed));
     EXPECT_GT(world.actor().counters().preemptions, 0);
   }
-  EXPECT_EQ(parked, 0);
+  EXPECT_EQ(moved.parked, 0);
 }
 
 TEST(SimulatedRollout, FollowsTheNaiveSimulationWithOneReplicaAndOddBlocks) {
-  std::int64_t parked = 0;
+  Moved moved;
   auto s = small_engine();
   s.config.rollout.tp = 4;
   s.config.rollout.block = 7;
   s.concurrency = 5;
   limit_cache(s, 2500);
-  expect_the_same(s, arriving(work(10, 4), 0, 30, 3), 3, parked);
+  expect_the_same(s, arriving(work(10, 4), 0, 30, 3), 3, moved);
   s.config.rollout.block = 1;
-  expect_the_same(s, arriving(work(10, 4), 0, 30, 4), 4, parked);
+  expect_the_same(s, arriving(work(10, 4), 0, 30, 4), 4, moved);
 }
 
 TEST(SimulatedRollout, FollowsTheNaiveSimulationWithPrefixes) {
-  std::int64_t parked = 0;
+  Moved moved;
   auto s = small_engine();
   limit_cache(s, 4000);
   auto messages = work(10, 6);
@@ -337,7 +118,7 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationWithPrefixes) {
   s.config.response.kind = actors::LengthKind::Histogram;
   s.config.response.weights = {0, 1, 1, 0, 1};
   s.config.response.width = Tokens(100);
-  expect_the_same(s, arriving(messages, 0, 10, 6), 6, parked);
+  expect_the_same(s, arriving(messages, 0, 10, 6), 6, moved);
 }
 
 /// Work for 20 s, three new versions meanwhile, and canceled responses.
@@ -362,14 +143,14 @@ std::vector<Scheduled> life(std::uint64_t seed) {
 }
 
 TEST(SimulatedRollout, FollowsTheNaiveSimulationThroughVersionsAndCancels) {
-  std::int64_t parked = 0;
+  Moved moved;
   auto s = small_engine();
   limit_cache(s, 3500);
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
-    expect_the_same(s, life(seed), seed, parked);
-    expect_the_same(s, life(seed), seed, parked, OnNewWeights::Recompute);
-    expect_the_same(s, life(seed), seed, parked, OnNewWeights::Finish);
+    expect_the_same(s, life(seed), seed, moved);
+    expect_the_same(s, life(seed), seed, moved, OnNewWeights::Recompute);
+    expect_the_same(s, life(seed), seed, moved, OnNewWeights::Finish);
   }
 }
 
@@ -386,19 +167,86 @@ actors::SimulationSettings drafting_engine() {
 }
 
 TEST(SimulatedRollout, FollowsTheNaiveSimulationWithDraftsIn8Bits) {
-  std::int64_t parked = 0;
+  Moved moved;
   auto s = drafting_engine();
   limit_cache(s, 3500);
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
-    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, parked);
-    expect_the_same(s, life(seed), seed, parked);
-    expect_the_same(s, life(seed), seed, parked, OnNewWeights::Finish);
+    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
+    expect_the_same(s, life(seed), seed, moved);
+    expect_the_same(s, life(seed), seed, moved, OnNewWeights::Finish);
   }
 }
 
+/// Turns of 60 tokens, answers of 40 after 3 s, each spread.
+actors::SimulationSettings spread_calls_engine() {
+  auto s = small_engine();
+  actors::ToolConfig& tools = s.config.tools.emplace();
+  tools.turn.mean = 60;
+  tools.result.mean = 40;
+  tools.latency.mean = std::chrono::seconds(3);
+  return s;
+}
+
+TEST(SimulatedRollout, FollowsTheNaiveSimulationThroughToolCalls) {
+  Moved moved;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    auto s = spread_calls_engine();
+    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
+    EXPECT_EQ(moved.parked, 0);
+    expect_the_same(s, life(seed), seed, moved);
+    expect_the_same(s, life(seed), seed, moved, OnNewWeights::Finish);
+  }
+}
+
+TEST(SimulatedRollout, ParksTheCachesOfCallersWhenOthersNeedTheBlocks) {
+  Moved moved;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    auto s = spread_calls_engine();
+    limit_cache(s, 2500);
+    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
+    expect_the_same(s, life(seed), seed, moved);
+    expect_the_same(s, life(seed), seed, moved, OnNewWeights::Recompute);
+    expect_the_same(s, life(seed), seed, moved, OnNewWeights::Finish);
+  }
+  EXPECT_GT(moved.evicted, 100);
+}
+
+TEST(SimulatedRollout, LetsCallsBeyondThePoolWaitAsTheNaiveSimulationDoes) {
+  Moved moved;
+  auto s = spread_calls_engine();
+  for (const std::int64_t pool : {1, 5}) {
+    s.config.tools->pool = pool;
+    s.config.tools->failure_rate = 0.2;
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      SCOPED_TRACE(seed);
+      expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
+    }
+  }
+}
+
+TEST(SimulatedRollout, FollowsTheNaiveSimulationWithChunkedPrefill) {
+  Moved moved;
+  for (auto s : {small_engine(), spread_calls_engine(), drafting_engine()}) {
+    s.config.rollout.chunked_prefill = true;
+    for (const std::int64_t cache : {3500, 100000}) {
+      limit_cache(s, cache);
+      for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        SCOPED_TRACE(seed);
+        expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
+        expect_the_same(s, life(seed), seed, moved);
+        expect_the_same(s, life(seed), seed, moved, OnNewWeights::Recompute);
+        expect_the_same(s, life(seed), seed, moved, OnNewWeights::Finish);
+      }
+    }
+  }
+  EXPECT_GT(moved.evicted, 100);
+}
+
 TEST(SimulatedRollout, FollowsTheNaiveSimulationWithAnAdapter) {
-  std::int64_t parked = 0;
+  Moved moved;
   auto s = drafting_engine();
   s.adapter =
       sim_hw::make_adapter(s.model, 8, std::vector<std::string>{"kv_b_proj", "o_proj", "up_proj"})
@@ -406,8 +254,8 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationWithAnAdapter) {
   limit_cache(s, 3500);
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(seed);
-    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, parked);
-    expect_the_same(s, life(seed), seed, parked, OnNewWeights::Finish);
+    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
+    expect_the_same(s, life(seed), seed, moved, OnNewWeights::Finish);
   }
 }
 

@@ -1,0 +1,131 @@
+// A simulated engine whose responses call tools. Its times against a naive simulation:
+// simulated_naive_test.cpp.
+#include "actors/simulation/tool_calls.hpp"
+#include "tests/rollout/simulated/simulated_world.hpp"
+
+#include <numeric>
+#include <utility>
+
+namespace temper::rollout {
+namespace {
+
+using actors::CardState;
+
+/// Turns of 100 tokens, answers of 50 after ten seconds.
+actors::SimulationSettings calling_engine() {
+  auto s = small_engine();
+  const auto constant = [](actors::LengthConfig& lengths, double mean) {
+    lengths.kind = actors::LengthKind::Constant;
+    lengths.mean = mean;
+  };
+  actors::ToolConfig& tools = s.config.tools.emplace();
+  constant(tools.turn, 100);
+  constant(tools.result, 50);
+  tools.latency.p99_over_median = 1;
+  return s;
+}
+
+Duration time_in(const World& world, CardState state) {
+  Duration sum{};
+  for (const auto& activity : world.all<actors::Activity>()) {
+    for (const actors::Span& span : activity.spans)
+      sum += span.state == state ? span.end - span.begin : Duration{};
+  }
+  return sum;
+}
+
+std::vector<Scheduled> one_group(std::uint64_t size) {
+  return {at(time_of(10), work(1, size)[0])};
+}
+
+TEST(ToolEngine, WaitsForTheToolsOfItsOnlyResponse) {
+  auto s = calling_engine();
+  s.config.response.kind = actors::LengthKind::Constant;  // 300 tokens: 100 + 50 + 100 + 49 + 1.
+  World world(s);
+  world.run(one_group(1));
+  EXPECT_EQ(time_in(world, CardState::WaitTools), std::chrono::seconds(20));
+  EXPECT_EQ(world.actor().counters().decode_steps, 201);
+  ASSERT_EQ(world.ended().size(), 1U);
+  EXPECT_EQ(world.ended()[0].tokens, Tokens(300));
+}
+
+TEST(ToolEngine, AccountsForAllTimeFromWorkToLastReport) {
+  World world(calling_engine());
+  world.run(one_group(8));
+  Duration sum{};
+  for (const CardState state : {CardState::Prefill, CardState::Decode, CardState::WaitTools})
+    sum += time_in(world, state);
+  EXPECT_EQ(time_of(10) + sum, world.now());
+}
+
+TEST(ToolEngine, GeneratesAnotherResponseWhileOneWaits) {
+  auto s = calling_engine();
+  s.config.response.kind = actors::LengthKind::Constant;
+  s.concurrency = 1;
+  World one(s), two(s);
+  one.run(one_group(1));
+  two.run(one_group(2));
+  EXPECT_EQ(two.ended().size(), 2U);
+  EXPECT_LT(time_in(two, CardState::WaitTools), time_in(one, CardState::WaitTools));
+  EXPECT_EQ(time_in(two, CardState::Decode) / time_in(one, CardState::Decode), 2);
+}
+
+TEST(ToolEngine, GivesTheNextCallToAToolThatIsFree) {
+  auto s = calling_engine();
+  s.config.response.kind = actors::LengthKind::Constant;
+  s.config.tools->pool = 1;
+  World world(s);
+  world.run(one_group(4));
+  EXPECT_EQ(world.ended().size(), 4U);
+  Duration busy{};
+  for (const CardState state : {CardState::WaitTools, CardState::Decode, CardState::Prefill})
+    busy += time_in(world, state);
+  EXPECT_GE(busy, std::chrono::seconds(80)) << "eight calls, one after another";
+}
+
+TEST(ToolEngine, SaysTheSameWheneverItIsAsked) {
+  auto s = calling_engine();
+  s.config.tools->pool = 20;
+  s.config.tools->latency.p99_over_median = 8;
+  limit_cache(s, 3000);
+  for (const auto every : {0, 300, 5000}) {
+    s.config.report_every = std::chrono::milliseconds(every);
+    s.config.rollout.chunked_prefill = !s.config.rollout.chunked_prefill;
+    World once(s);
+    once.run(arriving(work(20, 8), 0, 8, 1));
+    World cut(s);
+    cut.run(arriving(work(20, 8), 0, 8, 1), 5);
+    EXPECT_EQ(once.sent(), cut.sent());
+    EXPECT_EQ(once.ended().size(), 160U);
+  }
+}
+
+TEST(ToolEngine, CallsAgainWhereACallWasInterrupted) {
+  auto s = calling_engine();
+  s.config.response.kind = actors::LengthKind::Constant;
+  World world(s);
+  const auto interrupt = actors::Switch{actors::SwitchAction::Interrupt};
+  world.run({at(time_of(10), work(1, 1)[0]), at(time_of(17), interrupt)});
+  ASSERT_EQ(world.ended().size(), 1U);
+  EXPECT_EQ(world.ended()[0].tokens, Tokens(100));
+  EXPECT_TRUE(world.ended()[0].cached);
+
+  auto rest = work(1, 1)[0];
+  rest.items[0].prefix = Tokens(100);
+  World other(s);
+  other.run({at(time_of(10), rest)});
+  EXPECT_EQ(time_in(other, CardState::WaitTools), std::chrono::seconds(20));
+  ASSERT_EQ(other.ended().size(), 1U);
+  EXPECT_EQ(other.ended()[0].tokens, Tokens(200));
+}
+
+TEST(ToolEngine, RejectsAMeanLatencyAboveItsCap) {
+  auto s = calling_engine();
+  s.config.tools->latency.mean = std::chrono::hours(1);
+  SimulatedRollout actor(s, 1, PolicyVersion(0));
+  actors::Outbox out([](actors::OutgoingMessage) {});
+  EXPECT_FALSE(actor.start(Time{}, out));
+}
+
+}  // namespace
+}  // namespace temper::rollout
