@@ -16,7 +16,7 @@ import urllib.request
 from change_examples import EXAMPLES, Copied
 
 PRESET = "release"
-PROGRAMS = ("temper", "temper-worker", "temper-server-worker")
+PROGRAMS = ("temper", "temper-worker", "temper-server-worker", "temper-study")
 # The tests that make files anew from the tables, and what they make.
 GENERATORS = {"test_watch": "MetricNames.*", "test_orchestrator": "BrokenConfigs.*:ConfigReference.*",
               "test_protocol": "Protocol.GeneratedPageIsUpToDate"}
