@@ -70,7 +70,9 @@ def role_of(kind: m.RoleKind, base: Path, use: str | None, **arguments: object) 
 def algorithm(name: m.AlgorithmName, temper: str, **over: object) -> m.AlgorithmConfig:
     """As the orchestrator writes it out: every column of the program's own table."""
     settings = {"name": name.name.lower(), "minibatches": 2, "kl": 0.05, "learning_rate": 1e-3, "micro_batch_tokens": 64,
-                "gradient_clip": 0.5, "weight_decay": 0.1, **over}
+                "gradient_clip": 0.5, "weight_decay": 0.1,
+                # With 1e-8, the first step for a gradient near zero is hardly more than its sign, which rounding decides.
+                "adam_epsilon": 1e-6, **over}
     words = [word for key, value in settings.items() for word in ("--set", f"algorithm.{key}={value}")]
     words += ["--set", "reference.engine={kind: python, use: 'temper.torch:Reference'}"]  # a teacher, if there is one
     config = ROOT / "configs/quickstart.yaml"
