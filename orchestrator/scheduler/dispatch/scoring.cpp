@@ -31,8 +31,12 @@ void score(RunState& run,
            Duration deadline) {
   if (run.finished)
     return;
+  const auto& ready = run.saved.queue.ready(task);
   for (const ActorId id : run.fleet.with_role(role)) {
-    const auto& ready = run.saved.queue.ready(task);
+    if (ready.empty())
+      return;
+    if (!sharing.may_score(run, id) || run.saved.queue.load(id).leases > 1)
+      continue;
     auto full = full_batch(run, task);
     const auto part = run.fleet.spec(id).takes_turns ? sharing.part_size(run) : std::nullopt;
     if (run.fleet.spec(id).takes_turns)
@@ -43,7 +47,7 @@ void score(RunState& run,
       const std::int32_t leases = run.saved.queue.load(id).leases;
       return leases == 0 || (leases == 1 && !part && ready.size() >= full);
     };
-    while (sharing.may_score(run, id) && !ready.empty() && has_room()) {
+    while (!ready.empty() && has_room()) {
       std::vector<ResponseId> responses;
       responses.reserve(std::min(full, ready.size()));
       for (auto it = ready.begin(); it != ready.end() && responses.size() < full; ++it) {

@@ -281,7 +281,8 @@ LeaseId DistQueue::lease(Task task,
     refresh(r, *row);
   }
   const auto open = static_cast<std::int32_t>(responses.size());
-  Leased& leased = leased_[actor];
+  leased_.resize(std::max<std::size_t>(leased_.size(), actor.value() + 1));
+  Leased& leased = leased_[actor.value()];
   ++leased.load.leases;
   leased.load.responses += open;
   leased.leases.insert(leased.leases.end(), id);
@@ -370,7 +371,7 @@ void DistQueue::revoke(LeaseId id) {
 }
 
 void DistQueue::revoke_all(ActorId actor) {
-  const std::set<LeaseId> theirs = leased_[actor].leases;  // Each leaves the set.
+  const std::set<LeaseId> theirs = leased_by(actor).leases;  // Each leaves the set.
   for (const LeaseId id : theirs)
     revoke(id);
 }
@@ -387,17 +388,9 @@ std::optional<LeaseId> DistQueue::expired(Time now) const {
   return by_deadline_.begin()->second;
 }
 
-Load DistQueue::load(ActorId actor) const {
-  const auto it = leased_.find(actor);
-  return it == leased_.end() ? Load{} : it->second.load;
-}
-
 std::vector<ResponseId> DistQueue::generating(ActorId actor) const {
   std::vector<ResponseId> out;
-  const auto it = leased_.find(actor);
-  if (it == leased_.end())
-    return out;
-  for (const LeaseId id : it->second.leases) {
+  for (const LeaseId id : leased_by(actor).leases) {
     const Lease& lease = leases_.at(id);
     if (lease.task != Task::Generate)
       continue;
@@ -410,7 +403,7 @@ std::vector<ResponseId> DistQueue::generating(ActorId actor) const {
 
 void DistQueue::settle(LeaseId id) {
   const auto it = leases_.find(id);
-  Leased& leased = leased_.at(it->second.actor);
+  Leased& leased = leased_.at(it->second.actor.value());
   --leased.load.responses;
   if (--it->second.open > 0)
     return;

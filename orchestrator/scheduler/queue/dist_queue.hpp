@@ -175,7 +175,7 @@ class DistQueue {
   void revoke(LeaseId id);
   /// Revokes all leases of an actor.
   void revoke_all(ActorId actor);
-  Load load(ActorId actor) const;
+  Load load(ActorId actor) const { return leased_by(actor).load; }
   /// Responses that the actor is generating, by id.
   std::vector<ResponseId> generating(ActorId actor) const;
   std::optional<Time> next_deadline() const;
@@ -243,7 +243,11 @@ class DistQueue {
     Load load;
     std::set<LeaseId> leases;
   };
-  std::map<ActorId, Leased> leased_;
+  const Leased& leased_by(ActorId actor) const {
+    static const Leased kNone;
+    return actor.value() < leased_.size() ? leased_[actor.value()] : kNone;
+  }
+  std::vector<Leased> leased_;  ///< By actor, as far as any has had a lease.
   /// By `filed`, which may lag behind a deadline that was moved; never that of the first.
   std::set<std::pair<Time, LeaseId>> by_deadline_;
 };
