@@ -87,7 +87,7 @@ void Scheduler::move_everything() {
   score(run_, sharing_, Task::Reward, actors::RoleKind::Reward, limits.reward);
   evaluations_.judge(run_, sharing_);
   retire_removed(run_);
-  report_waits(run_, sharing_, dispatcher_.held_until());
+  report_waits(run_, sharing_);
 }
 
 std::optional<Time> Scheduler::next_deadline() const {
@@ -99,7 +99,7 @@ std::optional<Time> Scheduler::next_deadline() const {
                         run_.evaluation.table().next_deadline(),
                         run_.trainer.saving,
                         run_.drain_deadline,
-                        dispatcher_.held_until()}) {
+                        run_.held_until}) {
     if (t && *t != Time::max())
       earliest = earliest ? std::min(*earliest, *t) : *t;
   }
@@ -141,6 +141,7 @@ void Scheduler::handle(const event::Resumed& e) {
   run_.trainer = TrainerWork();
   run_.trainer.saved = run_.saved.progress.version;
   run_.drain_deadline.reset();
+  run_.held_until.reset();
   run_.stop_requested = false;
   run_.rewarded = run_.saved.progress.version > PolicyVersion();
   start_over(run_, e.lost);

@@ -123,7 +123,7 @@ void Dispatcher::dispatch_returned(RunState& run, const CardSharing& sharing) co
 }
 
 void Dispatcher::dispatch_new(RunState& run, const CardSharing& sharing) {
-  held_until_.reset();
+  run.held_until.reset();
   while (!run.finished && !run.draining() && dispatch_one(run, sharing)) {
   }
 }
@@ -154,7 +154,7 @@ bool Dispatcher::dispatch_one(RunState& run, const CardSharing& sharing) {
 }
 
 /// Whether the trainer does not need another group yet; sets the time of the next check if so.
-bool Dispatcher::may_wait(const RunState& run) {
+bool Dispatcher::may_wait(RunState& run) {
   if (run.config.admission != Admission::JustInTime ||
       (run.fleet.takes_turns() && !run.fleet.lends()))
     return false;
@@ -168,7 +168,7 @@ bool Dispatcher::may_wait(const RunState& run) {
   if (!due || *due <= run.now)
     return false;
   just_in_time_.held_back();
-  held_until_ = *due;
+  run.held_until = *due;
   return true;
 }
 

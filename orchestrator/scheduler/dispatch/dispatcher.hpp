@@ -29,24 +29,21 @@ class Dispatcher {
   // --- Moves
   /// Responses that lost their engine or were interrupted.
   void dispatch_returned(RunState& run, const CardSharing& sharing) const;
+  /// Sets RunState::held_until.
   void dispatch_new(RunState& run, const CardSharing& sharing);
   /// Of the responses that the next step waits for, some of the most loaded engine's are requested
   /// back for the least loaded, so that both are equally loaded.
   void migrate(RunState& run, const CardSharing& sharing) const;
 
-  /// just_in_time: a group that the rule admits waits until then.
-  std::optional<Time> held_until() const { return held_until_; }
-
  private:
   bool dispatch_one(RunState& run, const CardSharing& sharing);
-  bool may_wait(const RunState& run);
+  bool may_wait(RunState& run);
   std::vector<ResponseId> longest_generating(const RunState& run,
                                              ActorId engine,
                                              PolicyVersion newest) const;
 
   JustInTime just_in_time_;
   LengthForecast forecast_;
-  std::optional<Time> held_until_;
 };
 
 }  // namespace temper::orchestrator

@@ -24,10 +24,11 @@ std::int64_t fair_load(const RunState& run) {
   }
   return engines == 0 ? load : (load + engines - 1) / engines;
 }
-/// There is work for a loan: responses that wait for an engine, groups that the rule admits, or an
-/// engine with exclusive cards that has more than an even share of the responses.
+/// There is work for a loan: responses that wait for an engine, groups that the rule admits and
+/// dispatch does not hold back, or an engine with exclusive cards that has more than an even share
+/// of the responses.
 bool loan_has_work(const RunState& run) {
-  if (!run.saved.queue.ready(Task::Generate).empty() || run.can_admit())
+  if (!run.saved.queue.ready(Task::Generate).empty() || (run.can_admit() && !run.held_until))
     return true;
   const std::int64_t fair = fair_load(run);
   return std::ranges::any_of(run.fleet.rollouts(), [&](ActorId id) {

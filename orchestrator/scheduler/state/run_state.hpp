@@ -89,6 +89,8 @@ struct RunState {
   std::set<ResponseId> withdrawn;  ///< Requested back from their engines, and not returned yet.
   Time now{};
   std::optional<Time> drain_deadline;
+  /// Until then, dispatch holds groups back that the rule admits (`admission: just_in_time`).
+  std::optional<Time> held_until;
   bool stop_requested = false;
   bool rewarded = false;  ///< A response of this run has been given a reward.
   bool finished = false;

@@ -58,10 +58,7 @@ bool engines_lack_weights(const RunState& run) {
 
 /// What a reference or a verifier without responses waits for: what keeps engines from generating
 /// them.
-command::Waiting missing_for_scoring(const RunState& run,
-                                     const CardSharing& sharing,
-                                     std::optional<Time> held_until,
-                                     ActorId id) {
+command::Waiting missing_for_scoring(const RunState& run, const CardSharing& sharing, ActorId id) {
   using S = actors::CardState;
   using K = WaitKind;
   // Of an evaluation, a reference has nothing to score.
@@ -79,7 +76,7 @@ command::Waiting missing_for_scoring(const RunState& run,
     return {id, S::Idle, {K::EndOfRun}};
   if (!returned && !run.can_admit())
     return {id, S::WaitQuota, {K::StalenessBound}};
-  if (held_until)
+  if (run.held_until)
     return {id, S::WaitQuota, {K::TrainerDemand}};
   if (away)
     return {id, S::WaitData, {K::SharedCards}};
@@ -89,10 +86,7 @@ command::Waiting missing_for_scoring(const RunState& run,
 }
 
 /// What an engine without responses waits for.
-command::Waiting missing_for_rollout(const RunState& run,
-                                     const CardSharing& sharing,
-                                     std::optional<Time> held_until,
-                                     ActorId id) {
+command::Waiting missing_for_rollout(const RunState& run, const CardSharing& sharing, ActorId id) {
   using S = actors::CardState;
   using K = WaitKind;
   const ActorState& a = run.fleet.state(id);
@@ -104,13 +98,10 @@ command::Waiting missing_for_rollout(const RunState& run,
   const bool wanted = !run.saved.queue.ready(Task::Generate).empty() || run.can_admit();
   if (!a.version || a.staging || (wanted && a.version != run.saved.progress.version))
     return {id, S::WaitWeights, {K::Weights}};
-  return {id, S::WaitQuota, {held_until ? K::TrainerDemand : K::StalenessBound}};
+  return {id, S::WaitQuota, {run.held_until ? K::TrainerDemand : K::StalenessBound}};
 }
 
-command::Waiting wait_of(const RunState& run,
-                         const CardSharing& sharing,
-                         std::optional<Time> held_until,
-                         ActorId id) {
+command::Waiting wait_of(const RunState& run, const CardSharing& sharing, ActorId id) {
   using S = actors::CardState;
   using K = WaitKind;
   const ActorState& a = run.fleet.state(id);
@@ -140,29 +131,29 @@ command::Waiting wait_of(const RunState& run,
     case actors::RoleKind::Rollout:
       if (load.responses > 0)
         return because(S::Idle, {K::Work});
-      return missing_for_rollout(run, sharing, held_until, id);
+      return missing_for_rollout(run, sharing, id);
     case actors::RoleKind::Reference:
       if (load.leases > 0)
         return because(S::Idle, {K::Work});
       if (!run.saved.queue.ready(Task::Reference).empty() && !sharing.may_score(run, id))
         return because(S::WaitData, {K::SharedCards});
-      return missing_for_scoring(run, sharing, held_until, id);
+      return missing_for_scoring(run, sharing, id);
     case actors::RoleKind::Reward:
       if (load.leases > 0)
         return because(S::Idle, {K::Work});
-      return missing_for_scoring(run, sharing, held_until, id);
+      return missing_for_scoring(run, sharing, id);
   }
   return because(S::Idle, {K::Work});
 }
 
 }  // namespace
 
-void report_waits(RunState& run, const CardSharing& sharing, std::optional<Time> held_until) {
+void report_waits(RunState& run, const CardSharing& sharing) {
   if (run.finished)
     return;
   for (std::uint32_t i = 0; i < run.fleet.size(); ++i) {
     ActorState& a = run.fleet.state(ActorId(i));
-    const command::Waiting wait = wait_of(run, sharing, held_until, ActorId(i));
+    const command::Waiting wait = wait_of(run, sharing, ActorId(i));
     // Counts and groups change with every response, and steps of a role switch follow each other:
     // only the first of a wait is told. Another kind of cause is another wait.
     if (wait.state == a.waiting.state &&

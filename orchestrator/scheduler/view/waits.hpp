@@ -6,8 +6,7 @@
 
 namespace temper::orchestrator {
 
-/// Reports each actor whose state or cause of waiting has changed. `held_until`: dispatch holds a
-/// group back until then.
-void report_waits(RunState& run, const CardSharing& sharing, std::optional<Time> held_until);
+/// Reports each actor whose state or cause of waiting has changed.
+void report_waits(RunState& run, const CardSharing& sharing);
 
 }  // namespace temper::orchestrator

@@ -276,14 +276,14 @@ TEST(Dispatcher, HoldsAGroupBackUntilTheTrainerNeedsItAndSaysUntilWhen) {
   d.dispatch_new();
   // The step under way ends at 110 + 100 s; the group takes 10 s.
   EXPECT_TRUE(d.run.out.empty());
-  EXPECT_EQ(d.dispatcher.held_until(), at(200));
+  EXPECT_EQ(d.run.held_until, at(200));
   d.run.now = at(198);  // less than a 64th of a period is not worth it
   d.dispatch_new();
   EXPECT_TRUE(d.run.out.empty());
   d.run.now = at(200);
   d.dispatch_new();
   EXPECT_EQ(emitted<command::Dispatch>(d.run).size(), 1U);
-  EXPECT_EQ(d.dispatcher.held_until(), nullopt);
+  EXPECT_EQ(d.run.held_until, nullopt);
 }
 
 TEST(Dispatcher, HoldsNothingBackWhereAdmissionIsEager) {

@@ -15,7 +15,7 @@ struct WaitingRun {
 
   void report() {
     run.out.clear();
-    report_waits(run, sharing, held_until);
+    report_waits(run, sharing);
   }
   /// What the actor was last said to wait for.
   command::Waiting wait(ActorId actor) {
@@ -26,7 +26,6 @@ struct WaitingRun {
 
   RunState run;
   CardSharing sharing;
-  std::optional<Time> held_until;
 };
 
 /// A state of the run, and what an actor waits for in it.
@@ -187,7 +186,7 @@ TEST(ReportWaits, OfAnEngine) {
       {"is throttled by the bound", kEngine, [](W) {}, CardState::WaitQuota, {K::StalenessBound}},
       {"is held back",
        kEngine,
-       [](W w) { w.held_until = at(9); },
+       [](W w) { w.run.held_until = at(9); },
        CardState::WaitQuota,
        {K::TrainerDemand}},
   });
@@ -297,7 +296,7 @@ TEST(ReportWaits, OfAVerifierNameWhatKeepsResponsesFromBeingGenerated) {
                  {K::StalenessBound}},
                 {"a group is held back",
                  kReward,
-                 [](W w) { w.held_until = at(9); },
+                 [](W w) { w.run.held_until = at(9); },
                  CardState::WaitQuota,
                  {K::TrainerDemand}},
                 {"the engines have old weights",
@@ -378,7 +377,7 @@ TEST(ReportWaits, AgainOnlyWhereTheStateOrTheKindOfCauseChanges) {
   generating_group(w.run, kEngine);
   w.report();
   EXPECT_TRUE(w.run.out.empty());
-  w.held_until = at(9);
+  w.run.held_until = at(9);
   w.report();
   EXPECT_EQ(only<command::Waiting>(w.run),
             (command::Waiting{kOther, CardState::WaitQuota, {K::TrainerDemand}}));

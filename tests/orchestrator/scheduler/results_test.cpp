@@ -306,7 +306,7 @@ TEST(Results, TellDispatchHowLongAGroupTook) {
   r.run.now = at(110);
   r.run.out.clear();
   r.dispatcher.dispatch_new(r.run, r.sharing);
-  EXPECT_EQ(r.dispatcher.held_until(), at(110 + 100 - 10));
+  EXPECT_EQ(r.run.held_until, at(110 + 100 - 10));
 }
 
 // --- Late results

@@ -69,6 +69,19 @@ TEST(Lending, LendsNothingWhereTheLentEnginesWouldIdle) {
   EXPECT_EQ(s.phase(), Phase::Train);
 }
 
+TEST(Lending, LendsNothingForGroupsThatDispatchHoldsBack) {
+  SchedulerConfig config = lending(LendingRule::Always);
+  config.responses_per_group = 1;
+  SharedRun s(config);
+  generating_group(s.run, kEngine);  // No more than an even share.
+  s.run.held_until = at(9);
+  s.drive();
+  EXPECT_EQ(s.phase(), Phase::Train);
+  s.run.held_until.reset();
+  s.drive();
+  EXPECT_EQ(s.phase(), Phase::OffloadOptimizer);
+}
+
 TEST(Lending, CallsTheCardsBackForABatchOrWhenTheyIdle) {
   for (const bool batch : {false, true}) {
     SharedRun s(lending(LendingRule::Always));
