@@ -94,6 +94,7 @@ LoadedConfig::LoadedConfig(std::string_view name,
   note(completed.warnings, warnings);
   warnings_ = locate(yaml_.document, std::move(warnings));
   const std::vector<YamlIssue> so_far = issues;
+  value_issues_ = locate(yaml_.document, so_far);
   for (const BrokenRule& rule : validate(yaml_.value)) {
     const std::string& key = rule.keys.front();
     if (!involves_an_issue(rule, so_far))
@@ -184,8 +185,34 @@ Result<Chain> chain_of(const std::filesystem::path& first) {
 
 }  // namespace
 
-Result<LoadedConfig> read_config(const std::filesystem::path& given,
-                                 std::span<const std::string> sets) {
+Result<ConfigFile> ConfigFile::read(const std::filesystem::path& given) {
+  TEMPER_TRY(Chain chain, chain_of(found_config(given)));
+  ConfigFile out;
+  out.files_ = std::move(chain.files);
+  out.text_ = std::move(chain.text);
+  return out;
+}
+
+namespace {
+
+/// Files that are laid over another are read again, which a pipe does not allow.
+Status check_regular(std::span<const std::filesystem::path> files) {
+  std::error_code ignored;
+  for (const std::filesystem::path& file : files) {
+    if (std::filesystem::exists(file, ignored) &&
+        !std::filesystem::is_regular_file(file, ignored)) {
+      return invalid_input(fmt::format(
+          "{}: expected a regular file, since it extends another or is laid over one; found a pipe "
+          "or device. Write it to a file first",
+          file.string()));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<LoadedConfig> ConfigFile::load(std::span<const std::string> sets) const {
   const std::string without =
       "~" + std::string(kExtends);  // "~KEY" removes a key: the chain is resolved here.
   std::vector<std::string> layers;
@@ -193,9 +220,9 @@ Result<LoadedConfig> read_config(const std::filesystem::path& given,
     for (; file != end; ++file)
       layers.push_back("@" + file->string());
   };
-  TEMPER_TRY(const Chain chain, chain_of(found_config(given)));
-  lay(chain.files.rbegin() + 1, chain.files.rend());
-  if (chain.files.size() > 1)
+  TEMPER_TRY_STATUS(check_regular(std::span(files_).first(files_.size() - 1)));
+  lay(files_.rbegin() + 1, files_.rend());
+  if (files_.size() > 1)
     layers.push_back(without);
   for (const std::string& set : sets) {
     if (!set.starts_with('@')) {
@@ -203,11 +230,18 @@ Result<LoadedConfig> read_config(const std::filesystem::path& given,
       continue;
     }
     TEMPER_TRY(const Chain over, chain_of(set.substr(1)));
+    TEMPER_TRY_STATUS(check_regular(over.files));
     lay(over.files.rbegin(), over.files.rend());
     if (over.files.size() > 1)
       layers.push_back(without);
   }
-  return LoadedConfig(chain.files.back().string(), chain.text, layers);
+  return LoadedConfig(files_.back().string(), text_, layers);
+}
+
+Result<LoadedConfig> read_config(const std::filesystem::path& given,
+                                 std::span<const std::string> sets) {
+  TEMPER_TRY(const ConfigFile file, ConfigFile::read(given));
+  return file.load(sets);
 }
 
 Result<PipelineConfig> load_config(const std::filesystem::path& path,

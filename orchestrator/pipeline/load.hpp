@@ -19,6 +19,8 @@ class LoadedConfig {
   const PipelineConfig& config() const { return yaml_.value; }
   /// In the order of the file, then of the `--set`s. Empty: the configuration is valid.
   const std::vector<ConfigIssue>& issues() const { return issues_; }
+  /// Those of single values and files, without violated rules.
+  const std::vector<ConfigIssue>& value_issues() const { return value_issues_; }
   /// For instance, keys of a model that are ignored.
   const std::vector<ConfigIssue>& warnings() const { return warnings_; }
   /// Reports an issue found later (the longest prompt, the machine's cards), at the place of its
@@ -27,13 +29,26 @@ class LoadedConfig {
 
  private:
   YamlValue<PipelineConfig> yaml_;
-  std::vector<ConfigIssue> issues_;
+  std::vector<ConfigIssue> issues_, value_issues_;
   std::vector<ConfigIssue> warnings_;
 };
 
 /// `given` if that file exists; otherwise the shipped configuration of that name: `quickstart`,
 /// `configs/quickstart.yaml`.
 std::filesystem::path found_config(const std::filesystem::path& given);
+
+/// A file and those that it extends, read once for any number of overrides.
+class ConfigFile {
+ public:
+  /// Reads found_config(given). Error: a file cannot be read.
+  static Result<ConfigFile> read(const std::filesystem::path& given);
+  /// As read_config().
+  Result<LoadedConfig> load(std::span<const std::string> sets = {}) const;
+
+ private:
+  std::vector<std::filesystem::path> files_;  ///< The root of the chain last.
+  std::string text_;                          ///< Text of the last file.
+};
 
 /// Loads found_config(path). A file with `extends: FILE` overrides keys of that file. An entry
 /// "@FILE" in `sets` overlays another file (`-f`). Error: a file cannot be read. Invalid contents

@@ -1,8 +1,7 @@
-#include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/validate.hpp"
 #include "study/simulate/layouts.hpp"
 #include "study/sweep/sweep.hpp"
@@ -71,14 +70,14 @@ Status check_keys(const SweepOptions& options) {
 }
 
 /// The first error in the values of an axis by themselves.
-Status check_values(const SweepOptions& options, const std::string& text) {
+Status check_values(const SweepOptions& options, const orchestrator::ConfigFile& file) {
   for (const auto& [flag, axis] : axes_of(options)) {
     for (std::size_t place = 0; place < axis->values.size(); ++place) {
       std::vector<std::string> sets = options.sets;
       std::ranges::move(axis->sets(place), std::back_inserter(sets));
-      const auto read = read_yaml<Config>(options.config.string(), text, sets);
-      if (!read.issues.empty()) {
-        const YamlIssue& issue = read.issues.front();
+      TEMPER_TRY(const auto loaded, file.load(sets));
+      if (!loaded.value_issues().empty()) {
+        const ConfigIssue& issue = loaded.value_issues().front();
         return invalid_input(fmt::format(
             "{} {}={}: {}: {}", flag, axis->name(), axis->text(place), issue.key, issue.message));
       }
@@ -91,7 +90,7 @@ Status check_values(const SweepOptions& options, const std::string& text) {
   return {};
 }
 
-Status check(const SweepOptions& options, const std::string& text) {
+Status check(const SweepOptions& options, const orchestrator::ConfigFile& file) {
   if (!std::isfinite(options.target_reward))
     return invalid_input("--target-reward: expected a number");
   if (options.steps > 0 && options.steady_steps > 0)
@@ -99,10 +98,10 @@ Status check(const SweepOptions& options, const std::string& text) {
   if (options.over.empty())
     return invalid_input("nothing to sweep; give --over key=value,value");
   TEMPER_TRY_STATUS(check_keys(options));
-  const auto read = read_yaml<Config>(options.config.string(), text, options.sets);
-  if (!read.issues.empty())
-    return invalid_input(render(locate(read.document, read.issues)));
-  TEMPER_TRY_STATUS(check_values(options, text));
+  TEMPER_TRY(const auto loaded, file.load(options.sets));
+  if (!loaded.value_issues().empty())
+    return invalid_input(render(loaded.value_issues()));
+  TEMPER_TRY_STATUS(check_values(options, file));
   std::size_t runs = std::max<std::size_t>(1, options.seeds.size());
   for (const auto& [flag, axis] : axes_of(options)) {
     runs *= axis->values.size();
@@ -119,20 +118,16 @@ Status check(const SweepOptions& options, const std::string& text) {
 /// Makes configurations from sets, each with its layout if requested.
 class ConfigurationMaker {
  public:
-  ConfigurationMaker(const SweepOptions& options, std::string text)
-      : options_(options), text_(std::move(text)) {}
+  ConfigurationMaker(const SweepOptions& options, const orchestrator::ConfigFile& file)
+      : options_(options), file_(file) {}
 
   /// Fills in the configuration of a job, or the reason why it cannot run. Error: of the whole
   /// sweep.
   Status make(SweepJob& job, const std::vector<std::string>& sets) {
-    auto read = read_yaml<Config>(options_.config.string(), text_, sets);
-    if (!read.issues.empty())
-      return invalid_input(render(locate(read.document, std::move(read.issues))));
-    job.config = std::move(read.value);
-    if (job.config.hardware == orchestrator::HardwareKind::Simulated) {
-      orchestrator::set_simulated_defaults(
-          job.config, [&](const std::string& key) { return read.places.contains(key); });
-    }
+    TEMPER_TRY(const auto loaded, file_.load(sets));
+    if (!loaded.value_issues().empty())
+      return invalid_input(render(loaded.value_issues()));
+    job.config = loaded.config();
     if (options_.steps > 0)
       job.config.steps = options_.steps;
     if (options_.steady_steps > 0) {
@@ -199,7 +194,7 @@ class ConfigurationMaker {
   }
 
   const SweepOptions& options_;
-  const std::string text_;
+  const orchestrator::ConfigFile& file_;
   std::map<std::string, LayoutChooser> choosers_;
 };
 
@@ -211,9 +206,9 @@ bool is_real_run(const Config& config) {
 }
 
 Result<std::vector<SweepJob>> sweep_jobs(const SweepOptions& options) {
-  TEMPER_TRY(std::string text, read_file(options.config));
-  TEMPER_TRY_STATUS(check(options, text));
-  ConfigurationMaker maker(options, std::move(text));
+  TEMPER_TRY(const auto file, orchestrator::ConfigFile::read(options.config));
+  TEMPER_TRY_STATUS(check(options, file));
+  ConfigurationMaker maker(options, file);
   std::vector<SweepAxis> axes = options.over;
   axes.insert(axes.end(), options.any.begin(), options.any.end());
   std::vector<SweepJob> jobs;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -156,6 +157,19 @@ TEST(ConfigPaths, MayExtendAFileInTheHomeDirectory) {
   }
   ASSERT_TRUE(write_file_atomically(folder / "over.yaml", "extends: ${X}/base.yaml\n"));
   EXPECT_FALSE(load_config(folder / "over.yaml"));
+}
+
+TEST(ConfigPaths, OfAFileThatIsLaidOverAnotherNameNoPipe) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "steps: 2\n", 9), 9);
+  ::close(ends[1]);
+  const std::string pipe = fmt::format("/dev/fd/{}", ends[0]);
+  const auto loaded = load_config("quickstart", std::vector<std::string>{"@" + pipe});
+  ::close(ends[0]);
+  ASSERT_FALSE(loaded);
+  EXPECT_NE(loaded.error().context.find(pipe + ": expected a regular file"), std::string::npos)
+      << loaded.error().context;
 }
 
 }  // namespace

@@ -84,6 +84,23 @@ TEST(Sweep, RunsHaveTheFiguresOfTheirConfigurations) {
   EXPECT_NE(sweep_text(*steady).find("| s/update |"), std::string::npos) << sweep_text(*steady);
 }
 
+TEST(Sweep, ReadsAConfigurationAsARunDoes) {
+  SweepOptions o = options({"staleness.bound=0,2"});
+  const auto base = sweep_of(o);
+  const std::filesystem::path child = test::temporary_file("sweep_child.yaml");
+  std::ofstream(child) << "extends: " << o.config.filename().string() << "\nseed: 7\n";
+  o.config = child;
+  const auto extended = sweep_of(o);
+  ASSERT_TRUE(base && extended) << extended.error().context;
+  EXPECT_EQ(extended->cells[1].runs[0].updates, base->cells[1].runs[0].updates);
+  EXPECT_EQ(extended->cells[1].runs[0].seed, 7U);
+  o.config = "cm384_pangu";  // By its name, as it is shipped.
+  o.steps = 1;
+  const auto shipped = sweep_of(o);
+  ASSERT_TRUE(shipped) << shipped.error().context;
+  EXPECT_EQ(shipped->cells.size(), 2U);
+}
+
 TEST(Sweep, KeepsTheBestValuesOfFreeKeys) {
   const auto each = sweep_of(options({"rollout.concurrency=4,8,16"}));
   const auto best = sweep_of(options({"staleness.bound=1"}, {"rollout.concurrency=4,8,16"}));
