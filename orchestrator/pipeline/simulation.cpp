@@ -34,6 +34,14 @@ Result<std::vector<std::int32_t>> read_trace(const std::string& path) {
 }
 
 void check_lengths(const std::string& key, LengthConfig c, Rules& rules) {
+  const auto require_kind = [&](bool unused, LengthKind kind, const char* field) {
+    rules.require(
+        c.kind == kind || unused,
+        {key + field, key + ".kind"},
+        fmt::format("used only with `kind: {0}`; remove it, or set `kind: {0}`", name_of(kind)));
+  };
+  require_kind(c.trace.empty(), LengthKind::Trace, ".trace");
+  require_kind(c.weights.empty(), LengthKind::Histogram, ".weights");
   if (c.kind == LengthKind::Trace) {
     if (c.trace.empty())
       return rules.require(false, {key + ".trace", key + ".kind"}, "required by `kind: trace`");
@@ -80,6 +88,9 @@ Result<std::vector<double>> read_expert_trace(const actors::ExpertConfig& c,
 }
 
 void check_experts(const actors::ExpertConfig& c, const sim_hw::ModelSpec& model, Rules& rules) {
+  rules.require(c.trace.empty() || c.loads == actors::ExpertLoadKind::Trace,
+                {"simulation.experts.trace", "simulation.experts.loads"},
+                "used only with `loads: trace`; remove it, or set `loads: trace`");
   const bool balanced = c.loads == actors::ExpertLoadKind::Balanced;
   if (balanced && c.sequence_spread == 0)
     return;

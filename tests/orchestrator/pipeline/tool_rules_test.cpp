@@ -37,6 +37,12 @@ TEST(ToolRules, NameTheKeyOfADistributionThatCannotBe) {
   expect_issue("latency: {p99_over_median: 1e7}", "simulation.tools.latency.p99_over_median: ");
   expect_issue("turn: {mean: 500, cap: 100}", "simulation.tools.turn.mean: ");
   expect_issue("result: {kind: trace}", "simulation.tools.result.trace: required by `kind: trace`");
+  expect_issue("turn: {trace: turns.json}",
+               "simulation.tools.turn.trace: used only with `kind: trace`; remove it, or set "
+               "`kind: trace`");
+  expect_issue("result: {kind: constant, weights: [1, 2]}",
+               "simulation.tools.result.weights: used only with `kind: histogram`; remove it, or "
+               "set `kind: histogram`");
   expect_issue("latency: {trace: missing.json}",
                "simulation.tools.latency.trace: missing.json does not exist");
 }
