@@ -284,7 +284,8 @@ void describe(V& v, SimulationConfig& c) {
       c.tools,
       {.doc = "Tool calls of responses; without it, a response is one turn. A response that "
               "waits for a tool still counts towards `rollout.concurrency`: raise that, so that "
-              "others run meanwhile."});
+              "others run meanwhile. On local hardware, what an agent does, for forecasts "
+              "(docs/how-to/agents.md)."});
 }
 
 /// The cluster of a role's cards.

@@ -1,4 +1,5 @@
 """Figures of docs/reports/forecast.md. `./x figures` runs these functions (docs/figures.py)."""
+from figures_program import ROOT
 from figures_recipe import figures
 
 
@@ -16,3 +17,17 @@ def forecast_then_measured(fig):
     fig.prose(f"""
 Mean absolute error of trained tokens/s: {fig.pct(p.mean_error, 1)}. Of {p.pairs} pairs that were measured apart by more than the noise, {p.ranked} are in
 the right order.""")
+
+
+@figures("measured", "slow")
+def slow_tool(fig):
+    agent = f"cd {ROOT} && PATH={ROOT}/build/python/bin:$PATH PYTHONPATH=python/src {fig.program.path}"
+    config = "python/examples/slow_tool.yaml"
+    calibration = fig.path(f"{agent} measure {config} --out {{out}}/tool.yaml", "tool.yaml")
+    p = fig.json(f"{agent} forecast {config} --set steps=60 --check 2 --json --calibration {calibration} --out {{out}}/checked --over staleness.bound=0,1,2,4")
+    fig.head("bound", "forecast tokens/s", "measured", "error", "noise", "`wait-tools`, forecast", "measured", align="rrrrrrr")
+    for bound, r in zip((0, 1, 2, 4), p.runs):
+        f, m = r.predicted, r.measured
+        fig.row(bound, f"{f.trained_per_s:,.0f}", f"{m.trained_per_s:,.0f}", fig.gain(1 + r.error), fig.pct(r.noise, 1),
+                fig.pct(f.states["wait-tools"], 1), fig.pct(m.states["wait-tools"], 1))
+    fig.holds(all(abs(r.error) < 0.1 for r in p.runs), "every error is below 10 %")

@@ -222,19 +222,9 @@ void check_cards_hold(const PipelineConfig& c, Rules& rules) {
 
 }  // namespace
 
-Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
-                                                const PlacementConfig& placement) {
-  sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
-  actors::SimulatedRun run;
-  run.config = config.simulation;
-  TEMPER_TRY_STATUS(resolve_clusters(config, placement, catalog, run));
-  TEMPER_TRY(const sim_hw::ModelSpec* model, catalog.model(config.simulation.model));
-  run.model = *model;
-  if (config.model.lora) {
-    TEMPER_TRY(run.adapter, adapter_of(*config.model.lora, run.model));
-  }
-  std::vector<LengthConfig*> all{&run.config.prompt, &run.config.response};
-  if (auto& tools = run.config.tools) {
+Result<actors::SimulationConfig> with_traces(actors::SimulationConfig config) {
+  std::vector<LengthConfig*> all{&config.prompt, &config.response};
+  if (auto& tools = config.tools) {
     all.insert(all.end(), {&tools->turn, &tools->result});
     if (!tools->latency.trace.empty()) {
       TEMPER_TRY(tools->latency.milliseconds, read_trace(tools->latency.trace));
@@ -244,6 +234,20 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
     if (lengths->kind == LengthKind::Trace) {
       TEMPER_TRY(lengths->lengths, read_trace(lengths->trace));
     }
+  }
+  return config;
+}
+
+Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
+                                                const PlacementConfig& placement) {
+  sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
+  actors::SimulatedRun run;
+  TEMPER_TRY(run.config, with_traces(config.simulation));
+  TEMPER_TRY_STATUS(resolve_clusters(config, placement, catalog, run));
+  TEMPER_TRY(const sim_hw::ModelSpec* model, catalog.model(config.simulation.model));
+  run.model = *model;
+  if (config.model.lora) {
+    TEMPER_TRY(run.adapter, adapter_of(*config.model.lora, run.model));
   }
   if (run.model.moe && run.config.experts.loads == actors::ExpertLoadKind::Trace) {
     TEMPER_TRY(run.expert_trace, read_expert_trace(run.config.experts, run.model));
@@ -296,6 +300,19 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   check_sharing(p, c, rules);
   if (rules.hold())
     check_cards_hold(c, rules);
+  return rules.take();
+}
+
+std::vector<BrokenRule> check_described_agent(const PipelineConfig& c) {
+  Rules rules;
+  const actors::SimulationConfig& s = c.simulation;
+  if (c.rollout.agent.command.empty() || !s.tools)
+    return {};
+  check_tools(*s.tools, rules);
+  check_lengths("simulation.response", s.response, rules);
+  rules.require(s.tools->pool == 0,
+                {"simulation.tools.pool", "rollout.agent.command"},
+                "a forecast of an agent knows no limit of calls at once; remove `pool`");
   return rules.take();
 }
 

@@ -21,6 +21,13 @@ actors::SimulationSettings actor_settings(const ResolvedPipeline& pipeline, cons
 std::vector<BrokenRule> check_simulation(const PipelineConfig& config,
                                          const PlacementConfig& placement);
 
+/// The same configuration, with the contents of the files that its distributions name.
+Result<actors::SimulationConfig> with_traces(actors::SimulationConfig config);
+
+/// Every violated rule of what describes the agent of a local run to forecasts: `simulation.tools`
+/// and, with them, `simulation.response`. None without them, or without an agent.
+std::vector<BrokenRule> check_described_agent(const PipelineConfig& config);
+
 /// Whether simulation.faults injects any fault: by rates or a trace on simulated hardware, by a
 /// trace only on local hardware, where it acts on processes.
 bool fails_by_plan(const PipelineConfig& config);

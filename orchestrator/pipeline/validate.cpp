@@ -232,7 +232,8 @@ void check_agent(const PipelineConfig& c, Rules& rules) {
   rules.require(!command.front().empty(), {"rollout.agent.command"}, "must name a program");
   rules.require(c.hardware == HardwareKind::Local,
                 {"rollout.agent.command", "hardware"},
-                "an agent requires `hardware: local`, because simulated engines sample no tokens");
+                "an agent requires `hardware: local`; simulated engines sample no tokens, and "
+                "`simulation.tools` describes the calls of their responses");
   rules.require(
       actors::is_server(kind) || (kind == Kind::Native && c.policy == actors::PolicyKind::Torch),
       {"rollout.agent.command", "rollout.engine.kind", "policy"},
@@ -240,6 +241,8 @@ void check_agent(const PipelineConfig& c, Rules& rules) {
                   "`policy: torch`, or a server; found `{}`, `{}`",
                   name_of(kind),
                   name_of(c.policy)));
+  if (c.hardware == HardwareKind::Local)
+    rules.add(check_described_agent(c));
 }
 
 /// Checks that engines can hold each version until its responses have ended.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace temper::study {
 namespace {
@@ -40,10 +41,22 @@ constexpr std::string_view kCostModelKeys[] = {"simulation.cluster",
                                                "simulation.publication.",
                                                "rollout.on_new_weights"};
 
+/// For local runs: the agent. Where the run does not describe it, these do, before and after the
+/// change.
+constexpr std::string_view kDescriptionKeys[] = {"simulation.tools", "simulation.tools."};
+
 bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
   return std::ranges::any_of(keys, [&](std::string_view known) {
     return known.ends_with('.') ? key.starts_with(known) : key == known;
   });
+}
+
+std::vector<std::string> descriptions_in(const std::vector<std::string>& sets) {
+  std::vector<std::string> out;
+  std::ranges::copy_if(sets, std::back_inserter(out), [](const std::string& set) {
+    return is_one_of(set.substr(0, set.find('=')), kDescriptionKeys);
+  });
+  return out;
 }
 
 /// Checks that the log or the cost model determines the effect of each key.
@@ -52,7 +65,8 @@ Status check_effect_known(const std::vector<std::string>& sets,
   const bool simulated = config.hardware == orchestrator::HardwareKind::Simulated;
   for (const std::string& set : sets) {
     const std::string key = set.substr(0, set.find('='));
-    if (is_one_of(key, kSchedulingKeys) || (simulated && is_one_of(key, kCostModelKeys)))
+    if (is_one_of(key, kSchedulingKeys) || (simulated && is_one_of(key, kCostModelKeys)) ||
+        (!simulated && is_one_of(key, kDescriptionKeys)))
       continue;
     return invalid_input(fmt::format(
         "{}: its effect cannot be determined from a recorded run, because {} would change",
@@ -68,10 +82,13 @@ struct RecordedRun {
   Figures figures;
 };
 
-Result<RecordedRun> read_run(const fs::path& run) {
+Result<RecordedRun> read_run(const fs::path& run, const std::vector<std::string>& descriptions) {
   RecordedRun out;
   TEMPER_TRY(out.record, read_run_record(run));
   TEMPER_TRY(orchestrator::PipelineConfig config, orchestrator::load_config(run / "config.yaml"));
+  if (!config.simulation.tools) {
+    TEMPER_TRY(config, orchestrator::load_config(run / "config.yaml", descriptions));
+  }
   TEMPER_TRY(out.pipeline, orchestrator::resolve(std::move(config)));
   auto figures = figures_of_log(run / "events.log", out.pipeline);
   if (!figures) {
@@ -159,7 +176,7 @@ class Rescheduler {
 Result<Whatif> whatif(const WhatifOptions& options) {
   if (options.sets.empty())
     return invalid_input("nothing to change; give --set key=value");
-  TEMPER_TRY(const RecordedRun recorded, read_run(options.run));
+  TEMPER_TRY(const RecordedRun recorded, read_run(options.run, descriptions_in(options.sets)));
   TEMPER_TRY(const orchestrator::PipelineConfig other,
              orchestrator::load_config(options.run / "config.yaml", options.sets));
   TEMPER_TRY_STATUS(check_effect_known(options.sets, recorded.pipeline.config));

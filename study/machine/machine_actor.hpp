@@ -4,6 +4,7 @@
 
 #include "actors/roles/activity_log.hpp"
 #include "actors/runtime/role.hpp"
+#include "actors/simulation/tool_calls.hpp"
 #include "core/clock.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
 #include "orchestrator/scheduler/state/actor_spec.hpp"
@@ -33,6 +34,8 @@ struct MachineWorld {
   std::function<Tokens(GroupId)> prompt_length;
   /// Length of a response that is generated to its end.
   std::function<Tokens(ResponseId, GroupId)> response_length;
+  /// Those of an agent; nullopt: every response has one turn.
+  std::optional<actors::ToolCalls> tools;
   ManualClock clock;
 };
 
@@ -49,6 +52,8 @@ class MachineActor {
   virtual std::optional<MachineTask> next() { return std::nullopt; }
   /// The next task of a second thread that runs concurrently.
   virtual std::optional<MachineTask> next_second() { return std::nullopt; }
+  /// When next() may have a task although nothing has happened before.
+  virtual std::optional<Time> wakes() const { return std::nullopt; }
   /// Reports activity, throttled (report) or immediately (flush).
   void report(actors::Outbox& out) { activity_.report(out); }
   void flush(actors::Outbox& out) { activity_.flush(out); }

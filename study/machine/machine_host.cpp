@@ -120,11 +120,17 @@ Status MachineHost::advance(std::span<const ActorId>, Time now, std::vector<Arri
 }
 
 std::optional<Time> MachineHost::next_event(ActorId) const {
-  const auto work = cores_.next_end();
-  const auto letter = under_way_.next_due();
-  if (!work || !letter)
-    return work ? work : letter;
-  return std::min(*work, *letter);
+  std::optional<Time> next = cores_.next_end();
+  const auto consider = [&](std::optional<Time> t) {
+    if (t)
+      next = next ? std::min(*next, *t) : *t;
+  };
+  consider(under_way_.next_due());
+  for (const auto& process : processes_) {
+    if (process != nullptr && process->ready && !process->main_busy)
+      consider(process->actor->wakes());
+  }
+  return next;
 }
 
 /// Actor activity goes into the run's record; other output is dropped.

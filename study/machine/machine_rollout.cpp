@@ -81,11 +81,32 @@ void MachineRollout::add(const actors::CountedGenerate& work) {
     r.prompt = prompt;
     r.prefix = item.prefix.count();
     r.length = world_.response_length(item.response, work.group).count();
-    const auto at = world_.config.stragglers.deadline_first
-                        ? std::ranges::upper_bound(queue_, r.id, {}, &Response::id)
-                        : queue_.end();
-    queue_.insert(at, std::move(r));
+    if (world_.tools)
+      r.call = world_.tools->left(r.id, r.length, r.prefix).next;
+    enqueue(std::move(r));
   }
+}
+
+void MachineRollout::enqueue(Response r) {
+  const auto at = world_.config.stragglers.deadline_first
+                      ? std::ranges::upper_bound(queue_, r.id, {}, &Response::id)
+                      : queue_.end();
+  queue_.insert(at, std::move(r));
+}
+
+/// Each answer is a request of its own, whose context is computed again.
+void MachineRollout::take_answers() {
+  while (!calling_.empty() && calling_.begin()->first <= activity_.now()) {
+    Response r = std::move(calling_.extract(calling_.begin()).mapped());
+    r.made += r.call->result;
+    r.segments.back().tokens += Tokens(r.call->result);
+    r.call = world_.tools->after(r.id, r.length, *r.call);
+    enqueue(std::move(r));
+  }
+}
+
+std::optional<Time> MachineRollout::wakes() const {
+  return calling_.empty() ? std::nullopt : std::optional(calling_.begin()->first);
 }
 
 void MachineRollout::remove(const std::vector<ResponseId>& ids, actors::CountedGenerated* report) {
@@ -94,6 +115,10 @@ void MachineRollout::remove(const std::vector<ResponseId>& ids, actors::CountedG
     if (!gone.contains(r.id))
       return false;
     if (report != nullptr) {
+      if (world_.tools) {  // Another agent begins it anew.
+        r.made = 0;
+        r.segments.clear();
+      }
       report->items.push_back({r.lease,
                                r.id,
                                Tokens(r.prompt),
@@ -105,9 +130,14 @@ void MachineRollout::remove(const std::vector<ResponseId>& ids, actors::CountedG
   };
   std::erase_if(running_, leaves);
   std::erase_if(queue_, leaves);
+  for (auto call = calling_.begin(); call != calling_.end();)
+    call = leaves(call->second) ? calling_.erase(call) : std::next(call);
 }
 
 std::optional<MachineTask> MachineRollout::next() {
+  if (all_call_since_)
+    activity_.add(CardState::WaitTools, *std::exchange(all_call_since_, {}));
+  take_answers();
   if (!orders_.empty()) {
     MachineTask task = std::move(orders_.front());
     orders_.pop_front();
@@ -132,8 +162,11 @@ std::optional<MachineTask> MachineRollout::next_second() {
 }
 
 std::optional<MachineTask> MachineRollout::step() {
-  if (queue_.empty() && running_.empty())
+  if (queue_.empty() && running_.empty()) {
+    if (!calling_.empty())
+      all_call_since_ = activity_.now();
     return std::nullopt;
+  }
   if (auto again = recompute())
     return again;
   const std::size_t few = std::max<std::size_t>(1, slots_ / kAdmissionShare);
@@ -150,12 +183,12 @@ std::optional<MachineTask> MachineRollout::prefill() {
   std::int64_t rows = 0, copies = 0;
   std::int64_t entered = 0;
   std::optional<std::pair<GroupId, std::int64_t>>
-      computed;  ///< Group and prefix of the last computed response.
+      computed;  ///< Group and tokens of the last computed response.
   while (!queue_.empty() && running_.size() < slots_ && rows < kPrefillRows) {
     Response r = std::move(queue_.front());
     queue_.pop_front();
-    const std::pair content{r.group, r.prefix};
-    if (computed == content && r.prefix == 0) {
+    const std::pair content{r.group, r.tokens()};
+    if (computed == content && r.tokens() == 0) {
       ++copies;
     } else {
       rows += r.cached();
@@ -219,17 +252,22 @@ void MachineRollout::finish_step(actors::Outbox& out) {
     if (r.segments.empty() || r.segments.back().version != r.version)
       r.segments.push_back({r.version, Tokens(0)});
     r.segments.back().tokens += Tokens(1);
-    if (r.prefix + r.made < r.length) {
+    const bool calls = r.call && r.tokens() == r.call->at;
+    if (!calls && r.tokens() < r.length) {
       ++i;
       continue;
     }
-    const bool cut_off = r.length == world_.config.sampling.max_new_tokens.count();
-    finished.items.push_back({r.lease,
-                              r.id,
-                              Tokens(r.prompt),
-                              Tokens(r.made),
-                              std::move(r.segments),
-                              cut_off ? FinishReason::Length : FinishReason::End});
+    if (calls) {
+      calling_.emplace(activity_.now() + world_.tools->latency(r.id, *r.call), std::move(r));
+    } else {
+      const bool cut_off = r.length == world_.config.sampling.max_new_tokens.count();
+      finished.items.push_back({r.lease,
+                                r.id,
+                                Tokens(r.prompt),
+                                Tokens(r.made),
+                                std::move(r.segments),
+                                cut_off ? FinishReason::Length : FinishReason::End});
+    }
     if (i + 1 < running_.size())
       r = std::move(running_.back());
     running_.pop_back();
@@ -254,6 +292,8 @@ MachineTask MachineRollout::perform(actors::SwitchAction action) {
       for (const Response& r : running_)
         ids.push_back(r.id);
       for (const Response& r : queue_)
+        ids.push_back(r.id);
+      for (const auto& [answered, r] : calling_)
         ids.push_back(r.id);
       remove(ids, &all);
       if (!all.items.empty())

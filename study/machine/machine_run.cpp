@@ -8,6 +8,7 @@
 #include "orchestrator/pipeline/difference.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 #include "study/machine/machine_host.hpp"
 
@@ -125,6 +126,12 @@ Status check_forecastable(const orchestrator::PipelineConfig& config,
         calibration.response.cap.count(),
         config.sampling.max_new_tokens.count()));
   }
+  if (!config.rollout.agent.command.empty() && !config.simulation.tools) {
+    return invalid_input(
+        "rollout.agent: a forecast needs its turns and the time of its tools; describe them in "
+        "simulation.tools (turn, result, latency), and the tokens of whole episodes in "
+        "simulation.response");
+  }
   return check_threads(orchestrator::resolve_cards(config).slots, calibration);
 }
 
@@ -133,6 +140,7 @@ Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
                              const RecordedLengths& lengths) {
   TEMPER_TRY_STATUS(check_forecastable(config, calibration));
   TEMPER_TRY_STATUS(check_rules(config));
+  const bool agent = !config.rollout.agent.command.empty();
   auto world = std::make_unique<MachineWorld>();
   world->config = config;
   world->calibration = calibration;
@@ -142,9 +150,22 @@ Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
     TEMPER_TRY(const auto prompts, PromptLengths::make(config));
     world->prompt_length = [prompts](GroupId group) { return prompts->of(group); };
   }
+  actors::LengthConfig rows = calibration.response;
+  if (agent) {
+    TEMPER_TRY(const actors::SimulationConfig described,
+               orchestrator::with_traces(config.simulation));
+    world->tools.emplace(*described.tools, config.seed);
+    rows = described.response;
+    if (!lengths.response && rows.cap > config.sampling.max_new_tokens) {
+      return invalid_input(fmt::format(
+          "simulation.response.cap: found {}, but sampling.max_new_tokens ends an episode at {}",
+          rows.cap.count(),
+          config.sampling.max_new_tokens.count()));
+    }
+  }
   if (!world->response_length) {
-    const auto responses = std::make_shared<actors::Lengths>(
-        calibration.response, config.seed, actors::kResponseLengths);
+    const auto responses =
+        std::make_shared<actors::Lengths>(rows, config.seed, actors::kResponseLengths);
     world->response_length = [responses](ResponseId r, GroupId g) {
       return responses->of(r.value(), g.value());
     };

@@ -19,7 +19,8 @@ Status check_of_this_machine(const orchestrator::PipelineConfig& config);
 
 /// Whether this calibration can forecast the configuration. Errors (InvalidInput), each with the
 /// nearest valid value: simulated hardware, a policy without engines, another model, sampling with
-/// other lengths, an unmeasured number of threads, more cores than the machine has.
+/// other lengths, an agent without `simulation.tools`, an unmeasured number of threads, more cores
+/// than the machine has.
 Status check_forecastable(const orchestrator::PipelineConfig& config,
                           const MachineModel& calibration);
 

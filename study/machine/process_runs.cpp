@@ -41,6 +41,7 @@ orchestrator::PipelineConfig with_shape(const orchestrator::PipelineConfig& conf
                                         std::int64_t tokens) {
   orchestrator::PipelineConfig c = config;
   c.policy = actors::PolicyKind::Synthetic;
+  c.rollout.agent = {};
   c.synthetic.tokens = Tokens(std::max<std::int64_t>(1, tokens));
   c.synthetic.step_time = kStep;
   c.steps = shape.updates;

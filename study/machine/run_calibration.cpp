@@ -139,7 +139,9 @@ MachineModel RunRecord::calibration(const orchestrator::PipelineConfig& config) 
     }
     if (slot.role == actors::RoleKind::Rollout) {
       engine->decode = {{1, us(CardState::Decode, generated_), 0}};
-      engine->prefill.row_us = us(CardState::Prefill, prompt_rows_);
+      // Each turn of an agent computes its context again, of which the record knows only the sum.
+      const double turns = config.rollout.agent.command.empty() ? 0 : generated_;
+      engine->prefill.row_us = us(CardState::Prefill, prompt_rows_ + turns);
     }
     if (slot.role == actors::RoleKind::Trainer)
       engine->update.row_us = us(CardState::Train, update_rows_);

@@ -119,6 +119,56 @@ TEST(MachineRun, IsDeterministic) {
   EXPECT_EQ(all[0]->whole.seconds, all[2]->whole.seconds);
 }
 
+/// Episodes of 4 tokens: a sampled one, a call and its answer of one token, a sampled one, a call
+/// and an empty answer, a sampled one.
+PipelineConfig pipeline_with_agent() {
+  PipelineConfig c = round_pipeline();
+  c.rollout.agent.command = {"agent"};
+  c.simulation.response.kind = actors::LengthKind::Constant;
+  c.simulation.response.mean = 4;
+  c.simulation.response.cap = Tokens(8);
+  actors::ToolConfig& tools = c.simulation.tools.emplace();
+  tools.turn.kind = tools.result.kind = actors::LengthKind::Constant;
+  tools.turn.mean = tools.result.mean = 1;
+  tools.latency.mean = std::chrono::milliseconds(50);
+  tools.latency.p99_over_median = 1;
+  return c;
+}
+
+TEST(MachineRun, AnAgentWaitsForItsToolsAndItsContextIsComputedAgain) {
+  const auto figures = forecast_run(pipeline_with_agent(), round_machine());
+  ASSERT_TRUE(figures) << figures.error().context;
+  // Of each version: staged 6 ms, committed 1, three turns of prefill 3 and a decode step of 2, two
+  // calls of 50, reference 5; update 40, export 1: 168 ms.
+  EXPECT_NEAR(figures->whole.seconds, 10 * 0.168, 1e-6);
+  EXPECT_NEAR(figures->whole.states.at(actors::CardState::WaitTools), 100.0 / 336, 1e-6);
+  EXPECT_NEAR(figures->whole.states.at(actors::CardState::Decode), 6.0 / 336, 1e-6);
+  EXPECT_NEAR(figures->whole.generated_per_s, 16 / 0.168, 1);
+}
+
+TEST(MachineRun, ABoundHidesToolCalls) {
+  PipelineConfig config = pipeline_with_agent();
+  config.staleness.bound = 4;
+  config.rollout.concurrency = 64;
+  config.steps = 40;
+  const auto figures = forecast_run(config, round_machine());
+  ASSERT_TRUE(figures) << figures.error().context;
+  EXPECT_NEAR(figures->steady.seconds_per_update, 0.041, 0.002);
+  EXPECT_LE(figures->whole.staleness_max, 4);
+}
+
+TEST(MachineRun, EpisodesOnCardsInTurnBeginAnew) {
+  PipelineConfig config = pipeline_with_agent();
+  config.placement.mode = PlacementMode::Colocated;
+  config.placement.return_share = 0.5;
+  config.staleness.bound = 2;
+  config.rollout.concurrency = 64;
+  const auto figures = forecast_run(config, round_machine());
+  ASSERT_TRUE(figures) << figures.error().context;
+  EXPECT_EQ(figures->whole.updates, 10U);
+  EXPECT_LE(figures->whole.staleness_max, 2);
+}
+
 TEST(MachineRun, RefusesUnmeasuredSettingsAndNamesValidOnes) {
   const auto reason = [](const auto& change) {
     PipelineConfig config = round_pipeline();
@@ -129,6 +179,13 @@ TEST(MachineRun, RefusesUnmeasuredSettingsAndNamesValidOnes) {
   };
   using C = PipelineConfig;
   using M = MachineModel;
+  EXPECT_NE(reason([](C& c, M&) { c.rollout.agent.command = {"agent"}; }).find("simulation.tools"),
+            std::string::npos);
+  EXPECT_NE(reason([](C& c, M&) {
+              c = pipeline_with_agent();
+              c.simulation.response.cap = Tokens(9);
+            }).find("simulation.response.cap: found 9"),
+            std::string::npos);
   EXPECT_NE(reason([](C& c, M&) { c.model.hidden = 128; }).find("hidden: 128"), std::string::npos);
   EXPECT_NE(reason([](C& c, M&) { c.sampling.max_new_tokens = Tokens(9); }).find("9"),
             std::string::npos);
