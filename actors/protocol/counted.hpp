@@ -35,6 +35,7 @@ struct CountedGenerate {
     ResponseId response;
     Tokens prefix;  ///< Tokens from an interrupted attempt; they count toward the length.
     CachedAt cached = CachedAt::Nowhere;
+    std::optional<Time> answered{};  ///< When the tool answers that was called at these tokens.
   };
   LeaseId lease;
   GroupId group;
@@ -45,6 +46,11 @@ void describe(V& v, CountedGenerate::Item& m) {
   v.field(1, "response", m.response, {.doc = "Response."});
   v.field(2, "prefix", m.prefix, {.doc = "Tokens from interrupted attempts."});
   v.field(3, "cached", m.cached, {.doc = "Where the KV cache of those tokens is."});
+  v.field(4,
+          "answered",
+          m.answered,
+          {.doc = "When the tool answers that an interrupted attempt called after those tokens; "
+                  "null: none has been called."});
 }
 template <class V>
 void describe(V& v, CountedGenerate& m) {
@@ -64,7 +70,8 @@ struct CountedGenerated {
     Tokens tokens;  ///< Sampled by this attempt.
     std::vector<Segment> segments;
     FinishReason finish = FinishReason::End;
-    bool cached = false;  ///< Interrupted, and the engine keeps its KV cache.
+    bool cached = false;             ///< Interrupted, and the engine keeps its KV cache.
+    std::optional<Time> answered{};  ///< Interrupted during a call: when its tool answers.
   };
   std::vector<Item> items;
 };
@@ -77,6 +84,10 @@ void describe(V& v, CountedGenerated::Item& m) {
   v.field(5, "segments", m.segments, {.doc = "Consecutive tokens by policy version."});
   v.field(6, "finish", m.finish, {.doc = "Why it ended."});
   v.field(7, "cached", m.cached, {.doc = "Interrupted, and the engine keeps its KV cache."});
+  v.field(8,
+          "answered",
+          m.answered,
+          {.doc = "Interrupted during a tool call, which continues: when the tool answers."});
 }
 template <class V>
 void describe(V& v, CountedGenerated& m) {

@@ -61,11 +61,12 @@ void describe(V& v, ToolConfig& c) {
           c.result,
           {.doc = "Tokens of an answer. They count towards `simulation.response`, and are computed "
                   "like a prompt."});
-  v.field(3,
-          "latency",
-          c.latency,
-          {.doc = "Time that a tool takes for a call. All turns and calls of a response must end "
-                  "within `deadlines.generate`."});
+  v.field(
+      3,
+      "latency",
+      c.latency,
+      {.doc = "Time that a tool takes for a call. All turns and calls of a response must end "
+              "within `deadlines.generate`. A call continues while its engine is interrupted."});
   v.field(
       4,
       "pool",

@@ -72,7 +72,7 @@ void Batch::add(const BatchRequest& request, std::vector<FinishedResponse>& ende
   if (load() == 0 || steps_left(r) > steps_left())
     longest_ = slot;
   if (r.call && r.call->at == r.done)
-    return begin_call(slot);  // It was interrupted during the call, which is made again.
+    return begin_call(slot);  // It was interrupted during the call.
   file(queue_, {slot, r.ticket, request.response});
   ++waiting_;
 }

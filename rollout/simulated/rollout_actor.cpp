@@ -66,6 +66,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   if (c.tools) {
     TEMPER_TRY_STATUS(actors::check_tools(*c.tools));
     tools_.emplace(*c.tools, seed_);
+    calls_ = OpenCalls(*tools_, c.tools->pool);
   }
   cost_.emplace(settings_);
   cost_->use_version(version_);
@@ -112,8 +113,8 @@ std::optional<Time> SimulatedRollout::next_change() const {
     consider(*staging_until_);
   if (report_due_)
     consider(*report_due_);
-  if (!calls_.empty())
-    consider(calls_.top().answered);
+  if (const auto answer = calls_.next())
+    consider(*answer);
   return next;
 }
 
@@ -128,13 +129,11 @@ void SimulatedRollout::run_until(Time now, actors::Outbox& out) {
     if (*next > now)
       break;
     now_ = std::max(now_, *next);
-    if (!calls_.empty() && calls_.top().answered <= now_) {
-      if (batch_->is_open(calls_.top().call)) {
-        inbox_.emplace_back(calls_.top().call);
+    if (const auto answer = calls_.next(); answer && *answer <= now_) {
+      if (const Batch::Call call = calls_.take(*batch_, now_); batch_->is_open(call)) {
+        inbox_.emplace_back(call);
         cut(now_);
       }
-      calls_.pop();
-      give_to_tools();
     } else if (operation_ != Operation::None && ends_ <= now_) {
       finish(now_, out);
       start_next(now_, out);
@@ -253,7 +252,7 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
     case Operation::Decode:
       count_steps(run_steps_);
       batch_->decode(run_steps_, ended_);
-      begin_calls();
+      calls_.begin(*batch_, batch_->take_calls(), now_);
       count_held();
       break;
     case Operation::Commit:
@@ -319,7 +318,7 @@ void SimulatedRollout::start_step(Time now) {
     return begin(Operation::Prefill, now, from_seconds(cost_->prefill(batch_->prefill(), 0)));
   if (batch_->running() == 0) {
     if (batch_->calling() > 0)
-      begin(Operation::Tools, now, calls_.top().answered - now);
+      begin(Operation::Tools, now, *calls_.next() - now);
     return;
   }
   run_steps_ = prefills ? 1 : batch_->steps();
@@ -336,6 +335,7 @@ void SimulatedRollout::start_step(Time now) {
 // --- Messages
 
 void SimulatedRollout::handle(actors::CountedGenerate& work) {
+  OpenCalls::Answers under_way;
   BatchRequest request;
   request.lease = work.lease;
   request.group = work.group;
@@ -350,38 +350,29 @@ void SimulatedRollout::handle(actors::CountedGenerate& work) {
     request.length = responses_->of(item.response.value(), work.group.value()).count();
     request.cut_off = request.length == responses_->cap().count();
     batch_->add(request, ended_);
+    if (item.answered)
+      under_way[item.response] = *item.answered;
   }
-  begin_calls();
-}
-
-void SimulatedRollout::begin_calls() {
-  for (const Batch::Call& call : batch_->take_calls())
-    calls_in_line_.push_back(call);
-  give_to_tools();
-}
-
-void SimulatedRollout::give_to_tools() {
-  const std::int64_t pool = tools_ ? settings_.config.tools->pool : 0;
-  for (; !calls_in_line_.empty() && (pool == 0 || std::ssize(calls_) < pool);
-       calls_in_line_.pop_front()) {
-    const Batch::Call& call = calls_in_line_.front();
-    if (batch_->is_open(call))
-      calls_.push({now_ + tools_->latency(call.response(), call.call()), call});
-  }
+  calls_.begin(*batch_, batch_->take_calls(), now_, under_way);
 }
 
 void SimulatedRollout::handle(actors::Cancel& work) {
-  for (const ResponseId r : work.responses)
+  for (const ResponseId r : work.responses) {
     batch_->cancel(r, ended_);
+    calls_.close(r);
+  }
 }
 
 void SimulatedRollout::handle(const Batch::Call& call) {
-  if (batch_->is_open(call))
-    batch_->answer(call);
+  if (!batch_->is_open(call))
+    return;
+  calls_.close(call.response());
+  batch_->answer(call);
 }
 
 void SimulatedRollout::handle(actors::Withdraw& work, Time now, actors::Outbox& out) {
   batch_->withdraw(work.responses, ended_);
+  calls_.hand_over(ended_);
   report(now, out);  // Another engine waits for them.
 }
 
@@ -416,6 +407,7 @@ Status SimulatedRollout::perform(actors::SwitchAction action) {
   using A = actors::SwitchAction;
   if (action == A::Interrupt) {
     batch_->interrupt(ended_, [this](const PrefillPiece& piece) { return parks(piece); });
+    calls_.hand_over(ended_);
     return {};
   }
   if (action != A::FreeKv && action != A::FreeWeights && action != A::AllocateKv)

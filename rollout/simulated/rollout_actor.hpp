@@ -45,9 +45,9 @@
 #include "rollout/engine.hpp"
 #include "rollout/simulated/batch.hpp"
 #include "rollout/simulated/engine_cost.hpp"
+#include "rollout/simulated/open_calls.hpp"
 
 #include <deque>
-#include <queue>
 #include <variant>
 
 namespace temper::rollout {
@@ -83,14 +83,6 @@ class SimulatedRollout final : public actors::SimulatedActor {
                                actors::Switch,
                                Batch::Call>;  ///< Its answer has come.
   enum class Operation { None, Loading, Prefill, Mixed, Decode, Tools, Commit, Allocate };
-  struct OpenCall {
-    Time answered{};
-    Batch::Call call;
-    /// For a heap with the earliest answer on top, on ties the earlier call.
-    bool operator<(const OpenCall& o) const {
-      return std::pair(answered, call.ticket()) > std::pair(o.answered, o.call.ticket());
-    }
-  };
 
   /// Bytes that the actor holds, over all of its devices.
   struct HeldMemory {
@@ -115,9 +107,6 @@ class SimulatedRollout final : public actors::SimulatedActor {
   Status perform(actors::SwitchAction action);
   bool parks(PrefillPiece piece) const;
   void start_step(Time now);
-  void begin_calls();
-  /// Gives the calls in line to the tools that are free.
-  void give_to_tools();
   Time decode_end(std::int64_t steps) const;
   HeldMemory held() const;
   void answer(const actors::Switch& work,
@@ -159,8 +148,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   bool has_weights_ = false;
   bool has_kv_ = false;
   std::deque<Control> inbox_;
-  std::priority_queue<OpenCall> calls_;    ///< Those that tools work on; some void.
-  std::deque<Batch::Call> calls_in_line_;  ///< Beyond the pool; some void.
+  OpenCalls calls_;
   Time now_{};
   std::optional<Time> next_message_;  ///< No message is sent before it; as of the last advance().
   Operation operation_ = Operation::None;

@@ -107,7 +107,7 @@ std::optional<Time> SimulatedRollout::compute_next_message() {
   const std::int64_t left = batch_->steps_left() - (operation_ == Operation::Mixed ? 1 : 0);
   const Duration decode = cost_->least(left, load);
   const Time empty = std::max(ends_, (operation_ == Operation::Decode ? began_ : ends_) + decode);
-  const Time end = calls_.empty() ? ends_ : std::min(ends_, calls_.top().answered);
+  const Time end = std::min(ends_, calls_.next().value_or(ends_));
   Time word = std::min(empty, report_due_.value_or(end + settings_.config.report_every));
   if (staging_until_)
     word = std::min(word, *staging_until_);

@@ -16,21 +16,6 @@ constexpr std::size_t kMostWeights = 8;
 
 using Answer = std::optional<Event>;
 
-event::Generated to_generated(ActorId actor, actors::CountedGenerated message) {
-  event::Generated event{actor, {}};
-  event.items.reserve(message.items.size());
-  for (auto& item : message.items) {
-    event.items.push_back({item.lease,
-                           item.response,
-                           item.prompt,
-                           item.tokens,
-                           std::move(item.segments),
-                           item.finish,
-                           item.cached});
-  }
-  return event;
-}
-
 }  // namespace
 
 CountedWork::CountedWork(RunCore& core,
@@ -59,7 +44,9 @@ void CountedWork::execute(const command::Dispatch& c) {
     if (!c.cached_on.empty() && c.cached_on[i])
       cached = *c.cached_on[i] == c.actor ? actors::CachedAt::Here : actors::CachedAt::Elsewhere;
     work.items.push_back(
-        {c.responses[i], core_.state().table_of(c.lease).row(c.responses[i])->tokens, cached});
+        {c.responses[i], core_.state().table_of(c.lease).row(c.responses[i])->tokens, cached, {}});
+    if (const auto call = answered_.extract(c.responses[i]); !call.empty())
+      work.items.back().answered = call.mapped();
   }
   if (content_) {
     Sampling sampling{c.lease, c.group, c.version, {}, c.draw};
@@ -165,9 +152,29 @@ void CountedWork::execute(const command::Release& c) {
     log_.warning("group given up", {{"group", c.group}, {"why", core_.text(c.reason)}});
   if (content_)
     content_->release(c.group);
+  const ResponseIds& ids = core_.state().saved.queue.ids();
+  answered_.erase(answered_.lower_bound(ids.at(c.group, 0)),
+                  answered_.lower_bound(ids.at(c.group, ids.per_group())));
 }
 
 // --- Answers
+
+event::Generated CountedWork::to_generated(ActorId actor, actors::CountedGenerated message) {
+  event::Generated event{actor, {}};
+  event.items.reserve(message.items.size());
+  for (auto& item : message.items) {
+    if (item.answered)
+      answered_[item.response] = *item.answered;
+    event.items.push_back({item.lease,
+                           item.response,
+                           item.prompt,
+                           item.tokens,
+                           std::move(item.segments),
+                           item.finish,
+                           item.cached});
+  }
+  return event;
+}
 
 Result<std::optional<Event>> CountedWork::to_event(ActorId actor,
                                                    const actors::IncomingMessage& m) {

@@ -47,12 +47,16 @@ class CountedWork {
   void serve();
   /// The run is over: ends the content source.
   void end_content() { content_.reset(); }
-  /// Published weights are void: the run rolls back.
-  void forget_weights() { weights_.clear(); }
+  /// Published weights and tool calls are void: the run rolls back.
+  void forget() {
+    weights_.clear();
+    answered_.clear();
+  }
 
  private:
   Result<std::optional<Event>> to_judged(ActorId actor, actors::Judged message);
   Result<std::optional<Event>> to_trained(ActorId actor, actors::Trained message);
+  event::Generated to_generated(ActorId actor, actors::CountedGenerated message);
   Tokens length_of(ResponseId r) const;
   actors::CountedTrain::Item item_of(ResponseId r) const;
   /// The run ends if the content source reports an error.
@@ -63,6 +67,8 @@ class CountedWork {
   std::unique_ptr<ContentSource> content_;  ///< May be null.
   const Log log_;
   std::map<PolicyVersion, actors::WeightsHandle> weights_;  ///< The last few.
+  /// Interrupted responses whose tools continue: when they answer.
+  std::map<ResponseId, Time> answered_;
 };
 
 }  // namespace temper::orchestrator

@@ -88,7 +88,7 @@ Status VirtualDriver::open() {
 }
 
 std::vector<ResponseId> VirtualDriver::restore(Checkpoint checkpoint) {
-  work_.forget_weights();
+  work_.forget();
   hardware_.restore(checkpoint.state.version);
   return {};
 }

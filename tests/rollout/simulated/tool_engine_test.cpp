@@ -3,6 +3,7 @@
 #include "actors/simulation/tool_calls.hpp"
 #include "tests/rollout/simulated/simulated_world.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -100,7 +101,7 @@ TEST(ToolEngine, SaysTheSameWheneverItIsAsked) {
   }
 }
 
-TEST(ToolEngine, CallsAgainWhereACallWasInterrupted) {
+TEST(ToolEngine, HandsOverACallThatGoesOnWhenItsResponseIsInterrupted) {
   auto s = calling_engine();
   s.config.response.kind = actors::LengthKind::Constant;
   World world(s);
@@ -109,14 +110,40 @@ TEST(ToolEngine, CallsAgainWhereACallWasInterrupted) {
   ASSERT_EQ(world.ended().size(), 1U);
   EXPECT_EQ(world.ended()[0].tokens, Tokens(100));
   EXPECT_TRUE(world.ended()[0].cached);
+  ASSERT_TRUE(world.ended()[0].answered);
+  EXPECT_GT(*world.ended()[0].answered, time_of(20));  // Ten seconds after the first turn.
 
   auto rest = work(1, 1)[0];
   rest.items[0].prefix = Tokens(100);
-  World other(s);
-  other.run({at(time_of(10), rest)});
-  EXPECT_EQ(time_in(other, CardState::WaitTools), std::chrono::seconds(20));
-  ASSERT_EQ(other.ended().size(), 1U);
-  EXPECT_EQ(other.ended()[0].tokens, Tokens(200));
+  rest.items[0].answered = world.ended()[0].answered;
+  const auto waited = [&](double from) {
+    World other(s);
+    other.run({at(time_of(from), rest)});
+    EXPECT_EQ(other.ended().size(), 1U);
+    EXPECT_EQ(other.ended()[0].tokens, Tokens(200));
+    return time_in(other, CardState::WaitTools);
+  };
+  const Duration second_call = std::chrono::seconds(10);
+  EXPECT_EQ(waited(18), *rest.items[0].answered - time_of(18) + second_call);
+  EXPECT_EQ(waited(60), second_call) << "the answer is there already";
+  rest.items[0].answered.reset();
+  EXPECT_EQ(waited(18), 2 * second_call) << "nobody has called";
+}
+
+TEST(ToolEngine, GivesNoToolToACallThatGoesOnElsewhere) {
+  auto s = calling_engine();
+  s.config.response.kind = actors::LengthKind::Constant;
+  s.config.tools->pool = 1;
+  auto moved = work(1, 2)[0];
+  moved.items[0].prefix = Tokens(100);
+  moved.items[0].answered = time_of(1000);
+  World world(s);
+  world.run({at(time_of(10), moved)});
+  ASSERT_EQ(world.ended().size(), 2U);
+  EXPECT_EQ(world.ended()[0].response, moved.items[1].response);
+  const auto reports = std::ranges::find_if(
+      world.sent(), [](const Sent& sent) { return sent.is<actors::CountedGenerated>(); });
+  EXPECT_LT(reports->at, time_of(100)) << "its two calls did not wait for the other";
 }
 
 TEST(ToolEngine, RejectsAMeanLatencyAboveItsCap) {
