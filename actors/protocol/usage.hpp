@@ -6,6 +6,7 @@
 #include "core/describe.hpp"
 #include "core/units.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,39 @@ void describe(V& v, MemoryUse& m) {
   v.field(3, "capacity", m.capacity, {.doc = "Available memory."});
 }
 
+/// Work of a simulated rollout engine.
+struct EngineUse {
+  std::int64_t prefill_devices = 0;
+  Duration prefill{};
+  Duration decode{};
+  std::int64_t decode_tokens = 0;
+  bool operator==(const EngineUse&) const = default;
+};
+template <class V>
+void describe(V& v, EngineUse& m) {
+  v.field(1,
+          "prefill_devices",
+          m.prefill_devices,
+          {.doc = "Devices that only prefill; 0: all devices prefill and decode."});
+  v.field(2,
+          "prefill",
+          m.prefill,
+          {.doc = "Time in which those devices prefilled and sent caches, or of prefill steps in "
+                  "which no response decoded."});
+  v.field(3, "decode", m.decode, {.doc = "Time in which responses decoded."});
+  v.field(4,
+          "decode_tokens",
+          m.decode_tokens,
+          {.doc = "Tokens that a response would have if it had decoded all that time."});
+}
+
 struct Usage {
   std::int64_t devices = 0;
   Flops flops{};
   FlopsPerSecond peak{};
   std::vector<PlaneUse> planes;
   MemoryUse device, host;
+  std::optional<EngineUse> engine{};
   bool operator==(const Usage&) const = default;
 };
 template <class V>
@@ -58,6 +86,7 @@ void describe(V& v, Usage& m) {
   v.field(4, "planes", m.planes, {.doc = "Bytes moved, by plane."});
   v.field(5, "device", m.device, {.doc = "Memory of one device."});
   v.field(6, "host", m.host, {.doc = "Its share of host memory."});
+  v.field(7, "engine", m.engine, {.doc = "Of a rollout engine."});
 }
 
 }  // namespace temper::actors

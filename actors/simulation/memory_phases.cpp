@@ -55,16 +55,23 @@ Status check_engines(const SimulatedPlacement& p, const SimulationSettings& engi
   }
   if (Status status = check_rollout(engine); !status)
     return std::move(status).error().within("rollout");
-  const Tokens cache = kv_tokens(engine);
+  const bool pools = engine.config.rollout.prefill_cards > 0;
+  const Tokens prefill = pools ? kv_tokens(prefill_instance(engine)) : Tokens(0);
+  const Tokens decode = kv_tokens(engine);
+  const Tokens cache = pools ? std::min(decode, prefill) : decode;
   const Tokens sequence = longest(engine.config.prompt) + longest(engine.config.response) +
                           Tokens(engine.config.rollout.speculation.depth);
   if (cache < sequence) {
-    return Error{ErrorCode::OutOfMemory,
-                 fmt::format("rollout: with {} GiB of weights, the KV cache of a replica holds {} "
-                             "tokens, fewer than the longest sequence ({})",
-                             gib_text(rollout_memory(engine).device.weights),
-                             cache.count(),
-                             sequence.count())};
+    return Error{
+        ErrorCode::OutOfMemory,
+        fmt::format("rollout: with {} GiB of weights, the KV cache of a {}replica holds {} "
+                    "tokens, fewer than the longest sequence ({})",
+                    gib_text((pools && prefill <= decode ? decode_memory(prefill_instance(engine))
+                                                         : decode_memory(engine))
+                                 .device.weights),
+                    pools && prefill <= decode ? "prefill " : "",
+                    cache.count(),
+                    sequence.count())};
   }
   return {};
 }

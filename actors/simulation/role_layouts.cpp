@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace temper::actors {
 namespace {
@@ -237,9 +238,19 @@ sim_hw::RolloutLayout rollout_layout(const SimulationSettings& s) {
   const RolloutEngineConfig& c = s.config.rollout;
   sim_hw::RolloutLayout layout;
   layout.tp = as_double(c.tp);
-  layout.dp = as_double(devices_of(s, s.cards) / c.tp);
+  layout.dp = as_double(devices_of(s, s.cards - c.prefill_cards) / c.tp);
   layout.ep = as_double(c.ep);
   return layout;
+}
+
+SimulationSettings prefill_instance(const SimulationSettings& s) {
+  SimulationSettings out = s;
+  RolloutEngineConfig& c = out.config.rollout;
+  out.cards = std::exchange(c.prefill_cards, 0);
+  out.rollout_cards = s.rollout_cards / s.cards * out.cards;
+  out.concurrency = 0;  // No vocabulary head.
+  c.ep = s.model.moe ? std::gcd(s.model.moe->experts, devices_of(s, out.cards)) : 1;
+  return out;
 }
 
 Status check_rollout(const SimulationSettings& s) {
@@ -247,8 +258,29 @@ Status check_rollout(const SimulationSettings& s) {
   TEMPER_TRY_STATUS(check_speculation(s));
   if (c.tp < 1)
     return invalid_input("tp=0: must be 1 or more; nearest: tp=1");
-  return sim_hw::check_rollout_layout(
-      s.model, s.cluster, s.cards, {c.tp, devices_of(s, s.cards) / c.tp, c.ep});
+  if (c.prefill_cards < 0 || (c.prefill_cards > 0 && c.prefill_cards >= s.cards)) {
+    return invalid_input(
+        fmt::format("prefill_cards={} leaves none of the {} cards of an engine to decode; nearest: "
+                    "prefill_cards={}",
+                    c.prefill_cards,
+                    s.cards,
+                    s.cards / 2));
+  }
+  const std::int64_t decoding = s.cards - c.prefill_cards;
+  TEMPER_TRY_STATUS(sim_hw::check_rollout_layout(
+      s.model, s.cluster, decoding, {c.tp, devices_of(s, decoding) / c.tp, c.ep}));
+  if (c.prefill_cards == 0)
+    return {};
+  const SimulationSettings prefill = prefill_instance(s);
+  Status status = sim_hw::check_rollout_layout(
+      s.model,
+      s.cluster,
+      prefill.cards,
+      {c.tp, devices_of(s, prefill.cards) / c.tp, prefill.config.rollout.ep});
+  if (!status)
+    return invalid_input(
+        fmt::format("prefill_cards={}: {}", c.prefill_cards, status.error().context));
+  return {};
 }
 
 }  // namespace temper::actors

@@ -8,7 +8,9 @@
 // for idle roles on the same cards: on a device two reserves, in host memory one copy of the
 // weights and the optimizer states. Reference: the trainer's layout, reduced to what divides its
 // cards, and without the adapter (SimulatedRun::adapter). Engine: with speculation it has the MTP
-// modules, which the trainer also trains and sends.
+// modules, which the trainer also trains and sends. With prefill_cards, its last cards are the
+// prefill instance, a second copy of the weights: with tp of the engine, and experts over as many
+// devices as divides them and its devices.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -61,8 +63,10 @@ Status check_reference(const SimulationSettings& reference);
 // For a rollout engine:
 /// What a decode step verifies.
 sim_hw::Drafts engine_drafts(const SimulatedRun& run);
-/// Layout over its cards.
+/// Layout over the cards that decode: all, or those besides `prefill_cards`.
 sim_hw::RolloutLayout rollout_layout(const SimulationSettings& engine);
+/// The prefill instance of an engine, as an engine of its own. Requires: prefill_cards > 0.
+SimulationSettings prefill_instance(const SimulationSettings& engine);
 /// Errors: see check_trainer().
 Status check_rollout(const SimulationSettings& engine);
 

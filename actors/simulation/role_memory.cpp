@@ -145,17 +145,29 @@ double kv_token_bytes(const SimulationSettings& s) {
   return of_layers * as_double(model.layers + model.mtp_layers) / as_double(model.layers);
 }
 
-ActorMemory rollout_memory(const SimulationSettings& s) {
+ActorMemory decode_memory(const SimulationSettings& s) {
   const sim_hw::RolloutLayout layout = rollout_layout(s);
   ActorMemory memory;
   memory.device = engine_ledger(s, layout);
   memory.device.kv_cache =
       kv_blocks(s, memory.device) * as_double(s.config.rollout.block) * kv_token_bytes(s);
   if (!s.colocated) {
-    const double version = version_bytes(s);
+    const double version = decoded_version(s);
     memory.device.communication = std::min(kBucketBytes, version);
     memory.host.weights = version;
   }
+  return memory;
+}
+
+ActorMemory rollout_memory(const SimulationSettings& s) {
+  ActorMemory memory = decode_memory(s);
+  if (s.config.rollout.prefill_cards == 0)
+    return memory;
+  const ActorMemory prefill = decode_memory(prefill_instance(s));
+  if (prefill.device.total() > memory.device.total())
+    memory.device = prefill.device;
+  if (prefill.host.total() > memory.host.total())
+    memory.host = prefill.host;
   return memory;
 }
 
@@ -179,8 +191,15 @@ std::int64_t kv_slots(const SimulationSettings& s) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(cached / context));
 }
 
-double version_bytes(const SimulationSettings& s) {
+double decoded_version(const SimulationSettings& s) {
   return s.adapter ? adapter_bytes(s) : engine_ledger(s, rollout_layout(s)).weights;
+}
+
+double version_bytes(const SimulationSettings& s) {
+  const double decoding = decoded_version(s);
+  return s.config.rollout.prefill_cards == 0
+             ? decoding
+             : std::max(decoding, decoded_version(prefill_instance(s)));
 }
 
 double swap_bytes(const SimulationSettings& s) {

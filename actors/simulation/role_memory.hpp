@@ -60,17 +60,23 @@ double bytes_per_weight(const SimulationSettings& engine);
 /// Bytes on one device of a cached token, in all layers and MTP modules that draft.
 double kv_token_bytes(const SimulationSettings& engine);
 /// Peak: weights, the KV cache (kv_share of the memory left by weights, in whole blocks), prefill
-/// workspace and logits. On exclusive cards the staged version is in host memory.
+/// workspace and logits. On exclusive cards the staged version is in host memory. With
+/// prefill_cards, that of the instance with more, for the device and the host each.
 ActorMemory rollout_memory(const SimulationSettings& engine);
+/// The same of a device that decodes, which keeps room for prefill workspace in any case.
+ActorMemory decode_memory(const SimulationSettings& engine);
 /// The same while a version arrives in host memory beside the one in use, on shared cards.
 ActorMemory renewing(const SimulationSettings& engine);
-/// Tokens of KV cache of one replica (tp devices), in whole blocks.
+/// Tokens of KV cache of one replica that decodes (tp devices), in whole blocks.
 Tokens kv_tokens(const SimulationSettings& engine);
 /// Responses that fill the KV cache of all replicas of an engine, each with the mean context of a
 /// running response; at least 1. Requires also: check_lengths() succeeds for prompt and response.
 std::int64_t kv_slots(const SimulationSettings& engine);
-/// Bytes of one version on one device: the weights, or the adapter.
+/// Bytes of one version on one device: the weights, or the adapter. With prefill_cards, on a device
+/// of the instance with more.
 double version_bytes(const SimulationSettings& engine);
+/// The same on a device that decodes.
+double decoded_version(const SimulationSettings& engine);
 /// Bytes that a commit copies from the host to one device.
 double swap_bytes(const SimulationSettings& engine);
 

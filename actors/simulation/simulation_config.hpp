@@ -91,6 +91,7 @@ struct RolloutEngineConfig {
   std::int64_t prefill_tokens = 8192;  ///< Most tokens per prefill step and replica.
   bool tuned_host = true;              ///< False adds the overhead of an untuned host.
   bool chunked_prefill = false;        ///< Responses decode beside the prefill of others.
+  std::int64_t prefill_cards = 0;      ///< Cards of an engine that only prefill.
   sim_hw::WeightFormat weights = sim_hw::WeightFormat::Bf16;
   sim_hw::CacheFormat kv_cache = sim_hw::CacheFormat::Bf16;
   SpeculationConfig speculation{};
@@ -135,6 +136,14 @@ void describe(V& v, RolloutEngineConfig& c) {
           {.doc = "Responses decode a token in each step that prefills others, which adds to the "
                   "decode step what the prefilled tokens cost in one pass with the decoded ones. "
                   "`false`: prefill steps come before decode steps."});
+  v.field(11,
+          "prefill_cards",
+          c.prefill_cards,
+          {.doc = "Disaggregated prefill: cards of each engine that only prefill, and send the "
+                  "caches to the others, which only decode. These have `tp` and `ep`; the prefill "
+                  "cards have `tp`, and their experts are spread over as many of their devices as "
+                  "divides both. 0: all cards do both.",
+           .min = 0});
 }
 
 struct TrainerEngineConfig {

@@ -66,6 +66,7 @@ Usage UsageMeter::report(Time now) {
   usage.device = {
       whole_bytes(device_peak_), whole_bytes(device_predicted_), whole_bytes(device_capacity_)};
   usage.host = {whole_bytes(host_peak_), whole_bytes(host_predicted_), whole_bytes(host_capacity_)};
+  usage.engine = engine_;
   return usage;
 }
 

@@ -39,6 +39,9 @@ class UsageMeter {
   /// Records bytes held at once by one device and its share of the host.
   void hold(double device, double host);
 
+  /// Work of a rollout engine, reported once it was asked for.
+  EngineUse& engine() { return engine_ ? *engine_ : engine_.emplace(); }
+
   double devices() const { return devices_; }
   /// A report, if the last one is at least kEvery ago.
   std::optional<Usage> due(Time now);
@@ -61,6 +64,7 @@ class UsageMeter {
   double to_host_ = 0, from_host_ = 0;
   double device_peak_ = 0, host_peak_ = 0;
   double device_predicted_ = 0, host_predicted_ = 0;
+  std::optional<EngineUse> engine_;
   Time reported_{};
 };
 

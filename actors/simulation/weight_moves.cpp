@@ -22,13 +22,13 @@ std::int64_t engines_of(const SimulationSettings& s) {
 }
 
 /// All engines have the same number of cards, so together they are more replicas of one engine.
-sim_hw::ShardLayout engine_shards(const SimulationSettings& s) {
+sim_hw::ShardLayout engine_shards(const SimulationSettings& s, std::int64_t first_device = 0) {
   const sim_hw::RolloutLayout engine = rollout_layout(s);
   return {.tp = static_cast<std::int64_t>(engine.tp),
           .pp = 1,
           .dp = static_cast<std::int64_t>(engine.dp) * engines_of(s),
           .ep = static_cast<std::int64_t>(engine.ep),
-          .first_device = 0};
+          .first_device = first_device};
 }
 
 sim_hw::ShardLayout trainer_shards(const SimulationSettings& s, std::int64_t first_device) {
@@ -98,18 +98,23 @@ std::size_t level_of(const sim_hw::Fabric& fabric, const SharedCards& shared) {
 }
 
 /// The engines' cards come first, then the trainer's, unless they are the same.
-Transfer inside(const sim_hw::Fabric& fabric, const SimulationSettings& s, sim_hw::FanOut how) {
-  const sim_hw::ShardLayout to = engine_shards(s);
-  const sim_hw::ShardLayout from = trainer_shards(s, s.colocated ? 0 : to.devices());
+Transfer inside(const sim_hw::Fabric& fabric,
+                const SimulationSettings& s,
+                const sim_hw::ShardLayout& to,
+                sim_hw::FanOut how) {
+  const std::int64_t devices = s.cards * s.cluster.dies_per_card * engines_of(s);
+  const sim_hw::ShardLayout from = trainer_shards(s, s.colocated ? 0 : devices);
   Transfer out{sim_hw::reshard_traffic(fabric, published(s), from, to, how), 0};
   out.seconds = sim_hw::reshard_seconds(fabric, out.traffic, {.bucket_bytes = kBucketBytes});
   return out;
 }
 
-Transfer across(const sim_hw::Fabric& fabric, const SimulationSettings& s, sim_hw::FanOut how) {
+Transfer across(const sim_hw::Fabric& fabric,
+                const SimulationSettings& s,
+                const sim_hw::ShardLayout& to,
+                sim_hw::FanOut how) {
   const sim_hw::Fabric training = sim_hw::make_fabric(hardware_of(s, RoleKind::Trainer));
   const sim_hw::ShardLayout from = trainer_shards(s, 0);
-  const sim_hw::ShardLayout to = engine_shards(s);
   sim_hw::CrossPublication crossed =
       sim_hw::publish_across(link_between(s),
                              {training, port_of(s, RoleKind::Trainer), from},
@@ -120,13 +125,14 @@ Transfer across(const sim_hw::Fabric& fabric, const SimulationSettings& s, sim_h
   return {std::move(crossed.traffic), crossed.seconds};
 }
 
-}  // namespace
-
-WeightPublication publish_weights(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
+/// To these devices of all engines.
+WeightPublication publish_to(const sim_hw::Fabric& fabric,
+                             const SimulationSettings& s,
+                             const sim_hw::ShardLayout& to) {
   const bool relay = s.config.publication.mode == PublicationMode::Relay;
   const sim_hw::FanOut how = relay ? sim_hw::FanOut::Tree : sim_hw::FanOut::Direct;
   const bool apart = are_apart(s, RoleKind::Rollout, RoleKind::Trainer);
-  const auto [traffic, network] = apart ? across(fabric, s, how) : inside(fabric, s, how);
+  const auto [traffic, network] = apart ? across(fabric, s, to, how) : inside(fabric, s, to, how);
   WeightPublication out;
   for (const auto& device : traffic.received)
     out.received.add({device}, 1 / as_double(engines_of(s)));
@@ -142,6 +148,20 @@ WeightPublication publish_weights(const sim_hw::Fabric& fabric, const Simulation
   out.seconds =
       ((network + host) / buckets + (buckets - 1) / buckets * std::max(network, host)) / share +
       buckets * fabric.host_latency;
+  return out;
+}
+
+}  // namespace
+
+WeightPublication publish_weights(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
+  const sim_hw::ShardLayout decoding = engine_shards(s);
+  WeightPublication out = publish_to(fabric, s, decoding);
+  if (s.config.rollout.prefill_cards > 0) {
+    const sim_hw::ShardLayout prefill = engine_shards(prefill_instance(s), decoding.devices());
+    const WeightPublication then = publish_to(fabric, s, prefill);
+    out.seconds += then.seconds;
+    out.received.add(then.received);
+  }
   return out;
 }
 
@@ -174,7 +194,10 @@ double swap_beside_seconds(const sim_hw::Fabric& fabric, const SimulationSetting
 }
 
 double cache_seconds(const SimulationSettings& s) {
-  return rollout_memory(s).device.kv_cache /
+  double bytes = decode_memory(s).device.kv_cache;
+  if (s.config.rollout.prefill_cards > 0)
+    bytes = std::max(bytes, decode_memory(prefill_instance(s)).device.kv_cache);
+  return bytes /
          (s.cluster.die.memory_bandwidth.count() * s.cluster.constants.operators.memory_efficiency);
 }
 

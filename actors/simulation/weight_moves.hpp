@@ -13,6 +13,8 @@
 //             once for each replica of another supernode, relay once for each border.
 //   exclusive cards: then R to the host over the device's link, overlapping with the network
 //   t = (network + host) / n + (n - 1) / n max(network, host) + n start-ups
+//   prefill_cards: the prefill instances of all engines receive after the other cards, likewise;
+//             both times are added
 //   trainer in another cluster: network = publish_across() of sim_hw/network/cluster_link.hpp, in
 //             which the link between the clusters and the ports toward it are limits as well
 // With an adapter (role_memory.hpp) a version is the adapter, and what is resharded in a role

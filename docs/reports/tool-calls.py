@@ -82,6 +82,30 @@ def prefill(fig):
             fig.row(place, bound, fig.k(own), fig.k(chunked), fig.gain(chunked / own))
 
 
+#: Experts over 32 dies in every engine, in 8 bits.
+WIDE = " simulation.rollout.ep=32 simulation.rollout.weights=int8 simulation.rollout.kv_cache=int8"
+#: A configuration, and its cards that generate.
+WIDE_PLACES = {"separate": (f"{gain.SEPARATE} placement.rollout_cards=256 simulation.trainer.pp=6{WIDE}", 256),
+               "fused": (f"{gain.SHARED}{WIDE}", 384)}
+#: Cards of an engine, where it prefills, and what that sets.
+INSTANCES = ((32, "chunked", CHUNKED), (32, "chunks of 256 tokens", f"{CHUNKED} simulation.rollout.prefill_tokens=256"),
+             (64, "chunked", CHUNKED), (64, "16 cards", " simulation.rollout.prefill_cards=16"),
+             (128, "steps of their own", ""), (128, "chunked", CHUNKED), (128, "16 cards", " simulation.rollout.prefill_cards=16"),
+             (128, "32 cards", " simulation.rollout.prefill_cards=32"))
+
+
+@figures("exact", "slow")
+def instances(fig):
+    fig.head("placement", "latency", "cards of an engine", "prefill", "tokens/s", "ms per output token", "decoding", "prefilling",
+             align="lrrlrrrr")
+    for place, (config, cards) in WIDE_PLACES.items():
+        for latency in ("no tools", "10 s"):
+            for size, name, sets in INSTANCES:
+                r = run(fig, f"{config} rollout.replicas={cards // size}", 512, 2, LATENCIES[latency], prefill=sets)
+                fig.row(place, latency, size, name, fig.k(rate(r)), f"{1e3 * r.engines.token_s:.0f}", fig.pct(r.engines.decode),
+                        fig.pct(r.engines.prefill, 1))
+
+
 @figures("exact", "slow")
 def interrupted(fig):
     shares = (0, 0.02, 0.1)

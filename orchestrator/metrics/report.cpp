@@ -141,6 +141,17 @@ std::string high_water_text(const HighWater& h) {
 }
 
 void write_usage(Page& page, const Summary& s) {
+  if (s.engines && s.engines->prefill_devices > 0) {
+    page.title("instances of the engines (busy share of the wall time)");
+    page.line("prefill",
+              "{:5.1f} %   {} devices of each engine",
+              s.engines->prefill * 100,
+              s.engines->prefill_devices);
+    page.line("decode",
+              "{:5.1f} %   {:.1f} ms per output token",
+              s.engines->decode * 100,
+              s.engines->token_s * 1e3);
+  }
   if (s.mfu) {
     page.title("model FLOP utilization (of the wall time; while busy)");
     page.line("all", "{:5.1f} %", s.mfu->mfu * 100);

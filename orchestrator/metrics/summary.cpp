@@ -261,6 +261,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
     s.mfu = std::move(usage->mfu);
     s.memory = std::move(usage->memory);
     s.network = std::move(usage->network);
+    s.engines = usage->engines;
   }
   return s;
 }

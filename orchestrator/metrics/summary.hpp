@@ -145,6 +145,7 @@ struct Summary {
   std::optional<MfuSummary> mfu;
   std::optional<std::map<actors::RoleKind, RoleMemory>> memory;
   std::optional<NetworkSummary> network;
+  std::optional<EnginesSummary> engines{};
   std::uint64_t lies = 0;  ///< Protocol violations; their senders were restarted.
   std::string log_hash;    ///< 16 hexadecimal digits.
   bool simulated = false;  ///< Times are virtual.
@@ -361,6 +362,7 @@ void describe(V& v, Summary& s) {
   v.field(31, "tail", s.tail, {.doc = "Time that only the last responses of a batch took."});
   v.field(32, "judges", s.judges, {.doc = "Work of judges over the whole run; null: no judge."});
   v.field(33, "cost", s.cost, {.doc = "Price and energy of the run; null: none is configured."});
+  v.field(34, "engines", s.engines, {.doc = "Prefill and decode of the engines (simulated runs)."});
 }
 
 }  // namespace temper::orchestrator

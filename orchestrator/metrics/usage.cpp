@@ -66,6 +66,26 @@ NetworkSummary summarize_network(const UsageTotals& totals,
   return out;
 }
 
+std::optional<EnginesSummary> summarize_engines(const UsageTotals& totals, Duration wall) {
+  EnginesSummary out;
+  double engines = 0, tokens = 0;
+  for (const auto& [id, a] : totals.actors()) {
+    if (!a.usage.engine)
+      continue;
+    ++engines;
+    tokens += static_cast<double>(a.usage.engine->decode_tokens);
+    out.prefill_devices = a.usage.engine->prefill_devices;
+    out.prefill += seconds(a.usage.engine->prefill);
+    out.decode += seconds(a.usage.engine->decode);
+  }
+  if (engines == 0)
+    return std::nullopt;
+  out.token_s = ratio(out.decode + (out.prefill_devices == 0 ? out.prefill : 0), tokens);
+  out.prefill = ratio(out.prefill, engines * seconds(wall));
+  out.decode = ratio(out.decode, engines * seconds(wall));
+  return out;
+}
+
 }  // namespace
 
 void UsageTotals::feed(const Record& record) {
@@ -103,6 +123,7 @@ std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
     raise(out.memory[a.role].host, a.usage.host);
   }
   out.network = summarize_network(totals, devices, wall, updates);
+  out.engines = summarize_engines(totals, wall);
   return out;
 }
 

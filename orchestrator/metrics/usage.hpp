@@ -9,6 +9,10 @@
 //               held at once. Roles that share cards reach theirs at different times
 //   share       of a plane: bytes over the bandwidth of all devices, per direction, and the wall
 //               time
+//   engines     time in which they decoded or prefilled over the wall time, the mean over the
+//               engines; with disaggregated prefill, either is that of its own devices
+//   token_s     mean time between two tokens of a running response: of decode, and of prefill steps
+//               in between, over the tokens
 // Every byte counts once: exchanges at the sender, publications at the receiver.
 #pragma once
 
@@ -64,10 +68,15 @@ struct PlaneSummary {
 struct NetworkSummary {
   std::vector<PlaneSummary> planes;
 };
+struct EnginesSummary {
+  std::int64_t prefill_devices = 0;
+  double prefill = 0, decode = 0, token_s = 0;
+};
 struct UsageSummary {
   MfuSummary mfu;
   std::map<actors::RoleKind, RoleMemory> memory;
   NetworkSummary network;
+  std::optional<EnginesSummary> engines{};
 };
 
 /// None if no actor has reported. `cards`: number of cards of the run.
@@ -107,6 +116,13 @@ void describe(V& v, PlaneSummary& s) {
   v.field(3, "bytes_per_update", s.bytes_per_update);
   v.field(4, "share", s.share, {.doc = "Mean share of the bandwidth of all devices."});
   v.field(5, "roles", s.roles, {.doc = "Bytes by role."});
+}
+template <class V>
+void describe(V& v, EnginesSummary& s) {
+  v.field(1, "prefill_devices", s.prefill_devices, {.doc = "Devices of each that only prefill."});
+  v.field(2, "prefill", s.prefill, {.doc = "Share of the wall time in which they prefilled."});
+  v.field(3, "decode", s.decode, {.doc = "Share of the wall time in which they decoded."});
+  v.field(4, "token_s", s.token_s, {.doc = "Mean time between tokens of a running response."});
 }
 template <class V>
 void describe(V& v, NetworkSummary& s) {

@@ -181,6 +181,24 @@ void check_sharing(const PlacementConfig& p, const PipelineConfig& c, Rules& rul
                                 : "`placement.reference_cards: N` for exclusive cards, or "));
 }
 
+void check_prefill(const PipelineConfig& c, Rules& rules) {
+  const std::int64_t cards = c.simulation.rollout.prefill_cards;
+  if (cards == 0)
+    return;
+  const std::string key = "simulation.rollout.prefill_cards";
+  rules.require(!c.simulation.rollout.chunked_prefill,
+                {"simulation.rollout.chunked_prefill", key},
+                fmt::format("must be false with prefill_cards = {}: the other cards of an engine "
+                            "only decode, so no step prefills beside it",
+                            cards));
+  rules.require(c.rollout.on_new_weights != rollout::OnNewWeights::Recompute,
+                {"rollout.on_new_weights", key},
+                fmt::format("must be `keep_kv` or `finish` with prefill_cards = {}: the caches of "
+                            "all running responses would have to be computed again by these cards, "
+                            "which is not modeled",
+                            cards));
+}
+
 /// Checks that the parallel layout divides the model and the cards of each role, and that memory
 /// suffices.
 void check_cards_hold(const PipelineConfig& c, Rules& rules) {
@@ -298,6 +316,7 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   check_share("reference", p.reference.size(), c.reference.replicas, rules);
   check_lent(p, c, rules);
   check_sharing(p, c, rules);
+  check_prefill(c, rules);
   if (rules.hold())
     check_cards_hold(c, rules);
   return rules.take();

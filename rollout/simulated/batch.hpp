@@ -15,6 +15,11 @@
 // Chunked prefill: responses enter together, once no prefill is pending. Until theirs is done they
 // hold their blocks, and others decode, except while caches are recomputed under new weights.
 //
+// Disaggregated prefill: likewise, but responses only enter together while what they prefill fills
+// at most one step of the prefill instance and its cache, or is that of one response. The owner
+// admits no others until it calls finish_prefill(). A response without anything to prefill that
+// enters behind others waits for them.
+//
 // Tools: a response that calls one leaves the batch and later returns to the end of the queue, with
 // the result as tokens to be prefilled. Its cache stays in its blocks until others need them. Then
 // the one that called first loses its blocks, and its cache is parked or recomputed as above.
@@ -38,6 +43,7 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <unordered_map>
 
 namespace temper::rollout {
@@ -51,6 +57,9 @@ struct BatchLimits {
   bool deadline_first = false;      ///< Serve lower ids first, hence older groups; see the rules.
   bool finish = false;              ///< Responses end under the version that began them.
   bool chunked_prefill = false;     ///< Responses decode beside the prefill of others.
+  bool disaggregated = false;       ///< Others than those that decode prefill.
+  std::int64_t prefill_tokens = 0;  ///< Disaggregated: tokens of a prefill step,
+  std::int64_t prefill_cache = 0;   ///< and cached tokens that the prefill instance holds.
   const actors::ToolCalls* tools = nullptr;  ///< Null: no response calls a tool.
 };
 
@@ -79,6 +88,10 @@ struct PrefillPiece {
   bool parked = false;    ///< In host memory: copied, not computed.
   bool repeated = false;  ///< Computed before, here or elsewhere.
   bool moved = false;     ///< On another engine: copied, not computed.
+  /// Of the tokens before it, those that are not computed together with it.
+  std::int64_t cached = 0;
+
+  bool copied() const { return parked || moved; }
 };
 
 class Batch {
@@ -117,7 +130,11 @@ class Batch {
   void admit(Park&& park) {
     if (limits_.chunked_prefill && !prefill_.empty())
       return;
-    join();
+    if (prefill_.empty())
+      join();
+    pending_ = {};
+    if (limits_.disaggregated)
+      pending_ = std::accumulate(prefill_.begin(), prefill_.end(), PrefillLoad{});
     while (const auto slot = next_admitted(park)) {
       queue_.pop_front();
       enter(*slot);
@@ -126,8 +143,11 @@ class Batch {
       join();
   }
   /// Whether running responses decode in a step with the pending prefills.
-  bool decodes_beside_prefill() const {
-    return limits_.chunked_prefill && running_ > 0 && !recomputing_;
+  bool decodes_beside_prefill() const { return enter_together() && running_ > 0 && !recomputing_; }
+  /// All pending prefills are done. Requires: disaggregated.
+  void finish_prefill() {
+    prefill_.clear();
+    join();
   }
   /// Preempts responses to make space for the next step. `park(piece)` decides whether a cache
   /// moves to host memory. Requires: the next step decodes.
@@ -238,6 +258,15 @@ class Batch {
       return step != o.step ? step > o.step : response.ticket > o.response.ticket;
     }
   };
+  struct PrefillLoad {
+    std::int64_t computed = 0;
+    std::int64_t cached = 0;  ///< Tokens in the cache of those that prefill.
+    PrefillLoad operator+(const PrefillPiece& piece) const {
+      if (piece.copied())
+        return *this;
+      return {computed + piece.tokens, cached + piece.cached + piece.tokens};
+    }
+  };
   struct VersionStart {
     std::int64_t step;
     PolicyVersion version;
@@ -245,6 +274,33 @@ class Batch {
 
   bool valid(const Reference& r) const { return responses_[r.slot].ticket == r.ticket; }
   Slot group_of(const BatchRequest& request);
+  /// Whether responses wait in the batch for their prefill, and others decode.
+  bool enter_together() const { return limits_.chunked_prefill || limits_.disaggregated; }
+  /// What must be prefilled before it runs; of the prompt only if `prompt`.
+  template <class Use>
+  void for_each_piece(const Response& r, bool prompt, Use&& use) const {
+    const Group& g = groups_[r.group];
+    const std::int64_t old = r.done - r.fresh;
+    const bool recomputed = old > 0 && r.held == 0;
+    const std::int64_t before = prompt ? 0 : g.prompt;
+    if (prompt && g.prompt > 0)
+      use({g.prompt, 0, false, g.prompted || r.request.prefix > 0});
+    if (recomputed)
+      use({old, g.prompt, r.parked > 0, true, r.moved, before});
+    if (r.fresh > 0) {
+      const bool together = recomputed && r.parked == 0 && !r.moved;
+      use({r.fresh, g.prompt + old, false, false, false, together ? 0 : before + old});
+    }
+  }
+  /// Whether it may be prefilled together with those that are pending.
+  bool fits_pending(const Response& r) const {
+    const Group& g = groups_[r.group];
+    const bool prompt = r.held == 0 && g.holders == g.held;  // Those that hold it may lose it.
+    PrefillLoad all = pending_;
+    for_each_piece(r, prompt, [&](const PrefillPiece& p) { all = all + p; });
+    return all.computed == pending_.computed ||
+           (all.computed <= limits_.prefill_tokens && all.cached <= limits_.prefill_cache);
+  }
   std::int64_t own_tokens(const Response& r) const;
   std::int64_t shared_blocks(const Group& g) const { return g.prompt / kv_.block(); }
   /// Blocks that must become free before it may enter, and those that can.
@@ -266,6 +322,8 @@ class Batch {
     if (queue_.empty() || running_ + std::ssize(entering_) >= limits_.concurrency)
       return std::nullopt;
     const Slot head = queue_.front().slot;
+    if (limits_.disaggregated && pending_.computed > 0 && !fits_pending(responses_[head]))
+      return std::nullopt;
     if (missing_for(responses_[head]) > evictable_for(responses_[head]))
       return std::nullopt;
     while (missing_for(responses_[head]) > 0)
@@ -359,6 +417,7 @@ class Batch {
   std::deque<Reference> held_;   ///< Not running, with blocks, in order of their calls; some void.
   std::vector<Call> calls_;      ///< Those that nobody has taken yet.
   std::deque<PrefillPiece> prefill_;
+  PrefillLoad pending_;  ///< Of prefill_, during admit() of disaggregated prefill.
   std::vector<VersionStart> versions_;
   struct OpenVersion {
     VersionLoad load;

@@ -29,16 +29,13 @@ std::int64_t Batch::evictable_for(const Response& r) const {
 void Batch::enter(Slot slot) {
   Response& r = responses_[slot];
   Group& g = groups_[r.group];
-  if (count_holders(g, 1, 0)) {
-    if (g.prompt > 0)
-      prefill_.push_back({g.prompt, 0, false, g.prompted || r.request.prefix > 0});
-    g.prompted = true;
-  }
-  const std::int64_t old = r.done - std::exchange(r.fresh, 0);
-  if (old > 0 && r.held == 0)
-    prefill_.push_back({old, g.prompt, r.parked > 0, true, r.moved});
-  if (r.done > old)
-    prefill_.push_back({r.done - old, g.prompt + old});
+  const bool prompt = count_holders(g, 1, 0);
+  for_each_piece(r, prompt, [this](const PrefillPiece& piece) {
+    prefill_.push_back(piece);
+    pending_ = pending_ + piece;
+  });
+  g.prompted = g.prompted || prompt;
+  r.fresh = 0;
   release_held(r);
   unpark(r);
   r.moved = false;
@@ -46,7 +43,7 @@ void Batch::enter(Slot slot) {
     r.version = versions_.back().version;
     ++open_[*r.version].responses;
   }
-  if (!limits_.chunked_prefill)
+  if (!enter_together())
     return run(slot);
   r.state = State::Entering;
   r.ticket = ++ticket_;

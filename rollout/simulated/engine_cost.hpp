@@ -82,6 +82,8 @@ class EngineCost {
   PrefillUse prefill_use(const std::deque<PrefillPiece>& pieces) const;
   /// Whether copying a parked or moved piece takes less time than recomputing it, considered alone.
   bool copying_pays(const PrefillPiece& piece) const;
+  /// Seconds to copy a parked or moved piece.
+  double copy_seconds(const PrefillPiece& piece) const { return copies(piece, piece.tokens); }
   /// Bytes on one device per cached token.
   double kv_token_bytes() const { return kv_token_bytes_; }
   /// Tokens of each response in a step of the hardware, at least 1.

@@ -11,25 +11,6 @@
 #include <utility>
 
 namespace temper::rollout {
-namespace {
-
-/// `replica_blocks`: blocks of KV cache of a replica; one is the least.
-Status check_fits(const sim_hw::Ledger& device, double capacity, std::int64_t replica_blocks) {
-  if (device.total() <= capacity && replica_blocks >= 1)
-    return {};
-  return Error{
-      ErrorCode::OutOfMemory,
-      fmt::format(
-          "simulation.rollout: weights of {:.2f} GB, a KV cache of {:.2f} GB and other {:.2f} GB "
-          "exceed the {:.2f} GB of a device; use more cards per engine, a "
-          "larger tp or ep, or a smaller kv_share",
-          device.weights / 1e9,
-          device.kv_cache / 1e9,
-          (device.total() - device.weights - device.kv_cache) / 1e9,
-          capacity / 1e9)};
-}
-
-}  // namespace
 
 SimulatedRollout::SimulatedRollout(actors::SimulationSettings settings,
                                    std::uint64_t seed,
@@ -47,19 +28,20 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   const actors::SimulationConfig& c = settings_.config;
   TEMPER_TRY_STATUS(actors::check_lengths(c.prompt));
   TEMPER_TRY_STATUS(actors::check_lengths(c.response));
+  if (c.rollout.prefill_cards > 0 &&
+      (c.rollout.chunked_prefill || on_new_weights_ == OnNewWeights::Recompute)) {
+    return invalid_input(
+        "simulation.rollout.prefill_cards: expected chunked_prefill = false, and running responses "
+        "that keep their caches under new weights");
+  }
   if (c.rollout.block < 1 || c.rollout.prefill_tokens < 1)
     return invalid_input("simulation.rollout: block and prefill_tokens must be at least 1");
   TEMPER_TRY_STATUS(actors::check_rollout(settings_));
 
   const actors::ActorMemory memory = actors::rollout_memory(settings_);
-  const sim_hw::Ledger& device = memory.device;
-  const std::int64_t replica_blocks = actors::kv_tokens(settings_).count() / c.rollout.block;
-  TEMPER_TRY_STATUS(check_fits(device, actors::device_capacity(settings_), replica_blocks));
-  weight_bytes_ = device.weights;
-  version_bytes_ = actors::version_bytes(settings_);
-  kv_bytes_ = device.kv_cache;
-  other_bytes_ = device.total() - weight_bytes_ - device.older_weights - kv_bytes_;
+  TEMPER_TRY_STATUS(make_instances());
   staged_bytes_ = memory.host.weights;
+  version_bytes_ = actors::version_bytes(settings_);
 
   prompts_.emplace(c.prompt, seed_, actors::kPromptLengths);
   responses_.emplace(c.response, seed_, actors::kResponseLengths);
@@ -70,32 +52,27 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   }
   cost_.emplace(settings_);
   cost_->use_version(version_);
+  if (c.rollout.prefill_cards > 0) {
+    prefill_.emplace(settings_);
+    meter_.engine().prefill_devices = prefill_->devices();
+    prefill_->use_version(version_);
+  }
   const sim_hw::Fabric fabric = sim_hw::make_fabric(settings_.cluster);
   const double left =
       settings_.host_left.value_or(actors::host_capacity(settings_) - staged_bytes_);
   most_parked_ = static_cast<std::int64_t>(left / cost_->kv_token_bytes()) * cost_->replicas();
   swap_ = from_seconds(actors::swap_seconds(fabric, settings_));
   swap_beside_ = from_seconds(actors::swap_beside_seconds(fabric, settings_));
-  BatchLimits limits;
-  if (settings_.concurrency > 0)
-    limits.concurrency = settings_.concurrency;
-  limits.replica_blocks = replica_blocks;
-  limits.blocks = replica_blocks * cost_->replicas();
-  limits.block = c.rollout.block;
-  limits.drafts = c.rollout.speculation.depth;
-  limits.deadline_first = settings_.deadline_first;
-  limits.tools = tools_ ? &*tools_ : nullptr;
-  limits.chunked_prefill = c.rollout.chunked_prefill;
-  limits.finish = on_new_weights_ == OnNewWeights::Finish;
-  batch_.emplace(limits, version_);
+  batch_.emplace(limits(), version_);
   has_weights_ = has_kv_ = !settings_.colocated;
+  const double most = std::ranges::max(instances_, {}, &Instance::weights).weights;
   meter_.predict(memory);
   if (!settings_.colocated)
-    meter_.add_from_host(weight_bytes_ * meter_.devices());
+    meter_.add_from_host(on_all(&Instance::weights));
   now_ = now;
   begin(Operation::Loading,
         now,
-        from_seconds(settings_.colocated ? 0 : actors::load_seconds(fabric, memory)));
+        from_seconds(settings_.colocated ? 0 : sim_hw::to_device_seconds(fabric, most)));
   next_message_ = next_change();
   return {};
 }
@@ -115,6 +92,8 @@ std::optional<Time> SimulatedRollout::next_change() const {
     consider(*report_due_);
   if (const auto answer = calls_.next())
     consider(*answer);
+  if (prefill_ && prefill_->ends())
+    consider(*prefill_->ends());
   return next;
 }
 
@@ -134,6 +113,9 @@ void SimulatedRollout::run_until(Time now, actors::Outbox& out) {
         inbox_.emplace_back(call);
         cut(now_);
       }
+    } else if (prefill_ && prefill_->ends() && *prefill_->ends() <= now_) {
+      count_prefill_batch(prefill_->finish());
+      cut(now_);
     } else if (operation_ != Operation::None && ends_ <= now_) {
       finish(now_, out);
       start_next(now_, out);
@@ -219,13 +201,18 @@ std::int64_t SimulatedRollout::steps_until(Time now) const {
 
 /// Ends the current run at the end of its current step; undoes an operation that begins right now.
 void SimulatedRollout::cut(Time now) {
-  if ((operation_ == Operation::Prefill || operation_ == Operation::Mixed) && began_ == now) {
+  if (prefill_ && prefill_->began(now))
+    prefill_->abort();
+  const bool waits =
+      operation_ == Operation::Tools || (operation_ == Operation::Prefill && prefill_);
+  if (waits) {
+    ends_ = now;
+  } else if ((operation_ == Operation::Prefill || operation_ == Operation::Mixed) &&
+             began_ == now) {
     operation_ = Operation::None;
   } else if (operation_ == Operation::Decode && ends_ > now) {
     run_steps_ = steps_until(now);
     ends_ = decode_end(run_steps_);
-  } else if (operation_ == Operation::Tools) {
-    ends_ = now;
   }
 }
 
@@ -240,6 +227,8 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
       out.send(actors::Ready{});
       break;
     case Operation::Prefill:
+      if (prefill_)
+        break;
       ++counters_.prefill_steps;
       count_prefill();
       cost_->finish_prefill(batch_->prefill());
@@ -258,11 +247,13 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
     case Operation::Commit:
       version_ = committing_;
       has_weights_ = true;
-      meter_.add_from_host((beside_ ? version_bytes_ : actors::swap_bytes(settings_)) *
-                           meter_.devices());
+      if (beside_ || !settings_.colocated)
+        meter_.add_from_host(on_all(&Instance::version));
       staged_.reset();
       batch_->begin_version(version_);
       cost_->use_version(version_);
+      if (prefill_)
+        prefill_->use_version(version_);
       if (on_new_weights_ == OnNewWeights::Recompute)
         batch_->invalidate_cache();
       send_activity(now, out);
@@ -288,6 +279,8 @@ void SimulatedRollout::start_next(Time now, actors::Outbox& out) {
     };
     std::visit(perform, work);
   }
+  if (prefill_ && (operation_ != Operation::None || batch_->prefill().empty()))
+    prefill_->abort();
   if (operation_ == Operation::None)
     start_step(now);
   if (ended_.empty()) {
@@ -303,12 +296,22 @@ void SimulatedRollout::start_next(Time now, actors::Outbox& out) {
 /// Whether host memory has space, and copying takes less time than recomputing.
 bool SimulatedRollout::parks(PrefillPiece piece) const {
   piece.parked = true;
-  return batch_->parked_tokens() + piece.tokens <= most_parked_ && cost_->copying_pays(piece);
+  return batch_->parked_tokens() + piece.tokens <= most_parked_ && copying_pays(piece);
+}
+
+bool SimulatedRollout::copying_pays(const PrefillPiece& piece) const {
+  if (!prefill_)
+    return cost_->copying_pays(piece);
+  PrefillPiece computed{piece.tokens, piece.offset};
+  computed.cached = piece.offset;
+  return cost_->copy_seconds(piece) < prefill_->cost({computed}).seconds;
 }
 
 void SimulatedRollout::start_step(Time now) {
   if (!has_weights_ || !has_kv_)
     return;
+  if (prefill_)
+    return start_prefill(now);
   const auto park = [this](const PrefillPiece& piece) { return parks(piece); };
   batch_->admit(park);
   const bool prefills = !batch_->prefill().empty();
@@ -321,15 +324,42 @@ void SimulatedRollout::start_step(Time now) {
       begin(Operation::Tools, now, *calls_.next() - now);
     return;
   }
-  run_steps_ = prefills ? 1 : batch_->steps();
+  start_decode(now);
+  if (!prefills)
+    return;
+  operation_ = Operation::Mixed;
+  run_steps_ = 1;
+  ends_ = decode_end(1) + from_seconds(cost_->prefill(batch_->prefill(), batch_->running()));
+}
+
+/// Requires: responses run.
+void SimulatedRollout::start_decode(Time now) {
+  run_steps_ = batch_->steps();
   run_context_ = batch_->context();
   run_cost_.clear();
   for (const VersionLoad& load : batch_->loads())
     run_cost_.push_back(cost_->decode(load));
-  begin(prefills ? Operation::Mixed : Operation::Decode, now, Duration(0));
+  begin(Operation::Decode, now, Duration(0));
   ends_ = decode_end(run_steps_);
-  if (prefills)
-    ends_ += from_seconds(cost_->prefill(batch_->prefill(), batch_->running()));
+}
+
+/// A step with disaggregated prefill.
+void SimulatedRollout::start_prefill(Time now) {
+  const auto park = [this](const PrefillPiece& piece) { return parks(piece); };
+  if (prefill_->take_done())
+    batch_->finish_prefill();
+  if (!prefill_->ends()) {
+    batch_->admit(park);
+    if (!batch_->prefill().empty())
+      prefill_->begin(batch_->prefill(), now, from_seconds(cost_->prefill(copied_pieces(), 0)));
+  }
+  batch_->preempt(park);
+  if (batch_->running() > 0)
+    start_decode(now);
+  else if (prefill_->ends())
+    begin(Operation::Prefill, now, *prefill_->ends() - now);
+  else if (batch_->calling() > 0)
+    begin(Operation::Tools, now, *calls_.next() - now);
 }
 
 // --- Messages
@@ -346,7 +376,7 @@ void SimulatedRollout::handle(actors::CountedGenerate& work) {
     request.kept = item.cached == actors::CachedAt::Here;
     PrefillPiece moved{request.prefix, request.prompt};
     moved.moved = item.cached == actors::CachedAt::Elsewhere;
-    request.moved = moved.moved && cost_->copying_pays(moved);
+    request.moved = moved.moved && copying_pays(moved);
     request.length = responses_->of(item.response.value(), work.group.value()).count();
     request.cut_off = request.length == responses_->cap().count();
     batch_->add(request, ended_);
@@ -401,36 +431,6 @@ void SimulatedRollout::handle(actors::Switch& work, Time now, actors::Outbox& ou
   }
   began_ = now;
   answer(work, before, status ? "" : status.error().context, now, out);
-}
-
-Status SimulatedRollout::perform(actors::SwitchAction action) {
-  using A = actors::SwitchAction;
-  if (action == A::Interrupt) {
-    batch_->interrupt(ended_, [this](const PrefillPiece& piece) { return parks(piece); });
-    calls_.hand_over(ended_);
-    return {};
-  }
-  if (action != A::FreeKv && action != A::FreeWeights && action != A::AllocateKv)
-    return invalid_input(
-        fmt::format("a rollout actor does not support the action {}", name_of(action)));
-  if (batch_->running() > 0 || (action != A::AllocateKv && batch_->load() > 0))
-    return invalid_input(fmt::format(
-        "{}: the engine must be idle, but has {} responses", name_of(action), batch_->load()));
-  if (action == A::FreeKv) {
-    has_kv_ = false;
-  } else if (action == A::FreeWeights) {
-    has_weights_ = false;
-  } else {
-    const double needs = weight_bytes_ + kv_bytes_ + other_bytes_;
-    if (needs > actors::device_capacity(settings_)) {
-      return Error{ErrorCode::OutOfMemory,
-                   fmt::format("KV cache of {:.2f} GB does not fit: {:.2f} GB of {:.2f} GB",
-                               kv_bytes_ / 1e9,
-                               needs / 1e9,
-                               actors::device_capacity(settings_) / 1e9)};
-    }
-  }
-  return {};
 }
 
 }  // namespace temper::rollout

@@ -26,6 +26,12 @@
 // trainer, to its hosts and back), copies of parked caches. Memory: weights, the KV blocks in use,
 // the rest of the ledger; in host memory the staged version and parked caches.
 //
+// Disaggregated prefill (rollout/simulated/prefill_instance.hpp): batches of the prefill instance
+// are computed beside the decode steps. The end of one takes effect like a message: its responses
+// run from the next step on, and the next batch begins. A commit or a switch action ends the
+// current batch without result; it begins again afterwards. While no response decodes, the engine
+// is in the state prefill until the batch is done or a message takes effect.
+//
 // Tools: while responses run, those that wait for a tool take no time. Once all that are left wait,
 // the engine waits too, in the state wait-tools. An answer takes effect like a message.
 //
@@ -46,6 +52,7 @@
 #include "rollout/simulated/batch.hpp"
 #include "rollout/simulated/engine_cost.hpp"
 #include "rollout/simulated/open_calls.hpp"
+#include "rollout/simulated/prefill_instance.hpp"
 
 #include <deque>
 #include <variant>
@@ -84,6 +91,15 @@ class SimulatedRollout final : public actors::SimulatedActor {
                                Batch::Call>;  ///< Its answer has come.
   enum class Operation { None, Loading, Prefill, Mixed, Decode, Tools, Commit, Allocate };
 
+  /// The devices that decode, or those that prefill, and bytes on each.
+  struct Instance {
+    std::int64_t cards = 0;
+    double devices = 0;
+    double weights = 0;
+    double version = 0;
+    double kv = 0;
+    double other = 0;
+  };
   /// Bytes that the actor holds, over all of its devices.
   struct HeldMemory {
     Bytes device, host;
@@ -105,8 +121,15 @@ class SimulatedRollout final : public actors::SimulatedActor {
   void handle(actors::CommitWeights& work, Time now, actors::Outbox& out);
   void handle(actors::Switch& work, Time now, actors::Outbox& out);
   Status perform(actors::SwitchAction action);
+  Status make_instances();
+  /// Sum over the devices of both instances, of bytes on each.
+  double on_all(double Instance::*bytes) const;
+  BatchLimits limits() const;
+  bool copying_pays(const PrefillPiece& piece) const;
   bool parks(PrefillPiece piece) const;
   void start_step(Time now);
+  void start_prefill(Time now);
+  void start_decode(Time now);
   Time decode_end(std::int64_t steps) const;
   HeldMemory held() const;
   void answer(const actors::Switch& work,
@@ -122,6 +145,9 @@ class SimulatedRollout final : public actors::SimulatedActor {
   void stop(Time now, actors::Outbox& out);
   void count_steps(std::int64_t steps);
   void count_prefill();
+  /// The pending prefills that are copies to the devices that decode.
+  std::deque<PrefillPiece> copied_pieces() const;
+  void count_prefill_batch(const PrefillInstance::BatchCost& batch);
   void count_held();
   double staged_bytes() const { return beside_ ? version_bytes_ : staged_bytes_; }
   double each() const { return static_cast<double>(settings_.response_weight); }
@@ -134,16 +160,15 @@ class SimulatedRollout final : public actors::SimulatedActor {
   std::optional<actors::Lengths> responses_;
   std::optional<actors::ToolCalls> tools_;
   std::optional<EngineCost> cost_;
-  double weight_bytes_ = 0;  ///< Per device, as the four below.
+  std::vector<Instance> instances_;  ///< That which decodes, and the prefill instance, if any.
+  double staged_bytes_ = 0;          ///< Per device, as the next.
   double version_bytes_ = 0;
-  double kv_bytes_ = 0;
-  double other_bytes_ = 0;
-  double staged_bytes_ = 0;
   Duration swap_{}, swap_beside_{};
   std::int64_t most_parked_ = 0;  ///< Tokens that fit in host memory.
 
   // Mutable state.
   std::optional<Batch> batch_;
+  std::optional<PrefillInstance> prefill_;  ///< With disaggregated prefill.
   PolicyVersion version_;
   bool has_weights_ = false;
   bool has_kv_ = false;

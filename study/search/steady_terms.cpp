@@ -51,7 +51,10 @@ Engine::Engine(const actors::SimulationSettings& s)
     : cost(s),
       replicas(static_cast<double>(cost.replicas())),
       cache(static_cast<double>(actors::kv_tokens(s).count())),
-      swap(actors::swap_seconds(sim_hw::make_fabric(s.cluster), s)) {}
+      swap(actors::swap_seconds(sim_hw::make_fabric(s.cluster), s)) {
+  if (s.config.rollout.prefill_cards > 0)
+    prefill_instance.emplace(s);
+}
 
 double Engine::step(double b, double context) {
   const double whole = std::max(1.0, std::ceil(b - 1e-9));
@@ -66,6 +69,8 @@ double Engine::prefill_seconds(std::int64_t prompts, double tokens) {
   if (fresh) {
     std::deque<rollout::PrefillPiece> pieces(static_cast<std::size_t>(prompts),
                                              rollout::PrefillPiece{.tokens = each});
+    if (prefill_instance)
+      known->second += prefill_instance->cost(std::exchange(pieces, {})).seconds;
     while (!pieces.empty()) {
       known->second += cost.prefill(pieces, 0);
       cost.finish_prefill(pieces);

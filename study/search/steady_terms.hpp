@@ -4,12 +4,13 @@
 
 #include "actors/simulation/packing.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
-#include "rollout/simulated/engine_cost.hpp"
+#include "rollout/simulated/prefill_instance.hpp"
 #include "study/search/steady_state.hpp"
 
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,7 @@ BatchStatistics draw(const orchestrator::PipelineConfig& config,
 /// An engine and its step times.
 struct Engine {
   rollout::EngineCost cost;
+  std::optional<rollout::PrefillInstance> prefill_instance{};
   double replicas = 1;
   double cache = 0;  ///< Tokens per replica.
   double swap = 0;   ///< Switching to new weights.

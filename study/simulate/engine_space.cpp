@@ -2,7 +2,7 @@
 
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_memory.hpp"
-#include "rollout/simulated/engine_cost.hpp"
+#include "rollout/simulated/prefill_instance.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 
 #include <algorithm>
@@ -17,6 +17,30 @@ std::vector<std::int64_t> cuts(std::int64_t n, std::int64_t devices) {
   std::vector<std::int64_t> out = sim_hw::divisors_up_to(n, devices);
   std::erase_if(out, [&](std::int64_t cut) { return devices % cut != 0; });
   return out;
+}
+
+/// Seconds of prefill for each decode step. A prefill instance works beside the decode steps, and
+/// only adds what it takes longer.
+double prefill_per_step(const actors::SimulationSettings& engine,
+                        const sim_hw::RolloutLengths& lengths,
+                        const EngineRate& rate,
+                        const rollout::EngineCost& cost) {
+  const auto prompt =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::llround(lengths.prompt)));
+  const rollout::PrefillPiece piece{.tokens = prompt};
+  const auto n = static_cast<double>(rate.running);
+  const auto pass = [&](std::int64_t step_tokens) {
+    return std::deque(static_cast<std::size_t>(std::max<std::int64_t>(1, step_tokens / prompt)),
+                      piece);
+  };
+  if (engine.config.rollout.prefill_cards == 0) {
+    const auto pieces = pass(rate.replicas * engine.config.rollout.prefill_tokens);
+    return cost.prefill(pieces, 0) / static_cast<double>(pieces.size()) * n / lengths.response;
+  }
+  const rollout::PrefillInstance instance(engine);
+  const auto pieces = pass(instance.step_tokens());
+  const double seconds = instance.cost(pieces).seconds / static_cast<double>(pieces.size());
+  return std::max(0.0, seconds * n / lengths.response - rate.step);
 }
 
 }  // namespace
@@ -54,13 +78,7 @@ EngineRate engine_rate(const actors::SimulationSettings& engine,
   const auto n = static_cast<double>(out.running);
   const auto context = static_cast<std::int64_t>(std::ceil(n * lengths.context));
   out.step = cost.decode({out.running, context}).seconds(1);
-  const auto prompt =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::llround(lengths.prompt)));
-  const std::int64_t of_pass =
-      std::max<std::int64_t>(1, out.replicas * engine.config.rollout.prefill_tokens / prompt);
-  const double pass = cost.prefill(
-      std::deque<rollout::PrefillPiece>(static_cast<std::size_t>(of_pass), {.tokens = prompt}), 0);
-  out.prefill = pass / static_cast<double>(of_pass) * n / lengths.response;
+  out.prefill = prefill_per_step(engine, lengths, out, cost);
   return out;
 }
 

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -316,10 +317,14 @@ Result<Figures> simulate(const orchestrator::PipelineConfig& config) {
 std::int64_t largest_weight(const orchestrator::ResolvedPipeline& pipeline, std::int64_t wanted) {
   const orchestrator::PipelineConfig& config = pipeline.config;
   const std::int64_t cards = std::ssize(pipeline.placement.rollout);
+  const auto replicas_on = [&](std::int64_t engine_cards) {
+    return engine_cards *
+           actors::hardware_of(*pipeline.simulation, actors::RoleKind::Rollout).dies_per_card /
+           config.simulation.rollout.tp;
+  };
+  const std::int64_t prefill = config.simulation.rollout.prefill_cards;
   const std::int64_t replicas =
-      cards / config.rollout.replicas *
-      actors::hardware_of(*pipeline.simulation, actors::RoleKind::Rollout).dies_per_card /
-      config.simulation.rollout.tp;
+      std::gcd(replicas_on(cards / config.rollout.replicas - prefill), replicas_on(prefill));
   const std::int64_t groups = config.algorithm.groups_per_update;
   const std::int64_t slots = config.rollout.concurrency;
   for (std::int64_t weight = wanted; weight > 1; --weight) {

@@ -50,6 +50,11 @@ const std::vector<std::string> kFused{"placement.mode=fused",
                                       "placement.reference_cards=0",
                                       "rollout.replicas=3"};
 
+std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
 class Rehearsal : public NamedRunsTest {
  protected:
   Rehearsal() : NamedRunsTest(kRehearsal) {}
@@ -96,10 +101,8 @@ TEST_F(Rehearsal, ItsLogIsCleanAndReplays) {
   ASSERT_EQ(temper(arguments("a", {})).status, 0);
   const Ended audit = temper({"audit", run_folder("a").string()});
   EXPECT_EQ(audit.status, 0) << audit.output;
-  const Ended replay = temper({"replay", run_folder("a").string()});
-  EXPECT_EQ(replay.status, 0) << replay.output;
-  const Ended report = temper({"report", run_folder("a").string()});
-  EXPECT_EQ(report.status, 0) << report.output;
+  EXPECT_EQ(temper({"replay", run_folder("a").string()}).status, 0);
+  EXPECT_EQ(temper({"report", run_folder("a").string()}).status, 0);
 }
 
 TEST_F(Rehearsal, FusedCardsAreTheSameInBothHostsToo) {
@@ -111,9 +114,8 @@ TEST_F(Rehearsal, LentCardsAreTheSameInBothHostsToo) {
 }
 
 TEST_F(Rehearsal, CardsThatSwitchOneByOneBesideAPreparingTrainerAreTheSameInBothHostsToo) {
-  std::vector<std::string> sets = kFused;
-  sets.insert(sets.end(), {"placement.switching=one_by_one", "stragglers.prepare=true"});
-  expect_same_in_both_hosts(sets);
+  expect_same_in_both_hosts(
+      with(kFused, {"placement.switching=one_by_one", "stragglers.prepare=true"}));
 }
 
 TEST_F(Rehearsal, JustInTimeAdmissionIsTheSameInBothHostsToo) {
@@ -131,9 +133,8 @@ TEST_F(Rehearsal, ClustersOfDifferentCardsAreTheSameInBothHostsToo) {
 }
 
 TEST_F(Rehearsal, EightBitEnginesAreTheSameInBothHostsToo) {
-  std::vector<std::string> sets = kFused;
-  sets.insert(sets.end(), {"simulation.rollout.weights=fp8", "simulation.rollout.kv_cache=fp8"});
-  expect_same_in_both_hosts(sets);
+  expect_same_in_both_hosts(
+      with(kFused, {"simulation.rollout.weights=fp8", "simulation.rollout.kv_cache=fp8"}));
 }
 
 TEST_F(Rehearsal, ResponsesThatCallToolsAreTheSameInBothHostsToo) {
@@ -141,11 +142,31 @@ TEST_F(Rehearsal, ResponsesThatCallToolsAreTheSameInBothHostsToo) {
                                        "simulation.tools.result.mean=80",
                                        "simulation.tools.latency.mean=3s",
                                        "simulation.rollout.chunked_prefill=true"};
-  std::vector<std::string> sets = kFused;
-  sets.insert(sets.end(), tools.begin(), tools.end());
-  expect_same_in_both_hosts(sets);
+  expect_same_in_both_hosts(with(kFused, tools));
   EXPECT_NE(temper({"report", run_folder("one").string()}).output.find("wait-tools"),
             std::string::npos);
+}
+
+/// Engines of two cards, one of which only prefills, whose responses call tools.
+const std::vector<std::string> kPrefillCards{"simulation.rollout.prefill_cards=1",
+                                             "simulation.tools.turn.mean=150",
+                                             "simulation.tools.result.mean=80",
+                                             "simulation.tools.latency.mean=3s"};
+
+TEST_F(Rehearsal, PrefillCardsAreTheSameInBothHostsInEveryPlacement) {
+  const auto one_by_one =
+      with(kFused, {"placement.switching=one_by_one", "stragglers.prepare=true"});
+  const std::vector<std::string> lent{"placement.mode=hybrid",
+                                      "placement.lending=always",
+                                      "placement.cards=8",
+                                      "placement.reference_cards=2",
+                                      "rollout.replicas=2"};
+  for (auto sets :
+       std::vector<std::vector<std::string>>{{"rollout.replicas=2"}, kFused, one_by_one, lent}) {
+    for (const char* folder : {"processes", "one"})
+      fs::remove_all(run_folder(folder));
+    expect_same_in_both_hosts(with(sets, kPrefillCards));
+  }
 }
 
 TEST_F(Rehearsal, EnginesThatDraftAreTheSameInBothHostsToo) {

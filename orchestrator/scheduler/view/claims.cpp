@@ -33,8 +33,11 @@ bool is_negative(const actors::Usage& u) {
   const auto below = [](const actors::MemoryUse& m) {
     return std::min({m.peak, m.predicted, m.capacity}) < Bytes(0);
   };
-  return u.devices < 0 || !(u.flops.count() >= 0) || !(u.peak.count() >= 0) || below(u.device) ||
-         below(u.host) || std::ranges::any_of(u.planes, [](const actors::PlaneUse& p) {
+  const actors::EngineUse engine = u.engine.value_or(actors::EngineUse());
+  return u.devices < 0 || std::min(engine.prefill_devices, engine.decode_tokens) < 0 ||
+         std::min(engine.prefill, engine.decode) < Duration(0) || !(u.flops.count() >= 0) ||
+         !(u.peak.count() >= 0) || below(u.device) || below(u.host) ||
+         std::ranges::any_of(u.planes, [](const actors::PlaneUse& p) {
            return p.bytes < Bytes(0) || !(p.bandwidth.count() >= 0);
          });
 }

@@ -1805,6 +1805,37 @@ class MemoryUse:
 
 
 @dataclasses.dataclass(slots=True)
+class EngineUse:
+    #: Devices that only prefill; 0: all devices prefill and decode.
+    prefill_devices: int = 0
+    #: Time in which those devices prefilled and sent caches, or of prefill steps in which no
+    #: response decoded.
+    prefill: int = 0
+    #: Time in which responses decoded.
+    decode: int = 0
+    #: Tokens that a response would have if it had decoded all that time.
+    decode_tokens: int = 0
+
+    def pack(self) -> Fields:
+        return {
+            1: self.prefill_devices,
+            2: self.prefill,
+            3: self.decode,
+            4: self.decode_tokens,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> EngineUse:
+        get = fields.get
+        return cls(
+            get(1, 0),
+            get(2, 0),
+            get(3, 0),
+            get(4, 0),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class Usage:
     #: Devices of the actor; a device is a die.
     devices: int = 0
@@ -1818,6 +1849,8 @@ class Usage:
     device: MemoryUse = dataclasses.field(default_factory=MemoryUse)
     #: Its share of host memory.
     host: MemoryUse = dataclasses.field(default_factory=MemoryUse)
+    #: Of a rollout engine.
+    engine: EngineUse | None = None
 
     def pack(self) -> Fields:
         return {
@@ -1827,6 +1860,7 @@ class Usage:
             4: [x.pack() for x in self.planes],
             5: self.device.pack(),
             6: self.host.pack(),
+            7: None if self.engine is None else self.engine.pack(),
         }
 
     @classmethod
@@ -1839,6 +1873,7 @@ class Usage:
             [PlaneUse.unpack(x) for x in get(4, ())],
             MemoryUse.unpack(get(5, {})),
             MemoryUse.unpack(get(6, {})),
+            None if (x := get(7, None)) is None else EngineUse.unpack(x),
         )
 
 

@@ -97,6 +97,29 @@ TEST_F(Usage, PlanesSumOverActorsAndMemoryIsThatOfTheFullest) {
   EXPECT_EQ(usage->memory.at(RoleKind::Trainer).device.capacity_bytes, 1000);
 }
 
+TEST_F(Usage, EnginesHaveTheMeanOfTheirSharesAndOneTimePerToken) {
+  const auto engine = [](std::int64_t prefill_devices, Duration prefill, Duration decode) {
+    actors::Usage u = used(1, 2, 100);
+    u.engine = {prefill_devices, prefill, decode, 200};
+    return u;
+  };
+  report(0, 10s, {}, engine(0, 1s, 4s));
+  report(1, 10s, {}, engine(0, 3s, 6s));
+  report(2, 10s, {}, used(1, 4, 800));
+  const auto together = summarize_usage(totals_, 4, 10s, 1)->engines;
+  ASSERT_TRUE(together);
+  EXPECT_DOUBLE_EQ(together->prefill, 0.2);
+  EXPECT_DOUBLE_EQ(together->decode, 0.5);
+  EXPECT_DOUBLE_EQ(together->token_s, 14.0 / 400);  // Prefill steps are between two tokens.
+  report(0, 10s, {}, engine(1, 1s, 4s));
+  report(1, 10s, {}, engine(1, 3s, 6s));
+  const auto apart = summarize_usage(totals_, 4, 10s, 1)->engines;
+  ASSERT_TRUE(apart);
+  EXPECT_EQ(apart->prefill_devices, 1);
+  EXPECT_DOUBLE_EQ(apart->prefill, 0.2);
+  EXPECT_DOUBLE_EQ(apart->token_s, 10.0 / 400);
+}
+
 TEST_F(Usage, CardsThatRolesShareHaveTheirPeakOnce) {
   event::Started started;
   started.config->actors = {{"rollout-0", RoleKind::Rollout, cards(0, 2), 1},

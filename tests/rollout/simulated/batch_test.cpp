@@ -199,5 +199,89 @@ TEST_F(BatchOf, OldestFirstTheYoungestGroupLeavesWhereverItCameFrom) {
   }
 }
 
+/// A prefill instance whose steps have `tokens`, and whose cache has `cache`.
+BatchLimits disaggregated(std::int64_t tokens, std::int64_t cache) {
+  BatchLimits out = limits(1000, 8);
+  out.disaggregated = true;
+  out.prefill_tokens = tokens;
+  out.prefill_cache = cache;
+  return out;
+}
+
+BatchRequest prompted(std::uint64_t response, std::int64_t prompt) {
+  BatchRequest out = request(response, 50);
+  out.prompt = prompt;
+  return out;
+}
+
+TEST_F(BatchOf, ResponsesPrefillTogetherUpToAStepOfThePrefillInstance) {
+  begin(disaggregated(100, 1000));
+  for (std::uint64_t r = 1; r <= 4; ++r)
+    add(prompted(r, 40));
+  admit();
+  EXPECT_EQ(batch->prefill().size(), 2U);
+  EXPECT_EQ(batch->running(), 0);
+  batch->finish_prefill();
+  EXPECT_EQ(batch->running(), 2);
+  admit();
+  batch->decode(1, ended);
+  EXPECT_EQ(batch->running(), 2) << "the others prefill meanwhile";
+  batch->finish_prefill();
+  EXPECT_EQ(batch->running(), 4);
+}
+
+TEST_F(BatchOf, APromptLongerThanAStepPrefillsAlone) {
+  begin(disaggregated(100, 1000));
+  add(prompted(1, 300));
+  add(prompted(2, 10));
+  admit();
+  ASSERT_EQ(batch->prefill().size(), 1U);
+  EXPECT_EQ(batch->prefill().front().tokens, 300);
+}
+
+TEST_F(BatchOf, PrefillsFitInTheCacheOfThePrefillInstance) {
+  begin(disaggregated(1000, 100));
+  for (std::uint64_t r = 1; r <= 4; ++r)
+    add(prompted(r, 40));
+  admit();
+  EXPECT_EQ(batch->prefill().size(), 2U);
+}
+
+TEST_F(BatchOf, AResponseWithACachedPromptRunsWithoutPrefill) {
+  begin(disaggregated(100, 1000));
+  BatchRequest of_group = prompted(1, 40);
+  add(of_group);
+  admit();
+  batch->finish_prefill();
+  of_group.response = ResponseId(2);
+  of_group.group = GroupId(1);
+  add(of_group);
+  admit();
+  EXPECT_TRUE(batch->prefill().empty());
+  EXPECT_EQ(batch->running(), 2);
+}
+
+TEST_F(BatchOf, WhatWasGeneratedBeforeIsPrefilledWithThePromptThatItAttendsTo) {
+  begin(disaggregated(1000, 1000));
+  BatchRequest continued = prompted(1, 40);
+  continued.prefix = 5;
+  add(continued);
+  continued.response = ResponseId(2);
+  add(continued);
+  admit();
+  ASSERT_EQ(batch->prefill().size(), 3U);
+  EXPECT_EQ(batch->prefill()[1].cached, 0) << "computed together with the prompt";
+  EXPECT_EQ(batch->prefill()[2].cached, 40);
+}
+
+TEST_F(BatchOf, ACanceledResponseLeavesItsPrefillToNobodyElse) {
+  begin(disaggregated(100, 1000));
+  add(prompted(1, 40));
+  admit();
+  batch->cancel(ResponseId(1), ended);
+  EXPECT_TRUE(batch->prefill().empty());
+  EXPECT_EQ(batch->load(), 0);
+}
+
 }  // namespace
 }  // namespace temper::rollout

@@ -6,6 +6,7 @@
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/tool_calls.hpp"
 #include "actors/simulation/weight_moves.hpp"
+#include "tests/rollout/simulated/naive_pool.hpp"
 #include "tests/rollout/simulated/simulated_world.hpp"
 
 #include <cmath>
@@ -42,6 +43,8 @@ class NaiveEngine {
       tools_.emplace(*s.config.tools, seed);
     layout_.dp = layout_.ep / layout_.tp;
     capacity_ = actors::kv_tokens(s).count() / s.config.rollout.block * replicas_;
+    if (s.config.rollout.prefill_cards > 0)
+      pool_.emplace(s);
   }
 
   void run(const std::vector<Scheduled>& messages, double start) {
@@ -51,11 +54,17 @@ class NaiveEngine {
       const auto message_at = [&] {
         return next < messages.size() ? seconds(messages[next].at) : kNever;
       };
-      while (std::min(message_at(), answer_at()) <= now_) {
+      const auto event_at = [&] { return std::min(message_at(), answer_at()); };
+      while (event_at() <= now_) {
         if (answer_at() < message_at())
           answer();
         else
           arrive(messages[next++]);
+      }
+      if (pool_) {
+        if (!step_with_pool(event_at()))
+          break;
+        continue;
       }
       if (pieces_.empty())
         join();
@@ -74,8 +83,8 @@ class NaiveEngine {
         ++prefills;
       } else if (!running_.empty()) {
         step();
-      } else if (std::min(message_at(), answer_at()) < kNever) {
-        now_ = std::min(message_at(), answer_at());
+      } else if (event_at() < kNever) {
+        now_ = event_at();
       } else {
         break;
       }
@@ -91,7 +100,7 @@ class NaiveEngine {
   std::int64_t evicted = 0;  ///< Caches of responses that were not running.
 
  private:
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  static constexpr double kNever = NaivePool::kNever;
   struct Response {
     ResponseId id;
     std::uint64_t group = 0;
@@ -109,6 +118,55 @@ class NaiveEngine {
     double answered = 0;      ///< its end,
     std::int64_t called = 0;  ///< and its number.
   };
+
+  /// False if nothing happens any more.
+  bool step_with_pool(double event_at) {
+    if (pool_->ends <= now_) {
+      pieces_.clear();
+      join();
+      prefills += pool_->steps;
+      pool_->ends = kNever;
+    }
+    if (pool_->ends == kNever) {
+      admit();
+      if (pieces_.empty())
+        join();
+      else
+        pool_->begin(pieces_, now_);
+    }
+    if (!running_.empty())
+      step();
+    else if (const double next = std::min(event_at, pool_->ends); next < kNever)
+      now_ = next;
+    else
+      return false;
+    return true;
+  }
+  bool fits_pool(const Response& r) const {
+    const auto same = [&](const Response& o) { return o.group == r.group; };
+    const bool alone = !r.cached && std::ranges::none_of(in_blocks(), same);
+    return pool_->takes(pieces_, pieces_of(r, alone));
+  }
+  static std::deque<PrefillPiece> pieces_of(const Response& r, bool alone) {
+    std::deque<PrefillPiece> out;
+    const std::int64_t old = r.done - r.fresh;
+    std::int64_t before = alone ? 0 : r.prompt;  // On the other devices.
+    if (alone)
+      out.push_back({r.prompt, 0});
+    if (old > 0 && !r.cached) {
+      out.push_back({old, r.prompt, r.parked});
+      out.back().cached = before;
+    }
+    before = old > 0 && !r.cached && !r.parked ? 0 : before + old;
+    if (r.fresh > 0) {
+      out.push_back({r.fresh, r.prompt + old});
+      out.back().cached = before;
+    }
+    return out;
+  }
+  bool copying_pays(const PrefillPiece& piece) {
+    return pool_ ? pool_->copying_pays(piece) : cost_.copying_pays(piece);
+  }
 
   /// Those whose prefills are done run.
   void join() {
@@ -185,6 +243,8 @@ class NaiveEngine {
       }
       if (entering_.empty() && (running_.empty() || (some_entered && !recomputing_)))
         pieces_.clear();
+      if (pool_ && pieces_.empty())
+        pool_->ends = kNever;
     }
   }
 
@@ -219,6 +279,8 @@ class NaiveEngine {
   }
 
   void commit(PolicyVersion version) {
+    if (pool_ && pool_->ends > now_)
+      pool_->ends = kNever;
     now_ += actors::swap_seconds(fabric_, s_);
     version_ = version;
     if (on_new_weights_ != OnNewWeights::Recompute)
@@ -255,7 +317,7 @@ class NaiveEngine {
       return false;
     Response& r = **std::ranges::min_element(held, {}, &Response::called);
     r.cached = false;
-    r.parked = cost_.copying_pays({r.done - r.fresh, r.prompt, true});
+    r.parked = copying_pays({r.done - r.fresh, r.prompt, true});
     parked += r.parked ? 1 : 0;
     ++evicted;
     return true;
@@ -285,7 +347,7 @@ class NaiveEngine {
     while (!waiting_.empty()) {
       const Response r = waiting_.front();
       auto with = in_blocks();
-      if (std::ssize(with) >= s_.concurrency)
+      if (std::ssize(with) >= s_.concurrency || (pool_ && !fits_pool(r)))
         return;
       const std::int64_t keep = with.empty() ? 0 : capacity_ / 100;
       with.push_back(r);
@@ -299,12 +361,8 @@ class NaiveEngine {
           std::ranges::none_of(in_blocks(),
                                [&](const Response& o) { return o.group == r.group; }) &&
           std::ranges::none_of(holders(), [&](const Response* o) { return o->group == r.group; });
-      if (alone)
-        pieces_.push_back({r.prompt, 0});
-      if (r.done > r.fresh && !r.cached)
-        pieces_.push_back({r.done - r.fresh, r.prompt, r.parked});
-      if (r.fresh > 0)
-        pieces_.push_back({r.fresh, r.prompt + r.done - r.fresh});
+      for (const PrefillPiece& piece : pieces_of(r, alone))
+        pieces_.push_back(piece);
       entering_.push_back(r);
       entering_.back().parked = entering_.back().cached = false;
       entering_.back().fresh = 0;
@@ -319,7 +377,7 @@ class NaiveEngine {
         continue;
       waiting_.push_front(running_.back());
       Response& r = waiting_.front();
-      r.parked = r.done > 0 && cost_.copying_pays({r.done, r.prompt, true});
+      r.parked = r.done > 0 && copying_pays({r.done, r.prompt, true});
       parked += r.parked ? 1 : 0;
       running_.pop_back();
       ++preemptions;
@@ -330,7 +388,7 @@ class NaiveEngine {
       passes[version_of(r)].push_back(&r);
     for (const auto& [version, responses] : passes)
       now_ += pass_seconds(responses);
-    if (!pieces_.empty())
+    if (!pieces_.empty() && !pool_)
       now_ += cost_.prefill(pieces_, std::ssize(running_));
     ++steps;
     for (Response& r : running_) {
@@ -364,6 +422,7 @@ class NaiveEngine {
   actors::SimulationSettings s_;
   OnNewWeights on_new_weights_;
   EngineCost cost_;
+  std::optional<NaivePool> pool_;
   sim_hw::Device device_;
   sim_hw::Fabric fabric_;
   sim_hw::RolloutLayout layout_;

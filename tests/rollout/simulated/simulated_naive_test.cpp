@@ -245,6 +245,44 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationWithChunkedPrefill) {
   EXPECT_GT(moved.evicted, 100);
 }
 
+TEST(SimulatedRollout, FollowsTheNaiveSimulationWithDisaggregatedPrefill) {
+  Moved moved;
+  for (auto s : {small_engine(), spread_calls_engine(), drafting_engine()}) {
+    s.cards = 4;
+    s.rollout_cards = 8;
+    s.config.rollout.prefill_cards = 2;
+    for (const std::int64_t cache : {3500, 100000}) {
+      limit_cache(s, cache);
+      for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        SCOPED_TRACE(seed);
+        expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
+        expect_the_same(s, life(seed), seed, moved);
+        expect_the_same(s, life(seed), seed, moved, OnNewWeights::Finish);
+      }
+    }
+  }
+  EXPECT_GT(moved.evicted, 100);
+  EXPECT_GT(moved.parked, 50);
+}
+
+/// One prefill replica for two that decode: its cache, not its steps, limits batches of results.
+TEST(SimulatedRollout, FollowsTheNaiveSimulationWithASmallPrefillInstance) {
+  Moved moved;
+  auto s = spread_calls_engine();
+  s.cards = 3;
+  s.rollout_cards = 6;
+  s.config.rollout.prefill_cards = 1;
+  s.config.rollout.prefill_tokens = 20000;
+  s.cluster.host.from_device = BytesPerSecond(1e6);  // Evicted caches are computed again.
+  limit_cache(s, 5000);
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    expect_the_same(s, arriving(work(16, 8), 0, 8, seed), seed, moved);
+  }
+  EXPECT_GT(moved.evicted, 100);
+  EXPECT_EQ(moved.parked, 0);
+}
+
 TEST(SimulatedRollout, FollowsTheNaiveSimulationWithAnAdapter) {
   Moved moved;
   auto s = drafting_engine();

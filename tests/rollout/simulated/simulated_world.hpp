@@ -42,6 +42,15 @@ inline actors::SimulationSettings small_engine() {
   return s;
 }
 
+/// That engine with two more cards, which only prefill.
+inline actors::SimulationSettings disaggregated_engine() {
+  auto s = small_engine();
+  s.cards = 4;
+  s.rollout_cards = 8;
+  s.config.rollout.prefill_cards = 2;
+  return s;
+}
+
 /// The KV share with which a replica holds about `tokens`.
 inline void limit_cache(actors::SimulationSettings& s, std::int64_t tokens) {
   s.config.rollout.kv_share = 1;
@@ -148,6 +157,16 @@ class World {
   std::vector<Sent> sent_;
   actors::Outbox out_;
 };
+
+/// In the spans that it has reported.
+inline Duration time_in(const World& world, actors::CardState state) {
+  Duration sum{};
+  for (const auto& activity : world.all<actors::Activity>()) {
+    for (const actors::Span& span : activity.spans)
+      sum += span.state == state ? span.end - span.begin : Duration{};
+  }
+  return sum;
+}
 
 /// `groups` groups of `size` new responses, ids from `first_group` on, one lease each.
 inline std::vector<actors::CountedGenerate> work(std::uint64_t groups,

@@ -26,15 +26,6 @@ actors::SimulationSettings calling_engine() {
   return s;
 }
 
-Duration time_in(const World& world, CardState state) {
-  Duration sum{};
-  for (const auto& activity : world.all<actors::Activity>()) {
-    for (const actors::Span& span : activity.spans)
-      sum += span.state == state ? span.end - span.begin : Duration{};
-  }
-  return sum;
-}
-
 std::vector<Scheduled> one_group(std::uint64_t size) {
   return {at(time_of(10), work(1, size)[0])};
 }
@@ -101,7 +92,7 @@ TEST(ToolEngine, SaysTheSameWheneverItIsAsked) {
   }
 }
 
-TEST(ToolEngine, HandsOverACallThatGoesOnWhenItsResponseIsInterrupted) {
+TEST(ToolEngine, HandsOverACallThatContinuesWhenItsResponseIsInterrupted) {
   auto s = calling_engine();
   s.config.response.kind = actors::LengthKind::Constant;
   World world(s);
@@ -130,7 +121,7 @@ TEST(ToolEngine, HandsOverACallThatGoesOnWhenItsResponseIsInterrupted) {
   EXPECT_EQ(waited(18), 2 * second_call) << "nobody has called";
 }
 
-TEST(ToolEngine, GivesNoToolToACallThatGoesOnElsewhere) {
+TEST(ToolEngine, GivesNoToolToACallThatContinuesElsewhere) {
   auto s = calling_engine();
   s.config.response.kind = actors::LengthKind::Constant;
   s.config.tools->pool = 1;

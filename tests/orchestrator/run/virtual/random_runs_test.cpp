@@ -69,6 +69,19 @@ PipelineConfig random_pipeline(Random& random) {
   return c;
 }
 
+/// It ends well, within its memory, and passes the audit.
+testing::SimulatedOutcome run_within_limits(const PipelineConfig& config) {
+  testing::SimulatedOutcome ran = testing::run_simulated(config);
+  EXPECT_TRUE(ran.outcome.finish.ok) << ran.outcome.finish.reason;
+  EXPECT_EQ(ran.audit.violations, std::vector<std::string>());
+  EXPECT_TRUE(ran.summary.memory.has_value());
+  for (const auto& [role, memory] : ran.summary.memory.value()) {
+    EXPECT_LE(memory.device.peak_bytes, memory.device.capacity_bytes) << name_of(role);
+    EXPECT_LE(memory.host.peak_bytes, memory.host.capacity_bytes) << name_of(role);
+  }
+  return ran;
+}
+
 TEST(RandomRuns, AreRefusedOrStayWithinTheirMemoryAndTheirBound) {
   std::uint64_t refused = 0, without_turns = 0;
   std::set<PlacementMode> modes;
@@ -79,16 +92,9 @@ TEST(RandomRuns, AreRefusedOrStayWithinTheirMemoryAndTheirBound) {
       ++refused;
       continue;
     }
-    const testing::SimulatedOutcome ran = testing::run_simulated(config);
-    ASSERT_TRUE(ran.outcome.finish.ok) << "seed " << seed << ": " << ran.outcome.finish.reason;
-    ASSERT_EQ(ran.audit.violations, std::vector<std::string>()) << "seed " << seed;
-    ASSERT_TRUE(ran.summary.memory.has_value()) << "seed " << seed;
-    for (const auto& [role, memory] : *ran.summary.memory) {
-      ASSERT_LE(memory.device.peak_bytes, memory.device.capacity_bytes)
-          << "seed " << seed << " " << name_of(role);
-      ASSERT_LE(memory.host.peak_bytes, memory.host.capacity_bytes)
-          << "seed " << seed << " " << name_of(role);
-    }
+    SCOPED_TRACE(seed);
+    const testing::SimulatedOutcome ran = run_within_limits(config);
+    ASSERT_FALSE(HasFailure());
     modes.insert(config.placement.mode);
     without_turns += ran.summary.switches.count == 0 ? 1 : 0;
   }
@@ -96,6 +102,39 @@ TEST(RandomRuns, AreRefusedOrStayWithinTheirMemoryAndTheirBound) {
   EXPECT_LT(refused, runs() * 9 / 10);
   RecordProperty("refused", static_cast<int>(refused));
   EXPECT_LT(without_turns, runs() - refused) << "some took turns";
+}
+
+TEST(RandomRuns, WithPrefillCardsStayWithinTheirMemoryAndTheirBound) {
+  std::uint64_t ran = 0;
+  std::set<PlacementMode> modes;
+  for (std::uint64_t seed = 0; seed < 2 * runs(); ++seed) {
+    Random random(seed, "prefill cards");
+    PipelineConfig config = random_pipeline(random);
+    const std::int32_t cards =
+        traits_of(config.placement.mode).alternates() ? 8 : config.placement.rollout_cards;
+    config.simulation.rollout.prefill_cards = cards / config.rollout.replicas / 2;
+    if (config.simulation.rollout.prefill_cards == 0)
+      continue;
+    if (config.rollout.on_new_weights == rollout::OnNewWeights::Recompute)
+      config.rollout.on_new_weights = rollout::OnNewWeights::KeepKv;
+    if (random.chance(0.5)) {
+      actors::ToolConfig& tools = config.simulation.tools.emplace();
+      tools.turn.mean = 100;
+      tools.result.mean = 200;
+      tools.latency.mean = std::chrono::seconds(2);
+    }
+    if (!validate(config).empty())
+      continue;
+    SCOPED_TRACE(seed);
+    const testing::SimulatedOutcome outcome = run_within_limits(config);
+    ASSERT_FALSE(HasFailure());
+    ASSERT_TRUE(outcome.summary.engines);
+    EXPECT_GT(outcome.summary.engines->prefill_devices, 0);
+    modes.insert(config.placement.mode);
+    ++ran;
+  }
+  EXPECT_EQ(modes.size(), actors::kPlacementModes.size());
+  EXPECT_GT(ran, runs() / 6);
 }
 
 }  // namespace
