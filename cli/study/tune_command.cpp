@@ -8,12 +8,14 @@
 #include "core/parallel.hpp"
 #include "core/parse_name.hpp"
 #include "core/progress_line.hpp"
+#include "core/text/numbers.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/run/virtual/stop_signals.hpp"
 #include "orchestrator/watch/predictions.hpp"
 #include "sim_hw/catalog/catalog.hpp"
+#include "study/search/tune_objective.hpp"
 #include "study/search/tune_report.hpp"
 #include "study/simulate/axes.hpp"
 
@@ -28,6 +30,8 @@ namespace temper::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kFirstEstimate = "the closed form that chose the sampled runs";
 
 /// Parses "tp=2,4", an axis of study/search/space.hpp.
 Result<study::Space::Axis> parse_limit(std::string_view text) {
@@ -108,6 +112,11 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
   if (fs::exists(command.calibration)) {
     TEMPER_TRY(options.calibration, study::load_machine_model(command.calibration));
   }
+  if (command.keep && study::counts_costs(options.objective)) {
+    return invalid_input(
+        "--keep: expected an objective of time, since the page shows gains in tokens/s, found "
+        "--objective price or energy; leave out one of the two");
+  }
   if (command.effort < 1 || command.steps < 1)
     return invalid_input("--effort and --steps: expected at least 1, found 0");
   if (command.threads < 0)
@@ -177,11 +186,18 @@ Result<study::TuneResult> search(const TuneOptions& command,
 /// Simulates the written file from start to finish, as `temper run` will.
 Result<std::string> prediction_of(const orchestrator::PipelineConfig& config) {
   TEMPER_TRY(const study::Figures figures, study::simulate(config));
-  return fmt::format(
-      "a full run of {} steps from start to finish: {:.1f}k trained tokens/s, {:.2f} h",
-      config.steps,
-      figures.whole.trained_per_s / 1e3,
-      figures.whole.seconds / 3600);
+  std::string text =
+      fmt::format("a full run of {} steps from start to finish: {:.1f}k trained tokens/s, {:.2f} h",
+                  config.steps,
+                  figures.whole.trained_per_s / 1e3,
+                  figures.whole.seconds / 3600);
+  if (const auto& cost = figures.whole.cost) {
+    if (cost->price)
+      text += ", price " + short_number(*cost->price);
+    if (cost->kwh)
+      text += ", " + short_number(*cost->kwh) + " kWh";
+  }
+  return text;
 }
 
 }  // namespace
@@ -196,7 +212,8 @@ int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err) {
   }
   if (command.json) {
     out << to_json(study::tune_rows(*tuned), JsonStyle::Pretty) << '\n';
-    beside(command.json, out, err) << constants_note(command.config, command.sets);
+    beside(command.json, out, err) << constants_note(command.config, command.sets)
+                                   << tools_note(tuned->tried[tuned->best].config, kFirstEstimate);
     return 0;
   }
   out << study::tune_text(*tuned);
@@ -206,7 +223,7 @@ int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err) {
     return 0;  // local runs were predicted in full already
   const auto predicted = prediction_of(best);
   out << (predicted ? *predicted : predicted.error().context) << '\n';
-  out << constants_note(command.config, command.sets);
+  out << constants_note(command.config, command.sets) << tools_note(best, kFirstEstimate);
   return 0;
 }
 
@@ -219,12 +236,14 @@ Handler tune_command(Flags& flags) {
   flags.repeated("--only",
                  options->only,
                  "AXIS=v1,v2: limit the values of engine_cards, tp, slots, reference_cards, "
-                 "rollout_share, return_share or lending (repeatable)");
+                 "rollout_share, return_share, lending, or (by price and energy) total_cards "
+                 "(repeatable)");
   flags.text(
       "--objective",
       options->objective,
-      "throughput; steps (shortest time for all steps); or reward (default: reward if --curve "
-      "or configs/curves has a curve of this task, else throughput)");
+      "throughput; steps (shortest time for all steps); reward; price or energy (most trained "
+      "tokens per price of the cards, or per kWh, by the section `cost`) (default: reward if "
+      "--curve or configs/curves has a curve of this task, else throughput)");
   flags.text(
       "--curve", options->curve, "sweep.csv of `temper sweep`: steps to a reward by staleness");
   flags.text(

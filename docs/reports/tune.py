@@ -70,7 +70,7 @@ def time_reward(fig):
 def good(fig):
     fig.head("search", "mean error in tokens/s", "rank correlation", "mean staleness, apart", align="lrrr")
     for name, words in (("most tokens/s", ""), ("least time to a reward", "--objective reward --curve configs/curves/addition_to_0.8.csv ")):
-        said = re.search(r"tokens/s ([0-9.]+ %) mean error, rank correlation ([0-9.]+); mean staleness ([0-9.]+) apart",
+        said = re.search(r"tokens/s ([0-9.]+ %) mean error, rank correlation ([0-9.]+); mean staleness differs by ([0-9.]+)",
                          fig.text(f"temper tune configs/cm384_pangu.yaml {words}--out {{out}}"))
         fig.row(name, said[1], said[2], said[3])
     plans = [r for r in fig.rows("temper tune configs/cm384_pangu.yaml --out {out}", "tune.csv") if r.sampled_tokens_per_s != "" and r.closed_tokens_per_s != ""]

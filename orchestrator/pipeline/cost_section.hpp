@@ -13,6 +13,8 @@ struct CostSection {
   std::optional<double> rollout_card_hour{};  ///< Of cards that only rollout engines have.
   double idle_watts = 0, busy_watts = 0;      ///< Of a card; both 0: not given.
   std::optional<double> train_watts{}, decode_watts{};
+
+  bool operator==(const CostSection&) const = default;
 };
 
 template <class V>

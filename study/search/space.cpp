@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 namespace temper::study {
 namespace {
@@ -43,28 +44,42 @@ std::vector<std::int64_t> reference_shares(std::int64_t cards) {
   return out;
 }
 
+/// The shares of every one of these numbers of cards.
+std::vector<std::int64_t> reference_shares(const std::vector<std::int64_t>& totals) {
+  std::set<std::int64_t> out;
+  for (const std::int64_t total : totals) {
+    const std::vector<std::int64_t> shares = reference_shares(total);
+    out.insert(shares.begin(), shares.end());
+  }
+  return {out.begin(), out.end()};
+}
+
 }  // namespace
 
 Space::Space(orchestrator::PipelineConfig like,
              orchestrator::PlacementMode mode,
-             const actors::SimulatedRun& run)
+             const actors::SimulatedRun& run,
+             std::vector<std::int64_t> total_cards)
     : like_(std::move(like)),
       mode_(mode),
       devices_per_card_(actors::hardware_of(run, actors::RoleKind::Rollout).dies_per_card) {
   axes_.push_back({"engine_cards", powers_of_two(like_.placement.cards)});
   axes_.push_back({"tp", engine_tps(run.model, like_.placement.cards * devices_per_card_)});
   axes_.push_back({"slots", {std::begin(kSlots), std::end(kSlots)}});
-  add_placement_axes();
+  if (total_cards.empty())
+    total_cards.push_back(like_.placement.cards);
+  add_placement_axes(std::move(total_cards));
 }
 
-void Space::add_placement_axes() {
+void Space::add_placement_axes(std::vector<std::int64_t> total_cards) {
   const bool stay =
       orchestrator::has_several_clusters(like_);  // Each role stays on its cluster's cards.
   const actors::PlacementTraits& mode = traits_of(mode_);
   Axis reference{"reference_cards", {0}}, share{"rollout_share", {0}};
   Axis back{"return_share", {25}}, lending{"lending", {0}};
+  Axis total{"total_cards", {}};
   if (!stay && !mode.shares_reference && like_.reference.replicas > 0)
-    reference.values = reference_shares(like_.placement.cards);
+    reference.values = reference_shares(total_cards);
   if (stay) {
     // No axis for the split of the cards.
   } else if (mode.exclusive_rollout) {
@@ -76,7 +91,8 @@ void Space::add_placement_axes() {
   }
   if (mode.lends())
     lending.values = {0, 1};
-  for (Axis* axis : {&reference, &share, &back, &lending})
+  total.values = std::move(total_cards);
+  for (Axis* axis : {&reference, &share, &back, &lending, &total})
     axes_.push_back(std::move(*axis));
 }
 
@@ -105,9 +121,8 @@ Status Space::limit(const Axis& to) {
   return {};
 }
 
-std::optional<orchestrator::PipelineConfig> Space::placed(std::int64_t engine,
-                                                          std::int64_t reference,
-                                                          std::int64_t sixteenths) const {
+std::optional<orchestrator::PipelineConfig> Space::placed(const Split& split) const {
+  const auto [cards, engine, reference, sixteenths] = split;
   orchestrator::PipelineConfig c = like_;
   if (orchestrator::has_several_clusters(like_)) {
     const std::int64_t own = std::ssize(orchestrator::resolve_placement(like_).rollout);
@@ -117,11 +132,13 @@ std::optional<orchestrator::PipelineConfig> Space::placed(std::int64_t engine,
     return c;
   }
   orchestrator::PlacementConfig& p = c.placement;
-  const std::int64_t cards = p.cards;
+  p.cards = static_cast<std::int32_t>(cards);
   p.mode = mode_;
   p.rollout.clear(), p.trainer.clear(), p.reference.clear(), p.reward.clear();
   p.rollout_cards = p.reference_cards = 0;
   c.reference.replicas = std::min(c.reference.replicas, 1);
+  if (reference > 0 && std::ranges::count(reference_shares(cards), reference) == 0)
+    return std::nullopt;
   std::int64_t rollout = cards - reference;
   if (sixteenths > 0) {
     rollout =
@@ -163,7 +180,7 @@ std::optional<orchestrator::PipelineConfig> Space::at(const Point& point) const 
   const std::int64_t devices = engine * devices_per_card_;
   if (devices % tp != 0)
     return std::nullopt;
-  auto c = placed(engine, value(3), value(4));
+  auto c = placed({value(7), engine, value(3), value(4)});
   if (!c)
     return std::nullopt;
   c->simulation.rollout.tp = tp;

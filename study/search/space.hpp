@@ -13,6 +13,7 @@
 //   return_share      hundredths of placement.return_share (colocated and fused, if the bound lets
 //                     a batch be ready before all generation has ended)
 //   lending           0 auto, 1 always (hybrid)
+//   total_cards       cards of all roles, the first ones of the cluster; on request
 //
 // With several clusters each role keeps its cards; only engine_cards, tp and slots are axes.
 #pragma once
@@ -34,9 +35,11 @@ class Space {
   using Point = std::vector<std::size_t>;  ///< Index into the values of each axis.
 
   /// Everything except the axes is as in `like`; cluster and model are those of `run`.
+  /// `total_cards`: values of that axis, at most the cards of `like`; empty: only these.
   Space(orchestrator::PipelineConfig like,
         orchestrator::PlacementMode mode,
-        const actors::SimulatedRun& run);
+        const actors::SimulatedRun& run,
+        std::vector<std::int64_t> total_cards = {});
 
   /// Restricts the axis with that name to these values, unless it has only one. Error: unknown
   /// axis, or unknown value.
@@ -50,10 +53,12 @@ class Space {
   std::optional<orchestrator::PipelineConfig> at(const Point& point) const;
 
  private:
-  void add_placement_axes();
-  std::optional<orchestrator::PipelineConfig> placed(std::int64_t engine,
-                                                     std::int64_t reference,
-                                                     std::int64_t sixteenths) const;
+  /// The cards of a point.
+  struct Split {
+    std::int64_t total = 0, engine = 0, reference = 0, sixteenths = 0;
+  };
+  void add_placement_axes(std::vector<std::int64_t> total_cards);
+  std::optional<orchestrator::PipelineConfig> placed(const Split& split) const;
 
   const orchestrator::PipelineConfig like_;
   const orchestrator::PlacementMode mode_;

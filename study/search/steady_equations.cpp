@@ -117,6 +117,7 @@ SteadyState with_own_cards(const SteadyTerms& t) {
       out.bottleneck = Bottleneck::Slots;
   }
   const double p = out.seconds_per_update;
+  out.decode_seconds = b.fits ? std::min(b.seconds, p - t.prefill) : p - t.prefill;
   if (p <= t.update * 1.001)
     out.bottleneck = Bottleneck::Update;
   else if (p <= t.scoring * 1.001)
@@ -142,7 +143,8 @@ double alone(const SteadyTerms& t, double n) {
 /// scoring (half a pass in progress, then one more), then the update and its publication.
 SteadyState synchronous(const SteadyTerms& t) {
   SteadyState out;
-  const double generation = alone(t, t.fresh) + t.prefill;
+  out.decode_seconds = alone(t, t.fresh);
+  const double generation = out.decode_seconds + t.prefill;
   const double scoring = t.report + t.scored * 1.5 + std::max(0.0, t.scoring - generation);
   out.seconds_per_update = generation + scoring + t.update + t.publish;
   out.bottleneck = Bottleneck::LongAnswers;
@@ -206,6 +208,7 @@ SteadyState in_turns(const SteadyTerms& t, Reference reference) {
   out.seconds_per_update = reference == Reference::InTurn
                                ? each + t.scoring
                                : std::max(each + after / batches, t.scoring);
+  out.decode_seconds = at.seconds / batches;
   out.staleness_mean = std::max(0.0, t.eta - (batches - 1) / 2);
   out.bottleneck = Bottleneck::Turns;
   return out;
@@ -221,6 +224,7 @@ SteadyState with_lent_cards(SteadyTerms t, double lent_per_own) {
     const double idle = std::max(0.0, p - t.update - t.to_rollout - t.to_training) / p;
     t.fresh = fresh / (1 + lent_per_own * idle);
     out = t.eta > 0 ? with_own_cards(t) : synchronous(t);
+    out.lent_seconds = std::min(out.decode_seconds, idle * out.seconds_per_update);
   }
   return out;
 }

@@ -127,6 +127,10 @@ class SteadyStateModel::Costs {
   };
   SwitchCosts switch_costs(const orchestrator::PipelineConfig& c,
                            const orchestrator::PlacementConfig& cards);
+  std::map<actors::CardState, double> states(const orchestrator::PipelineConfig& c,
+                                             const orchestrator::PlacementConfig& cards,
+                                             const SteadyTerms& t,
+                                             const SteadyState& steady);
 
   const SimulatedRun run_;
   std::map<std::pair<std::int32_t, std::int32_t>, BatchStatistics> batches_;
@@ -241,6 +245,32 @@ SteadyStateModel::Costs::SwitchCosts SteadyStateModel::Costs::switch_costs(
   return known->second;
 }
 
+std::map<actors::CardState, double> SteadyStateModel::Costs::states(
+    const orchestrator::PipelineConfig& c,
+    const orchestrator::PlacementConfig& cards,
+    const SteadyTerms& t,
+    const SteadyState& steady) {
+  using enum actors::CardState;
+  const double all = static_cast<double>(c.placement.cards) * steady.seconds_per_update;
+  const auto share = [&](const std::vector<CardId>& of, double seconds) {
+    return static_cast<double>(of.size()) * seconds / all;
+  };
+  std::map<actors::CardState, double> out;
+  out[Train] = share(cards.trainer, update(c, cards, batch(c)));
+  out[Reference] = c.reference.replicas > 0 ? share(cards.reference, t.scoring) : 0;
+  out[Prefill] = share(cards.rollout, t.prefill - t.engine.swap);
+  out[Decode] = share(cards.rollout, steady.decode_seconds);
+  if (traits_of(cards.mode).lends())
+    out[Decode] += share(cards.trainer, steady.lent_seconds);
+  double busy = 0;
+  for (const auto& [state, part] : out)
+    busy += part;
+  for (auto& [state, part] : out)  // Roles on the same cards may overlap in these estimates.
+    part /= std::max(1.0, busy);
+  out[Idle] = std::max(0.0, 1 - busy);
+  return out;
+}
+
 SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c,
                                            const orchestrator::PlacementConfig& cards) {
   BatchStatistics& d = batch(c);
@@ -279,6 +309,7 @@ SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c
   SteadyState out = steady::solve_steady_state(t, cards);
   const double tokens = responses * (d.prompt + d.mean);
   out.trained_per_s = tokens / out.seconds_per_update;
+  out.states = states(c, cards, t, out);
   return out;
 }
 

@@ -7,16 +7,18 @@
 // that an engine decodes. steady_equations.cpp states the equation of each placement above the
 // function that solves it; steady_terms.hpp has their terms.
 //
-// Assumptions: the staleness rule `exact` (other rules are judged as if they were exact); lengths
-// as the first batch of the run draws them; no preemption; lending costs nothing except its switch.
+// Assumptions: the staleness rule `exact` (others are judged as if they were exact); lengths as the
+// first batch of the run draws them; no tool calls, no preemption; lending costs only its switch.
 // Constants: those of the hardware. Doubles are seconds and tokens. Uses no part of the scheduler
 // or the simulation, so that tests can compare them.
 #pragma once
 
+#include "actors/protocol/lifecycle.hpp"
 #include "actors/simulation/simulation_config.hpp"
 #include "core/result.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
 
+#include <map>
 #include <memory>
 
 namespace temper::study {
@@ -29,6 +31,10 @@ struct SteadyState {
   double trained_per_s = 0;  ///< Tokens of prompts and responses.
   double staleness_mean = 0;
   Bottleneck bottleneck = Bottleneck::Update;
+  double decode_seconds = 0;  ///< Per update, of the rollout's cards.
+  double lent_seconds = 0;    ///< Per update, of lent trainer cards that decode.
+  /// Estimated shares of the time of all cards; they add up to 1.
+  std::map<actors::CardState, double> states;
 };
 
 /// Caches the costs of layouts. One thread.

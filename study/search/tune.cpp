@@ -10,6 +10,7 @@
 #include "study/search/closed_form_correction.hpp"
 #include "study/search/tune_judge.hpp"
 #include "study/search/tune_machine.hpp"
+#include "study/search/tune_objective.hpp"
 #include "study/search/tune_screen.hpp"
 
 #include <fmt/format.h>
@@ -39,11 +40,6 @@ constexpr double kNearlyAsGood = 0.1;
 constexpr std::size_t kBetweenCorrections = 4;
 /// Runs per core between two checks of `stop`.
 constexpr std::size_t kBatchPerThread = 8;
-
-void note(Candidate& candidate, const SteadyState& closed) {
-  candidate.row.closed_tokens_per_s = closed.trained_per_s;
-  candidate.row.closed_staleness = closed.staleness_mean;
-}
 
 class Tuner {
  public:
@@ -89,9 +85,14 @@ class Tuner {
   Status make_screen(const orchestrator::PipelineConfig& like,
                      orchestrator::PlacementMode mode,
                      const std::string& vary) {
-    TEMPER_TRY(
-        Screen screen,
-        Screen::create({like, mode, etas_, options_.constraints.max_memory, vary, options_.only}));
+    TEMPER_TRY(Screen screen,
+               Screen::create({like,
+                               mode,
+                               etas_,
+                               options_.constraints.max_memory,
+                               vary,
+                               options_.only,
+                               total_cards_to_try(options_.objective, like)}));
     screens_.push_back(std::move(screen));
     return {};
   }
@@ -197,7 +198,7 @@ class Tuner {
         tune_row(point.config, point.cards, found_by, screens_[screen].region().vary),
         point.config,
         {}};
-    note(candidate, point.closed);
+    judge_.fill_closed(candidate, point.closed);
     found_.push_back({std::move(point), screen, std::move(candidate), {}});
   }
 
@@ -250,14 +251,11 @@ class Tuner {
           continue;
         }
         const Rates& r = result->steady;
-        c.row.sampled_tokens_per_s = r.sustained_per_s;
-        c.row.sampled_staleness = r.staleness_mean;
-        c.row.hours_to_reward = judge_.hours_to_reward(r);
+        judge_.fill_sampled(c, r);
         found_[i].score = judge_.score_of(r);
         if (found_[i].score && *found_[i].score > best_score_) {
           best_score_ = *found_[i].score;
-          best_so_far_ = fmt::format(
-              "{:.1f}k tokens/s ({}, eta {:g})", r.sustained_per_s / 1e3, c.row.mode, c.row.eta);
+          best_so_far_ = judge_.text_of(c.row);
         }
       }
     }
@@ -418,6 +416,8 @@ Result<TuneResult> tune(const TuneOptions& options) {
   if (options.objective == TuneObjective::Reward && !options.curve)
     return invalid_input("--objective reward needs --curve FILE, a sweep.csv of `temper sweep`");
   TEMPER_TRY_STATUS(check_batches(options));
+  TEMPER_TRY_STATUS(check_costs(options.objective, given.cost));
+  TEMPER_TRY_STATUS(check_total_cards(options));
   TuneOptions whole = options;
   if (whole.modes.empty()) {
     for (const actors::PlacementTraits& mode : actors::kPlacementModes)

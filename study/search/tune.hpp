@@ -13,9 +13,10 @@
 // On this machine's cores the space is small: every point is forecast from a model of the machine
 // (study/machine/machine_run.hpp) with the real scheduler, then stage 3 follows.
 //
-// Objective: more of TuneObjective::Throughput, or less time: for `steps` updates, or until a
-// reward. For the latter, curves recorded by `temper sweep` give the number of updates at a mean
-// staleness (reward_curve.hpp).
+// Objective: more of TuneObjective::Throughput; less time, for `steps` updates or until a reward;
+// or more trained tokens per price of the cards or per kWh (orchestrator/metrics/cost.hpp), also on
+// fewer cards. For a reward, curves recorded by `temper sweep` give the number of updates at a mean
+// staleness (reward_curve.hpp). All three stages use the same objective (tune_objective.hpp).
 //
 // Ties. Differences below tune's own error are ties. On simulated hardware the error is the
 // difference of the finalists' rates under other lengths (a second full run of each with the next
@@ -43,7 +44,7 @@
 
 namespace temper::study {
 
-enum class TuneObjective { Throughput, Steps, Reward };
+enum class TuneObjective { Throughput, Steps, Reward, Price, Energy };
 
 struct TuneConstraints {
   std::optional<double> max_staleness;  ///< Limits the bound and the staleness of trained groups.
@@ -94,7 +95,7 @@ struct TuneRow {
   std::string mode;
   double eta = 0;
   std::string vary;
-  std::int32_t rollout_cards = 0, reference_cards = 0, trainer_cards = 0;
+  std::int32_t total_cards = 0, rollout_cards = 0, reference_cards = 0, trainer_cards = 0;
   std::int32_t engines = 0, slots = 0;
   std::string rollout_layout, trainer_layout;
   double return_share = 0;
@@ -103,10 +104,14 @@ struct TuneRow {
   std::optional<double> sampled_tokens_per_s, sampled_staleness;
   std::optional<double> tokens_per_s, seconds_per_update, staleness, busy;
   std::optional<std::int64_t> staleness_max;
-  std::optional<double> objective;        ///< Tokens/s or seconds.
-  std::optional<double> hours_to_reward;  ///< By the curve, from the longest run.
-  std::string verdict;                    ///< advised; tie: as fast within tune's own error.
-  std::string reason;                     ///< Why it cannot be the answer.
+  /// Tokens/s, seconds, or tokens per unit of price or kWh.
+  std::optional<double> objective;
+  /// By the closed form and a sampled run; only by price and energy.
+  std::optional<double> closed_objective, sampled_objective;
+  std::optional<double> tokens_per_price, tokens_per_kwh;  ///< Trained; only if configured.
+  std::optional<double> hours_to_reward;                   ///< By the curve, from the longest run.
+  std::string verdict;  ///< advised; tie: as fast within tune's own error.
+  std::string reason;   ///< Why it cannot be the answer.
 };
 
 struct Candidate {
@@ -126,8 +131,9 @@ struct TuneResult {
   std::size_t given = 0;  ///< Index in `tried`; its size with TuneOptions::regions.
   std::size_t screened = 0, fitting = 0, runs = 0;
   std::map<std::string, std::size_t> refused;
-  /// Closed form against sampled runs: mean |ratio - 1| of tokens/s, Spearman's rank correlation,
-  /// and mean difference of the mean staleness.
+  /// Closed form against sampled runs: mean |ratio - 1| of tokens/s, or of tokens per price or kWh
+  /// if that is the objective; Spearman's rank correlation of the same; and mean difference of the
+  /// mean staleness.
   struct Agreement {
     double error = 0, ranks = 0, staleness = 0;
   };
@@ -164,6 +170,11 @@ void describe(V& v, TuneRow& r) {
   v.field(24, "sampled_staleness", r.sampled_staleness);
   v.field(25, "hours_to_reward", r.hours_to_reward);
   v.field(26, "verdict", r.verdict);
+  v.field(31, "total_cards", r.total_cards);
+  v.field(27, "closed_objective", r.closed_objective);
+  v.field(28, "sampled_objective", r.sampled_objective);
+  v.field(29, "tokens_per_price", r.tokens_per_price);
+  v.field(30, "tokens_per_kwh", r.tokens_per_kwh);
   v.field(22, "return_share", r.return_share);
   v.field(23, "lending", r.lending);
   v.field(21, "reason", r.reason);
@@ -175,7 +186,11 @@ namespace temper {
 template <>
 struct EnumNames<study::TuneObjective> {
   using O = study::TuneObjective;
-  static constexpr std::array<std::pair<O, std::string_view>, 3> value{
-      {{O::Throughput, "throughput"}, {O::Steps, "steps"}, {O::Reward, "reward"}}};
+  static constexpr std::array<std::pair<O, std::string_view>, 5> value{
+      {{O::Throughput, "throughput"},
+       {O::Steps, "steps"},
+       {O::Reward, "reward"},
+       {O::Price, "price"},
+       {O::Energy, "energy"}}};
 };
 }  // namespace temper

@@ -4,6 +4,7 @@
 #include "core/statistics.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
+#include "study/search/tune_objective.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,36 +17,6 @@ namespace {
 
 /// Smaller differences of the mean staleness are ties.
 constexpr double kSameAge = 0.05;
-
-Score score_for(const TuneOptions& options) {
-  switch (options.objective) {
-    case TuneObjective::Throughput:
-      break;
-    case TuneObjective::Steps:
-      return [](double, double seconds, double) { return std::optional(1 / seconds); };
-    case TuneObjective::Reward:
-      return [curve = *options.curve](double, double seconds, double staleness) {
-        const auto updates = curve.updates(staleness);
-        return updates ? std::optional(1 / (*updates * seconds)) : std::nullopt;
-      };
-  }
-  return [](double tokens, double, double) { return std::optional(tokens); };
-}
-
-/// In the unit of the report: tokens/s, or seconds.
-double in_unit(const TuneOptions& options,
-               const orchestrator::PipelineConfig& config,
-               double score) {
-  switch (options.objective) {
-    case TuneObjective::Throughput:
-      break;
-    case TuneObjective::Steps:
-      return static_cast<double>(config.steps) / score;
-    case TuneObjective::Reward:
-      return 1 / score;
-  }
-  return score;
-}
 
 /// Memory of the device and phase that need the most.
 std::optional<double> most_memory(const orchestrator::PipelineConfig& config) {
@@ -86,6 +57,7 @@ TuneRow tune_row(const orchestrator::PipelineConfig& c,
   row.mode = name_of(cards.mode);
   row.eta = c.staleness.bound;
   row.vary = std::move(vary);
+  row.total_cards = c.placement.cards;
   row.rollout_cards = count(cards.rollout);
   row.reference_cards = c.reference.replicas > 0 ? count(cards.reference) : 0;
   row.trainer_cards = count(cards.trainer);
@@ -100,15 +72,40 @@ TuneRow tune_row(const orchestrator::PipelineConfig& c,
   return row;
 }
 
-TuneJudge::TuneJudge(const TuneOptions& options) : options_(options), score_(score_for(options)) {}
+TuneJudge::TuneJudge(const TuneOptions& options)
+    : options_(options), score_(study::score_of(options)) {}
 
 std::optional<double> TuneJudge::score_of(const Rates& r) const {
-  return score_(r.sustained_per_s, r.seconds_per_update, r.staleness_mean);
+  return score_(r);
 }
 
 std::optional<double> TuneJudge::hours_to_reward(const Rates& r) const {
   const auto updates = options_.curve ? options_.curve->updates(r.staleness_mean) : std::nullopt;
   return updates ? std::optional(*updates * r.seconds_per_update / 3600) : std::nullopt;
+}
+
+void TuneJudge::fill_closed(Candidate& c, const Rates& r) const {
+  c.row.closed_tokens_per_s = r.sustained_per_s;
+  c.row.closed_staleness = r.staleness_mean;
+  if (counts_costs(options_.objective))
+    c.row.closed_objective = in_unit(options_, c.config, r);
+}
+
+void TuneJudge::fill_sampled(Candidate& c, const Rates& r) const {
+  c.row.sampled_tokens_per_s = r.sustained_per_s;
+  c.row.sampled_staleness = r.staleness_mean;
+  c.row.hours_to_reward = hours_to_reward(r);
+  if (counts_costs(options_.objective))
+    c.row.sampled_objective = in_unit(options_, c.config, r);
+}
+
+std::string TuneJudge::text_of(const TuneRow& row) const {
+  const bool costs = counts_costs(options_.objective);
+  return fmt::format("{:.1f}k {} ({}, eta {:g})",
+                     (costs ? *row.sampled_objective : *row.sampled_tokens_per_s) / 1e3,
+                     costs ? unit_of(options_.objective) : "tokens/s",
+                     row.mode,
+                     row.eta);
 }
 
 void TuneJudge::fill(Candidate& c,
@@ -126,10 +123,13 @@ void TuneJudge::fill(Candidate& c,
   c.row.staleness_max = result->whole.staleness_max;
   c.row.busy = r.busy;
   c.row.hours_to_reward = hours_to_reward(r);
-  if (const auto score = score_of(r))
-    c.row.objective = in_unit(options_, c.config, *score);
-  else
-    c.row.reason = "the recorded curve does not cover its staleness";
+  c.row.objective = in_unit(options_, c.config, r);
+  if (r.cost) {
+    c.row.tokens_per_price = r.cost->tokens_per_price;
+    c.row.tokens_per_kwh = r.cost->tokens_per_kwh;
+  }
+  if (!c.row.objective)
+    c.row.reason = not_covered(options_.objective);
   note_violations(c);
 }
 
@@ -161,7 +161,7 @@ void TuneJudge::note_violations(Candidate& c) const {
 double TuneJudge::worth(const Candidate& c) const {
   if (!c.row.objective)
     return 0;
-  return options_.objective == TuneObjective::Throughput ? *c.row.objective : 1 / *c.row.objective;
+  return more_is_better(options_.objective) ? *c.row.objective : 1 / *c.row.objective;
 }
 
 void TuneJudge::advise(TuneResult& tuned) const {
@@ -191,7 +191,10 @@ Status TuneJudge::choose(TuneResult& tuned) const {
   const auto best = std::ranges::find_if(
       tuned.tried, [](const Candidate& c) { return c.row.objective && c.row.reason.empty(); });
   if (best == tuned.tried.end()) {
-    const Candidate& nearest = tuned.tried.front();
+    const auto rate = [](const Candidate& c) { return c.row.tokens_per_s; };
+    const Candidate& nearest = counts_costs(options_.objective)
+                                   ? *std::ranges::max_element(tuned.tried, {}, rate)
+                                   : tuned.tried.front();
     return invalid_input(
         fmt::format("no plan meets the constraints; the nearest, {} at eta {:g} "
                     "with {} engines on {} cards: {}",
@@ -212,8 +215,9 @@ std::optional<TuneResult::Agreement> agreement_of(const std::vector<const TuneRo
   for (const TuneRow* row : rows) {
     if (!row->sampled_tokens_per_s)
       continue;
-    closed.push_back(*row->closed_tokens_per_s);
-    sampled.push_back(*row->sampled_tokens_per_s);
+    const bool costs = row->closed_objective && row->sampled_objective;
+    closed.push_back(costs ? *row->closed_objective : *row->closed_tokens_per_s);
+    sampled.push_back(costs ? *row->sampled_objective : *row->sampled_tokens_per_s);
     differences.push_back(std::abs(*row->closed_staleness - *row->sampled_staleness));
   }
   if (closed.size() < 2)
@@ -246,22 +250,6 @@ Result<std::vector<double>> allowed_etas(const TuneOptions& options) {
                     std::floor(*options.constraints.max_staleness)));
   }
   return out;
-}
-
-Status check_batches(const TuneOptions& options) {
-  if (options.objective == TuneObjective::Throughput)
-    return {};
-  for (const SweepAxis& axis : options.vary) {
-    for (const std::string& key : axis.keys) {
-      if (key == "algorithm.groups_per_update" || key == "algorithm.responses_per_group") {
-        return invalid_input(
-            fmt::format("--vary {}: only tokens/s are comparable between batches; use --objective "
-                        "throughput, or tune each batch alone",
-                        key));
-      }
-    }
-  }
-  return {};
 }
 
 }  // namespace temper::study

@@ -20,6 +20,11 @@ class TuneJudge {
   std::optional<double> score_of(const Rates& rates) const;
   /// By the curve; nullopt: there is no curve, or it does not cover the staleness.
   std::optional<double> hours_to_reward(const Rates& rates) const;
+  /// Stores the rates by the closed form, or of a sampled run, in the candidate's row.
+  void fill_closed(Candidate& candidate, const Rates& rates) const;
+  void fill_sampled(Candidate& candidate, const Rates& rates) const;
+  /// "46.2k tokens/s (separate, eta 2)", for a row with a sampled run.
+  std::string text_of(const TuneRow& row) const;
   /// Stores the rates of a full run, or why there are none, in the candidate's row, and violations
   /// of the constraints in `reason`.
   void fill(Candidate& candidate, const Result<Figures>& result, const Rates Figures::*rates) const;
@@ -44,14 +49,11 @@ TuneRow tune_row(const orchestrator::PipelineConfig& config,
                  std::string found_by,
                  std::string vary);
 
-/// The closed form against the sampled runs of all rows that have one; none with fewer than two.
+/// The closed form against the sampled runs of all rows that have one, by tokens/s, or by the
+/// objective if that is price or energy; none with fewer than two.
 std::optional<TuneResult::Agreement> agreement_of(const std::vector<const TuneRow*>& rows);
 
 /// The bounds to try. Errors: none is given; none is within the limit.
 Result<std::vector<double>> allowed_etas(const TuneOptions& options);
-
-/// Error: batches are varied for another objective than throughput. Steps of different batches
-/// train different numbers of responses, and a reward curve is that of one batch.
-Status check_batches(const TuneOptions& options);
 
 }  // namespace temper::study

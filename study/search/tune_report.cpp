@@ -3,6 +3,7 @@
 #include "core/text/numbers.hpp"
 #include "core/text/svg_plot.hpp"
 #include "core/text/table.hpp"
+#include "study/search/tune_objective.hpp"
 
 #include <fmt/format.h>
 
@@ -60,7 +61,9 @@ std::vector<std::string> line(const TuneRow& r, std::string name, TuneObjective 
           cell(r.seconds_per_update, r.seconds_per_update < 10 ? "{:.3f}" : "{:.0f}"),
           cell(r.staleness, "{:.2f}"),
           r.busy ? fmt::format("{:.0f} %", *r.busy * 100) : "-",
-          r.objective && objective != TuneObjective::Throughput ? time_text(*r.objective) : "-",
+          thousands(r.tokens_per_price),
+          thousands(r.tokens_per_kwh),
+          r.objective && !more_is_better(objective) ? time_text(*r.objective) : "-",
           r.hours_to_reward && objective != TuneObjective::Reward
               ? time_text(*r.hours_to_reward * 3600)
               : "-"};
@@ -80,6 +83,16 @@ std::vector<std::vector<std::string>> without_empty(std::vector<std::vector<std:
   return table;
 }
 
+/// The rate and cards behind a gain in price or energy.
+std::string cards_note(const TuneRow& best, const TuneRow& given, TuneObjective objective) {
+  if (!counts_costs(objective))
+    return "";
+  return fmt::format(", at x{:.2f} of its trained tokens/s on {} of {} cards",
+                     *best.tokens_per_s / *given.tokens_per_s,
+                     best.total_cards,
+                     given.total_cards);
+}
+
 std::string gain_text(const TuneResult& t) {
   const TuneRow& best = t.tried[t.best].row;
   const TuneRow& given = t.tried[t.given].row;
@@ -87,11 +100,13 @@ std::string gain_text(const TuneResult& t) {
     return "no configuration that was tried is better than the given one\n";
   if (!given.tokens_per_s)
     return fmt::format("the given configuration cannot run: {}\n", given.reason);
-  if (t.objective == TuneObjective::Throughput) {
-    return fmt::format("{} trained tokens/s, x{:.2f} of the given configuration ({})\n",
-                       thousands(best.tokens_per_s),
-                       *best.tokens_per_s / *given.tokens_per_s,
-                       thousands(given.tokens_per_s));
+  if (more_is_better(t.objective)) {
+    return fmt::format("{} trained {}, x{:.2f} of the given configuration ({}){}\n",
+                       thousands(best.objective),
+                       unit_of(t.objective),
+                       *best.objective / *given.objective,
+                       thousands(given.objective),
+                       cards_note(best, given, t.objective));
   }
   const std::string goal = t.objective == TuneObjective::Steps ? "all updates" : "the reward";
   if (!given.objective)
@@ -112,20 +127,26 @@ std::string plan_text(const TuneRow& r) {
   return fmt::format("{} at eta {:g}, {} trained tokens/s", r.mode, r.eta, thousands(rate_of(r)));
 }
 
+std::string_view best_text(TuneObjective objective) {
+  return counts_costs(objective) ? "best" : "fastest";
+}
+
 /// States a tie, and which of the plans is advised.
 std::string ties_text(const TuneResult& t) {
   if (t.ties.size() < 2)
     return "";
   const TuneRow& best = t.tried[t.best].row;
   std::string out = fmt::format(
-      "a tie: {} plans are within {:.1f} % of the fastest, the error of this search; the least "
+      "a tie: {} plans are within {:.1f} % of the {}, the error of this search; the least "
       "stale of them is advised",
       t.ties.size(),
-      100 * t.error);
+      100 * t.error,
+      best_text(t.objective));
   if (t.best != t.fastest) {
     const TuneRow& fastest = t.tried[t.fastest].row;
-    out += fmt::format(" (mean staleness {:.2f}; the fastest: {}, {:.2f})",
+    out += fmt::format(" (mean staleness {:.2f}; the {}: {}, {:.2f})",
                        *best.staleness,
+                       best_text(t.objective),
                        plan_text(fastest),
                        *fastest.staleness);
   }
@@ -195,6 +216,8 @@ std::string tune_text(const TuneResult& t) {
                                                "s/update",
                                                "staleness",
                                                "busy",
+                                               "tokens/price",
+                                               "tokens/kWh",
                                                "to the goal",
                                                "to the curve's reward"}};
   if (t.best != t.given)
@@ -217,8 +240,9 @@ std::string tune_text(const TuneResult& t) {
       fmt::format("screened {} placements, {} fit; {} sampled runs", t.screened, t.fitting, t.runs);
   if (t.closed) {
     out += fmt::format(
-        "; closed form against these: tokens/s {:.1f} % mean error, rank correlation "
+        "; closed form against these: {} {:.1f} % mean error, rank correlation "
         "{:.2f}; mean staleness differs by {:.2f}",
+        counts_costs(t.objective) ? unit_of(t.objective) : "tokens/s",
         t.closed->error * 100,
         t.closed->ranks,
         t.closed->staleness);
@@ -240,7 +264,15 @@ std::string tune_svg(const TuneResult& tuned) {
   plot.title = "Best of each placement";
   plot.x_label = "staleness bound";
   plot.x.assign(etas.begin(), etas.end());
-  plot.panels = {{"trained tokens/s, thousands", {}, {}}, {"closed form over run, %", {}, {}}};
+  const bool costs = counts_costs(tuned.objective);
+  const std::string_view unit = costs ? unit_of(tuned.objective) : "tokens/s";
+  plot.panels = {{fmt::format("trained {}, thousands", unit), {}, {}},
+                 {"closed form over run, %", {}, {}}};
+  const auto rate_of = [&](const TuneRow& r) {
+    if (!costs)
+      return study::rate_of(r);
+    return r.objective ? r.objective : r.sampled_objective;
+  };
   for (const std::string& mode : modes) {
     Plot::Line rate{mode, {}}, ratio{mode, {}};
     for (const double eta : plot.x) {
@@ -251,9 +283,10 @@ std::string tune_svg(const TuneResult& tuned) {
           best = &c.row;
       }
       rate.values.push_back(best ? std::optional(*rate_of(*best) / 1e3) : std::nullopt);
-      ratio.values.push_back(best && best->closed_tokens_per_s
-                                 ? std::optional(*best->closed_tokens_per_s / *rate_of(*best) * 100)
-                                 : std::nullopt);
+      const auto closed =
+          best ? (costs ? best->closed_objective : best->closed_tokens_per_s) : std::nullopt;
+      ratio.values.push_back(closed ? std::optional(*closed / *rate_of(*best) * 100)
+                                    : std::nullopt);
     }
     plot.panels[0].lines.push_back(std::move(rate));
     plot.panels[1].lines.push_back(std::move(ratio));

@@ -4,8 +4,50 @@
 #include "orchestrator/pipeline/resolve.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace temper::study {
+
+namespace {
+
+/// orchestrator::paid_cards() of the actors of a placement, which are expensive to list.
+orchestrator::PaidCards paid_cards(const orchestrator::PipelineConfig& config,
+                                   const orchestrator::PlacementConfig& cards) {
+  enum : std::uint8_t { Unused, RolloutOnly, Others };
+  std::vector<std::uint8_t> use(static_cast<std::size_t>(cards.cards), Unused);
+  const auto mark = [&](const std::vector<CardId>& of, std::uint8_t as) {
+    for (const CardId card : of)
+      use[card.value()] = as;
+  };
+  mark(cards.rollout, RolloutOnly);
+  mark(cards.trainer, Others);
+  if (config.reference.replicas > 0)
+    mark(cards.reference, Others);
+  mark(cards.reward, Others);
+  orchestrator::PaidCards out;
+  out.rollout_only = static_cast<std::size_t>(std::ranges::count(use, RolloutOnly));
+  out.all = use.size() - static_cast<std::size_t>(std::ranges::count(use, Unused));
+  return out;
+}
+
+Rates rates_of(const SteadyState& closed,
+               const orchestrator::PipelineConfig& config,
+               const orchestrator::PlacementConfig& cards) {
+  Rates r;
+  r.seconds_per_update = closed.seconds_per_update;
+  r.trained_per_s = r.generated_per_s = r.sustained_per_s = closed.trained_per_s;
+  r.staleness_mean = closed.staleness_mean;
+  r.states = closed.states;
+  if (config.cost != orchestrator::CostSection{}) {
+    r.cost = orchestrator::cost_of(
+        config.cost,
+        paid_cards(config, cards),
+        {closed.seconds_per_update, r.states, closed.seconds_per_update * closed.trained_per_s});
+  }
+  return r;
+}
+
+}  // namespace
 
 Result<Screen> Screen::create(Region region) {
   TEMPER_TRY(const orchestrator::ResolvedPipeline like, orchestrator::resolve(region.like));
@@ -32,7 +74,7 @@ Screen::Screen(Region region, LayoutChooser layouts, const actors::SimulatedRun&
   for (const double eta : region_.etas) {
     orchestrator::PipelineConfig like = region_.like;
     like.staleness.bound = eta;
-    spaces_.emplace_back(std::move(like), region_.mode, run);
+    spaces_.emplace_back(std::move(like), region_.mode, run, region_.total_cards);
   }
 }
 
@@ -50,13 +92,14 @@ std::optional<ScreenPoint> Screen::judge(std::size_t space,
     return std::nullopt;
   }
   ++fitting_;
-  const SteadyState closed = model_(*config, cards);
-  const auto worth = score(closed.trained_per_s, closed.seconds_per_update, closed.staleness_mean);
+  Rates closed = rates_of(model_(*config, cards), *config, cards);
+  const auto worth = score(closed);
   if (!worth) {
-    ++refused_["the objective does not cover its staleness"];
+    ++refused_["the objective does not cover it"];
     return std::nullopt;
   }
-  return ScreenPoint{space, std::move(point), *std::move(config), std::move(cards), closed, *worth};
+  return ScreenPoint{
+      space, std::move(point), *std::move(config), std::move(cards), std::move(closed), *worth};
 }
 
 std::vector<ScreenPoint> Screen::run(const Score& score, std::size_t keep) {

@@ -6,6 +6,7 @@
 #include "study/search/space.hpp"
 #include "study/search/steady_state.hpp"
 #include "study/simulate/layouts.hpp"
+#include "study/simulate/simulate.hpp"
 
 #include <functional>
 #include <map>
@@ -15,9 +16,8 @@
 
 namespace temper::study {
 
-/// More is better; nullopt: rejected.
-using Score = std::function<std::optional<double>(
-    double trained_per_s, double seconds_per_update, double staleness_mean)>;
+/// Of the rates by the closed form or of a run. More is better; nullopt: rejected.
+using Score = std::function<std::optional<double>(const Rates& rates)>;
 
 /// A configuration that fits.
 struct ScreenPoint {
@@ -25,7 +25,7 @@ struct ScreenPoint {
   Space::Point point;
   orchestrator::PipelineConfig config;
   orchestrator::PlacementConfig cards;  ///< Its resolved placement.
-  SteadyState closed;
+  Rates closed;                         ///< By the closed form.
   double score = 0;
 };
 
@@ -38,6 +38,8 @@ class Screen {
     std::optional<Bytes> max_memory;  ///< Per device.
     std::string vary;                 ///< Keys that the user varied in `like`, for the report.
     std::vector<Space::Axis> only;    ///< Axes restricted to these values.
+    /// Numbers of cards to try; empty: those of `like`.
+    std::vector<std::int64_t> total_cards{};
   };
   /// Errors: as resolve() and Space::limit().
   static Result<Screen> create(Region region);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/units.hpp"
-#include "orchestrator/scheduler/state/config.hpp"
+#include "orchestrator/scheduler/state/actor_spec.hpp"
 
 #include <map>
 #include <optional>

@@ -99,6 +99,19 @@ TEST(SteadyState, MeanStalenessMatchesRuns) {
   }
 }
 
+TEST(SteadyState, CardStatesMatchRuns) {
+  const auto compare = [](const Both& b) {
+    for (const auto state : {actors::CardState::Decode, actors::CardState::Train}) {
+      EXPECT_NEAR(b.closed.states.at(state), b.run.states.at(state), 0.15) << name_of(state);
+    }
+  };
+  for (const double eta : {0.0, 2.0}) {
+    SCOPED_TRACE(eta);
+    compare(both(separate(eta)));
+    compare(both(fused(eta, 0.25)));
+  }
+}
+
 TEST(SteadyState, FewerSlotsGiveFresherBatchesAndSlowerUpdates) {
   SteadyStateModel model(*resolve(separate(4)).value().simulation);
   SteadyState last;

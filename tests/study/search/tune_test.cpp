@@ -1,6 +1,7 @@
 #include "study/search/tune.hpp"
 
 #include "actors/simulation/memory_phases.hpp"
+#include "cli/study/constants_note.hpp"
 #include "cli/study/tune_command.hpp"
 #include "core/files.hpp"
 #include "core/text/table.hpp"
@@ -101,7 +102,7 @@ TEST_F(Tune, IsWithinOnePercentOfExhaustiveSearch) {
   const TuneResult t = tuned();
   auto screen = Screen::create({like, PlacementMode::Separate, {1}, {}, "", {}}).value();
   const auto all =
-      screen.run([](double tokens, double, double) { return std::optional(tokens); }, 1'000'000);
+      screen.run([](const Rates& r) { return std::optional(r.sustained_per_s); }, 1'000'000);
   ASSERT_GT(all.size(), 40U);
   double best = 0;
   for (const ScreenPoint& point : all) {
@@ -332,6 +333,14 @@ TEST_F(Tune, TheCommandSuggestsTheNearestMode) {
   std::ostringstream out, err;
   EXPECT_EQ(cli::run_tune(command, out, err), 2);
   EXPECT_NE(err.str().find("--modes fussed: did you mean `fused`?"), std::string::npos);
+}
+
+TEST(ToolsNote, IsOnlyForSimulatedToolCalls) {
+  PipelineConfig config = small_pipeline();
+  EXPECT_EQ(cli::tools_note(config, "the plan"), "");
+  config.simulation.tools.emplace();
+  EXPECT_EQ(cli::tools_note(config, "the plan"),
+            "the plan leaves out the tool calls of `simulation.tools`; simulated runs have them\n");
 }
 
 class Curve : public Tune {};
