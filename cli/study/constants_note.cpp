@@ -3,6 +3,8 @@
 #include "orchestrator/pipeline/load.hpp"
 #include "sim_hw/validation/unmeasured.hpp"
 
+#include <fmt/format.h>
+
 #include <ostream>
 #include <set>
 
@@ -21,6 +23,13 @@ std::string constants_note(const std::string& config, std::span<const std::strin
       out += sim_hw::simulated_run_note(cluster.hardware);
   }
   return out;
+}
+
+std::string tools_note(const orchestrator::PipelineConfig& config, std::string_view estimate) {
+  if (config.hardware != orchestrator::HardwareKind::Simulated || !config.simulation.tools)
+    return {};
+  return fmt::format(
+      "{} leaves out the tool calls of `simulation.tools`; simulated runs have them\n", estimate);
 }
 
 std::ostream& beside(bool for_programs, std::ostream& out, std::ostream& err) {
