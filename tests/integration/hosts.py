@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from typing import Any
 
 PATIENCE = 300.0
 RATE = "200mbit"
+CLONE_NEWNET = 0x40000000  # of <sched.h>
 
 
 def unable() -> str:
@@ -27,15 +29,16 @@ def unable() -> str:
 
 
 class Hosts:
-    """Host 0 has 10.77.0.1, host 1 has 10.77.0.2, ...; each has one link of `rate`, to a switch."""
+    """Host 0 has 10.77.0.1, host 1 has 10.77.0.2, ...; each has one link of `rate`, to a switch. None: no limit."""
 
-    def __init__(self, count: int = 4, rate: str = RATE) -> None:
+    def __init__(self, count: int = 4, rate: str | None = RATE) -> None:
         self.count, self.rate = count, rate
-        self._switch = f"temper-{os.getpid()}-switch"
+        self._prefix = f"temper-{os.getpid()}"
+        self._switch = f"{self._prefix}-switch"
         self._children: list[subprocess.Popen[bytes]] = []
 
     def _host(self, number: int) -> str:
-        return f"temper-{os.getpid()}-{number}"
+        return f"{self._prefix}-{number}"
 
     @staticmethod
     def _do(line: str) -> None:
@@ -57,7 +60,7 @@ class Hosts:
                 # Debian's default, whatever this machine has: others leave a link idle now and then.
                 self._do(f"ip -n {host} route change 10.77.0.0/24 dev eth0 src 10.77.0.{i + 1} congctl cubic")
                 # A host's own card makes its senders wait; only a switch drops what its queue cannot hold.
-                for netns, device, queue in ((host, "eth0", "limit 4mb"), (self._switch, f"port{i}", "latency 50ms")):
+                for netns, device, queue in () if self.rate is None else ((host, "eth0", "limit 4mb"), (self._switch, f"port{i}", "latency 50ms")):
                     self._do(f"tc -n {netns} qdisc add dev {device} root tbf rate {self.rate} burst 64kb {queue}")
         except BaseException:
             self.__exit__()
@@ -81,6 +84,12 @@ class Hosts:
             child = subprocess.Popen([*line, *words], stdout=out, stderr=out, start_new_session=True)
         self._children.append(child)
         return child
+
+    def enter(self, number: int) -> None:
+        """Moves the calling thread to this host, and what it starts."""
+        with open(f"/run/netns/{self._host(number)}") as netns:
+            if ctypes.CDLL(None, use_errno=True).setns(netns.fileno(), CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), f"setns: {self._host(number)}")
 
     def cut(self, number: int) -> None:
         """Nothing passes its link any more; nobody is told."""
