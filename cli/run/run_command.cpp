@@ -338,7 +338,9 @@ int run_pipeline(const RunOptions& options) {
     return fail(idle.error());
   if (*idle)
     return show_finished(plan->run_dir, options);
-  if (Status status = orchestrator::provide_descriptors(plan->pipeline); !status)
+  const bool processes = plan->driver != orchestrator::DriverKind::InProcess ||
+                         orchestrator::is_twin(plan->pipeline.config);
+  if (Status status = orchestrator::provide_descriptors(plan->pipeline); processes && !status)
     return fail(status.error());
   std::unique_ptr<Server> page;
   if (options.dashboard) {
