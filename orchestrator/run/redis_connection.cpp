@@ -12,6 +12,7 @@ namespace {
 
 constexpr timeval kMostTime{1, 0};  ///< To connect, and then without an answer.
 constexpr Duration kPause = std::chrono::seconds(2);
+constexpr Duration kAtOnce = std::chrono::milliseconds(100);  ///< A failure that cost no time.
 
 struct FreeReply {
   void operator()(redisReply* reply) const { freeReplyObject(reply); }
@@ -53,13 +54,14 @@ RedisConnection::RedisConnection(RedisAddress address) : address_(std::move(addr
 RedisConnection::~RedisConnection() = default;
 
 Result<std::vector<std::int64_t>> RedisConnection::ask(std::span<const RedisCommand> commands) {
+  asked_at_ = clock_.now();
   if (context_) {
     auto answers = exchange(commands);
     if (answers || answers.error().code != ErrorCode::Unavailable)
       return answers;
     not_before_ = {};  // a server that was restarted answers at once
   }
-  if (clock_.now() < not_before_)
+  if (asked_at_ < not_before_)
     return Error{ErrorCode::Unavailable, address_.text() + ": no answer"};
   TEMPER_TRY_STATUS(connect());
   return exchange(commands);
@@ -112,7 +114,8 @@ Error RedisConnection::lost() {
   Error error{ErrorCode::Unavailable,
               fmt::format("{}: {}", address_.text(), context_ ? context_->errstr : "no memory")};
   context_.reset();
-  not_before_ = clock_.now() + kPause;
+  // A server that was restarted without its data must be noticed before a batch is sent.
+  not_before_ = clock_.now() - asked_at_ > kAtOnce ? clock_.now() + kPause : Time{};
   return error;
 }
 

@@ -36,7 +36,7 @@ class RedisConnection {
 
   /// Sends the commands together and returns their integer answers; 0 for one of another type. May
   /// send them twice. Takes 3 s at most if the server does not answer, and no time within 2 s after
-  /// that.
+  /// that. A connection that is refused at once is tried again by the next call.
   /// Errors: Unavailable, the server does not answer; InvalidInput, it does not admit us or refuses
   /// a command (the context has its words).
   Result<std::vector<std::int64_t>> ask(std::span<const RedisCommand> commands);
@@ -55,7 +55,8 @@ class RedisConnection {
   const RedisAddress address_;
   RealClock clock_;
   std::unique_ptr<redisContext, Close> context_;  ///< Null: not connected.
-  Time not_before_{};                             ///< When to try again.
+  Time asked_at_{};
+  Time not_before_{};  ///< When to try again.
 };
 
 }  // namespace temper::orchestrator

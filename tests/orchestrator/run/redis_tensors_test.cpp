@@ -232,6 +232,14 @@ TEST_F(RedisTensorsTest, AServerThatIsAwayIsBelievedToHaveThem) {
   EXPECT_EQ(said.find('\n'), said.size() - 1) << "once";
 }
 
+TEST_F(RedisTensorsTest, AServerThatWasAwayAndComesBackEmptyIsAskedAtOnce) {
+  const auto tensors = taken("a");
+  server_.kill();
+  EXPECT_TRUE(store_->has(tensors));
+  ASSERT_TRUE(server_.start());
+  EXPECT_FALSE(store_->has(tensors));
+}
+
 TEST_F(RedisTensorsTest, AServerThatDoesNotAdmitTheRunIsNamedWithoutThePassword) {
   for (const char* password : {"wrong secret", ""}) {
     RedisAddress address = server_.address();
