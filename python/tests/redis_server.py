@@ -62,8 +62,9 @@ class RedisServer:
     def keys(self) -> list[str]:
         return sorted(key.decode() for key in self.client.keys())
 
-    def await_keys(self, count: int) -> None:
+    def await_keys(self, count: int, besides: set[str]) -> None:
+        """Until there are so many other keys. Keys of trained batches are removed a little later."""
         deadline = time.monotonic() + PATIENCE
-        while self.client.dbsize() < count:
+        while len(set(self.keys()) - besides) < count:
             assert time.monotonic() < deadline, self.keys()
             time.sleep(0.02)

@@ -61,6 +61,10 @@ class Gate:
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
+    def read(self) -> set[str]:
+        """The tensors that the waiting trainer has read, also those of the batch it waits with."""
+        return set(pathlib.Path(f"{self.path}.reached").read_text().split())
+
     def open(self) -> None:
         self.file.close()
 

@@ -29,21 +29,25 @@ GATED = 8
 """The updates that a trainer with a gate makes before it waits."""
 
 
-def wait_at(gate):
-    """Until nobody holds the lock of this file. A file beside it says that somebody waits."""
-    pathlib.Path(f"{gate}.reached").touch()
+def wait_at(gate, read=()):
+    """Until nobody holds the lock of this file. A file beside it says that somebody waits, and which
+    tensors it has read."""
+    reached = pathlib.Path(f"{gate}.reached")
+    written = reached.with_suffix(".written")
+    written.write_text("\n".join(read))
+    written.rename(reached)
     with open(gate) as file:
         fcntl.flock(file, fcntl.LOCK_SH)
 
 
 class Trainer(temper.Trainer):
     def __init__(self, gate=None):
-        self.updates, self.gate = 0, gate
+        self.updates, self.gate, self.read = 0, gate, set()
 
     def update(self, batch):
         assert batch.version == self.updates
         if self.gate and self.updates >= GATED:
-            wait_at(self.gate)
+            wait_at(self.gate, self.read)
         self.updates += 1
         return {"loss": 1 / self.updates}
 
@@ -107,6 +111,7 @@ class TensorTrainer(Trainer):
         folder = pathlib.Path(min(mine)).parent
         while self.updates <= GATED and len(set(map(str, folder.glob(".*"))) - mine) < self.ahead:
             time.sleep(0.001)
+        self.read |= set(map(str, mine))
         for row in batch:
             assert list(row.tensors) == ["tokens", "squares"]
             assert np.array_equal(row.tensors["tokens"], row.response)
