@@ -338,9 +338,7 @@ int run_pipeline(const RunOptions& options) {
     return fail(idle.error());
   if (*idle)
     return show_finished(plan->run_dir, options);
-  const bool processes = plan->driver != orchestrator::DriverKind::InProcess ||
-                         orchestrator::is_twin(plan->pipeline.config);
-  if (Status status = orchestrator::provide_descriptors(plan->pipeline); processes && !status)
+  if (Status status = orchestrator::provide_descriptors(*plan); !status)
     return fail(status.error());
   std::unique_ptr<Server> page;
   if (options.dashboard) {

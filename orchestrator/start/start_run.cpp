@@ -50,7 +50,7 @@ LiveOptions live_options(const RunPlan& plan) {
   }
   live.resume = plan.from == RunPlan::From::Checkpoint;
   live.changes = plan.changes;
-  live.provide = provide_descriptors;
+  live.provide = [](const ResolvedPipeline& pipeline) { return provide_descriptors(pipeline); };
   return live;
 }
 
@@ -161,6 +161,13 @@ Status provide_descriptors(const ResolvedPipeline& pipeline) {
                              limit.rlim_max)};
   }
   return {};
+}
+
+Status provide_descriptors(const RunPlan& plan) {
+  const PipelineConfig& config = plan.pipeline.config;
+  if (plan.driver == DriverKind::InProcess && is_simulated(config) && !is_twin(config))
+    return {};
+  return provide_descriptors(plan.pipeline);
 }
 
 Result<bool> has_nothing_to_do(const RunPlan& plan) {
@@ -377,7 +384,7 @@ Result<RunEnd> start_run_quietly(const PipelineConfig& config, const OnUpdate& o
                DriverKind::InProcess,
                RunPlan::From::Start};
   plan.warnings = RunPlan::Warnings::InLog;
-  TEMPER_TRY_STATUS(provide_descriptors(plan.pipeline));
+  TEMPER_TRY_STATUS(provide_descriptors(plan));
   RunEnd stopped{false, true, {}};
   TEMPER_TRY(const auto lock, prepare_unless_stopped(plan, stopped.reason));
   if (!lock)

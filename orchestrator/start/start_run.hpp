@@ -45,6 +45,8 @@ void ignore_write_signals();
 /// Raises the limit of file descriptors to what the run can need, up to the hard limit, because
 /// ZeroMQ aborts the process when it gets none. Error Unavailable: the hard limit is too low.
 Status provide_descriptors(const ResolvedPipeline& pipeline);
+/// None for a plan that starts no processes.
+Status provide_descriptors(const RunPlan& plan);
 
 /// Whether the run to be resumed has already finished all its steps. Error: a changed setting is
 /// not allowed to change.
