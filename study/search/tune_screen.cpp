@@ -95,7 +95,7 @@ std::optional<ScreenPoint> Screen::judge(std::size_t space,
   Rates closed = rates_of(model_(*config, cards), *config, cards);
   const auto worth = score(closed);
   if (!worth) {
-    ++refused_["the objective does not cover it"];
+    ++refused_["the objective does not cover its staleness"];
     return std::nullopt;
   }
   return ScreenPoint{

@@ -92,15 +92,7 @@ TEST(DisaggregatedPrefill, SaysTheSameWheneverItIsAsked) {
   tools.result.mean = 50;
   tools.latency.p99_over_median = 8;
   limit_cache(s, 3500);
-  for (const auto every : {0, 300, 5000}) {
-    s.config.report_every = std::chrono::milliseconds(every);
-    World once(s);
-    once.run(arriving(work(20, 8), 0, 8, 1));
-    World cut(s);
-    cut.run(arriving(work(20, 8), 0, 8, 1), 5);
-    EXPECT_EQ(once.sent(), cut.sent());
-    EXPECT_EQ(once.ended().size(), 160U);
-  }
+  expect_the_same_whenever_asked(s);
 }
 
 TEST(DisaggregatedPrefill, AccountsForAllTimeFromWorkToLastReport) {

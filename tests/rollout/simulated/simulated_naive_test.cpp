@@ -142,6 +142,20 @@ std::vector<Scheduled> life(std::uint64_t seed) {
   return messages;
 }
 
+using Ways = std::initializer_list<OnNewWeights>;
+constexpr Ways kAllWays{OnNewWeights::KeepKv, OnNewWeights::Recompute, OnNewWeights::Finish};
+constexpr Ways kKeepOrFinish{OnNewWeights::KeepKv, OnNewWeights::Finish};
+
+/// Work alone, and a life under each of these ways to treat new weights.
+void expect_the_same_lives(const actors::SimulationSettings& s,
+                           std::uint64_t seed,
+                           Moved& moved,
+                           const Ways& ways) {
+  expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
+  for (const OnNewWeights way : ways)
+    expect_the_same(s, life(seed), seed, moved, way);
+}
+
 TEST(SimulatedRollout, FollowsTheNaiveSimulationThroughVersionsAndCancels) {
   Moved moved;
   auto s = small_engine();
@@ -172,9 +186,7 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationWithDraftsIn8Bits) {
   limit_cache(s, 3500);
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
-    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
-    expect_the_same(s, life(seed), seed, moved);
-    expect_the_same(s, life(seed), seed, moved, OnNewWeights::Finish);
+    expect_the_same_lives(s, seed, moved, kKeepOrFinish);
   }
 }
 
@@ -206,10 +218,7 @@ TEST(SimulatedRollout, ParksTheCachesOfCallersWhenOthersNeedTheBlocks) {
     SCOPED_TRACE(seed);
     auto s = spread_calls_engine();
     limit_cache(s, 2500);
-    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
-    expect_the_same(s, life(seed), seed, moved);
-    expect_the_same(s, life(seed), seed, moved, OnNewWeights::Recompute);
-    expect_the_same(s, life(seed), seed, moved, OnNewWeights::Finish);
+    expect_the_same_lives(s, seed, moved, kAllWays);
   }
   EXPECT_GT(moved.evicted, 100);
 }
@@ -235,10 +244,7 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationWithChunkedPrefill) {
       limit_cache(s, cache);
       for (std::uint64_t seed = 1; seed <= 4; ++seed) {
         SCOPED_TRACE(seed);
-        expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
-        expect_the_same(s, life(seed), seed, moved);
-        expect_the_same(s, life(seed), seed, moved, OnNewWeights::Recompute);
-        expect_the_same(s, life(seed), seed, moved, OnNewWeights::Finish);
+        expect_the_same_lives(s, seed, moved, kAllWays);
       }
     }
   }
@@ -255,9 +261,7 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationWithDisaggregatedPrefill) {
       limit_cache(s, cache);
       for (std::uint64_t seed = 1; seed <= 4; ++seed) {
         SCOPED_TRACE(seed);
-        expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, moved);
-        expect_the_same(s, life(seed), seed, moved);
-        expect_the_same(s, life(seed), seed, moved, OnNewWeights::Finish);
+        expect_the_same_lives(s, seed, moved, kKeepOrFinish);
       }
     }
   }

@@ -212,4 +212,17 @@ inline actors::StageWeights stage(std::uint64_t version) {
   return m;
 }
 
+/// The same messages at the same times, whenever it is asked in between, at any rate of reports.
+inline void expect_the_same_whenever_asked(actors::SimulationSettings s) {
+  for (const auto every : {0, 300, 5000}) {
+    s.config.report_every = std::chrono::milliseconds(every);
+    World once(s);
+    once.run(arriving(work(20, 8), 0, 8, 1));
+    World cut(s);
+    cut.run(arriving(work(20, 8), 0, 8, 1), 5);
+    EXPECT_EQ(once.sent(), cut.sent());
+    EXPECT_EQ(once.ended().size(), 160U);
+  }
+}
+
 }  // namespace temper::rollout
