@@ -4,6 +4,7 @@
 #pragma once
 
 #include "trainer/algorithm.hpp"
+#include "trainer/learning_rate.hpp"
 
 namespace temper::trainer {
 
@@ -17,6 +18,7 @@ struct AlgorithmConfig {
   double kl = 0.0;
   double advantage_epsilon = 1e-4;
   double learning_rate = 2e-4;
+  LearningRateSchedule learning_rate_schedule;
   double beta1 = 0.9;
   double beta2 = 0.95;
   double adam_epsilon = 1e-8;
@@ -174,6 +176,10 @@ void describe_columns(V& v, AlgorithmConfig& c) {
 template <class V>
 void describe_optimizer(V& v, AlgorithmConfig& c) {
   v.field(8, "learning_rate", c.learning_rate, {.doc = "Learning rate of AdamW.", .min = 0.0});
+  v.field(35,
+          "learning_rate_schedule",
+          c.learning_rate_schedule,
+          {.doc = "How the learning rates of the policy and the critic change during the run."});
   v.field(9,
           "beta1",
           c.beta1,

@@ -234,7 +234,7 @@ Algorithm resolve(const AlgorithmConfig& c, Tokens longest_response) {
   return a;
 }
 
-AlgorithmConfig written_out(AlgorithmConfig c, Tokens longest_response) {
+AlgorithmConfig written_out(AlgorithmConfig c, Tokens longest_response, std::uint64_t steps) {
   const Algorithm a = resolve(c, longest_response);
   c.objective = a.objective;
   c.proximal = a.proximal;
@@ -252,6 +252,8 @@ AlgorithmConfig written_out(AlgorithmConfig c, Tokens longest_response) {
   c.reward_weight = a.reward_weight;
   c.filter_equal_rewards = a.filter_equal_rewards;
   c.overlong_buffer = a.overlong_buffer;
+  auto& decay_steps = c.learning_rate_schedule.decay_steps;
+  decay_steps = decay_steps.value_or(static_cast<std::int64_t>(steps));
   return c;
 }
 

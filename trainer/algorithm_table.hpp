@@ -29,8 +29,9 @@ const AlgorithmRow& algorithm_row(AlgorithmName name);
 /// The row selected by `name`, overridden by the keys of the section.
 Algorithm resolve(const AlgorithmConfig& config, Tokens longest_response);
 
-/// The section with every column set, so that its meaning does not depend on `name`.
-AlgorithmConfig written_out(AlgorithmConfig config, Tokens longest_response);
+/// The section of a run of `steps` with every column set, so that its meaning does not depend on
+/// `name`, nor the end of the decay on another section.
+AlgorithmConfig written_out(AlgorithmConfig config, Tokens longest_response, std::uint64_t steps);
 
 /// The table of docs/reference/algorithms.md.
 std::string write_algorithm_table();

@@ -25,6 +25,7 @@ struct UpdateMetrics {
   double mismatch = 0;           ///< Mean |log r| of tokens that the version being updated sampled.
   double stale_ratio = 0;        ///< The same of tokens that older versions sampled.
   double stale_tokens = 0;       ///< Share of tokens that older versions sampled.
+  std::optional<double> learning_rate;  ///< Of the policy; absent if it was not trained.
   // Of a critic; absent without one. Values are those before the step.
   std::optional<double> critic_loss;                ///< Mean over minibatches.
   std::optional<double> critic_value_mean;          ///< Over the trained tokens of the batch.
@@ -81,6 +82,10 @@ void describe(V& v, UpdateMetrics& m) {
           "critic_clip_fraction",
           m.critic_clip_fraction,
           {.doc = "Share of tokens whose value was clipped."});
+  v.field(21,
+          "learning_rate",
+          m.learning_rate,
+          {.doc = "Learning rate of the policy in this step; absent if it was not trained."});
 }
 
 }  // namespace temper::actors

@@ -351,7 +351,8 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
     report.actors = std::move(pipeline->slots);
     if (options.keys == CheckOptions::Keys::Changed)
       changed = orchestrator::changed_yaml(config);
-    config.algorithm = trainer::written_out(config.algorithm, config.sampling.max_new_tokens);
+    config.algorithm =
+        trainer::written_out(config.algorithm, config.sampling.max_new_tokens, config.steps);
   } else {
     report.config.reset();
   }

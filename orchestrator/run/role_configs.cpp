@@ -91,7 +91,7 @@ actors::RoleConfig role_config(const PipelineConfig& config,
       [[fallthrough]];
     case actors::RoleKind::Reference:
       role.settings = encode_blob(trainer::TrainerSettings{
-          trainer::written_out(config.algorithm, config.sampling.max_new_tokens),
+          trainer::written_out(config.algorithm, config.sampling.max_new_tokens, config.steps),
           config.sampling.temperature,
           config.synthetic.step_time,
           config.sampling.max_new_tokens,

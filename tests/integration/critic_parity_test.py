@@ -20,6 +20,7 @@ VARIANTS = {
     "value clip and its own rate": {"critic.value_clip": 0.05, "critic.learning_rate": 0.02},
     "KL in the reward": {"critic.kl": 0.3, "kl": 0, "critic.discount": 0.9, "critic.gae_lambda": 1},
     "warm-up": {"critic.warm_up_steps": 1},
+    "falling rates": {"learning_rate_schedule": "{warm_up_steps: 2, decay: linear, decay_steps: 3}"},
     "not whitened": {"advantage_std": "none", "overlong_buffer": 4},
     "decoupled": {"objective": "decoupled", "critic.gae_lambda": 0},
 }

@@ -84,6 +84,8 @@ def algorithm(name: m.AlgorithmName, temper: str, **over: object) -> m.Algorithm
         kind = ENUMS.get(field.name)
         if field.name == "critic":
             value = m.CriticConfig(**value)
+        if field.name == "learning_rate_schedule":
+            value = m.LearningRateSchedule(**{**value, "decay": m.Decay[value["decay"].upper()]})
         setattr(a, field.name, kind[value.upper()] if kind else value)
     return a
 
@@ -133,9 +135,9 @@ def differ(a: np.ndarray, b: np.ndarray) -> float:
 
 def assert_metrics_agree(ours: m.UpdateMetrics, theirs: m.UpdateMetrics) -> None:
     for name in ("loss", "kl", "clip_fraction", "ratio_mean", "entropy", "gradient_norm", "reward_mean", "log_ratio",
-                 "behaviour_weight", "capped_fraction", "effective_samples", "mismatch", "stale_ratio", "stale_tokens"):
+                 "behaviour_weight", "capped_fraction", "effective_samples", "mismatch", "stale_ratio", "stale_tokens", "learning_rate"):
         a, b = getattr(ours, name), getattr(theirs, name)
-        assert math.isclose(a, b, rel_tol=CLOSE, abs_tol=1e-6), f"{name}: {a} and {b}"
+        assert a == b or math.isclose(a, b, rel_tol=CLOSE, abs_tol=1e-6), f"{name}: {a} and {b}"
     assert ours.tokens == theirs.tokens
 
 
@@ -154,6 +156,7 @@ VARIANTS = [
     (m.AlgorithmName.OPD, {"reward_weight": 1, "distillation": 0.5}),
     (m.AlgorithmName.A3PO, {"minibatches": 4, "behaviour_weight_mode": "clamp"}),
     (m.AlgorithmName.DECOUPLED_PPO, {"scale_by_effective_samples": "true"}),
+    (m.AlgorithmName.GRPO, {"learning_rate_schedule": "{warm_up_steps: 1, decay: cosine, decay_steps: 3, end: 0.2}"}),
     (m.AlgorithmName.GSPO, {"distillation": 0.5, "clip_low": 0.2, "clip_high": 0.2}),
 ]
 

@@ -93,12 +93,19 @@ TEST(AlgorithmTable, AWrittenOutSectionDoesNotDependOnItsName) {
     c.kl = 0.2;
     const Algorithm expected = resolve(c, Tokens(20));
     for (const AlgorithmRow& other : algorithm_table()) {
-      AlgorithmConfig whole = written_out(c, Tokens(20));
+      AlgorithmConfig whole = written_out(c, Tokens(20), 100);
       whole.name = other.name;
       EXPECT_EQ(resolve(whole, Tokens(20)), expected)
           << name_of(row.name) << " under " << name_of(other.name);
     }
   }
+}
+
+TEST(AlgorithmTable, AWrittenOutDecayEndsWithTheRunUnlessSaidOtherwise) {
+  AlgorithmConfig c;
+  EXPECT_EQ(written_out(c, Tokens(20), 100).learning_rate_schedule.decay_steps, 100);
+  c.learning_rate_schedule.decay_steps = 60;
+  EXPECT_EQ(written_out(c, Tokens(20), 100).learning_rate_schedule.decay_steps, 60);
 }
 
 TEST(AlgorithmTable, DapoPenalizesTheLastFifthAndAtLeastOneToken) {

@@ -51,7 +51,8 @@ std::vector<TokenEstimates> Critic::estimate(std::span<const TrainSample> batch,
 
 Status Critic::train(std::span<const TrainSample> batch,
                      const Minibatch& minibatch,
-                     std::span<const TokenEstimates> estimates) {
+                     std::span<const TokenEstimates> estimates,
+                     double rate_share) {
   network_.zero_gradients();
   for (const MicroBatch& micro : minibatch.passes)
     pass(batch, micro, estimates);
@@ -65,7 +66,9 @@ Status Critic::train(std::span<const TrainSample> batch,
         ErrorCode::NotFinite,
         fmt::format("critic: gradient norm {} and loss {} are not both finite", norm, loss)};
   }
-  actors::adamw_step(adamw_, gradients, norm, optimizer_.state(), weights_);
+  actors::AdamWConfig adamw = adamw_;
+  adamw.learning_rate *= rate_share;
+  actors::adamw_step(adamw, gradients, norm, optimizer_.state(), weights_);
   sums_.mean_losses += loss;
   sums_.tokens += tokens;
   sums_.minibatches += 1;

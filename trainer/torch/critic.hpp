@@ -28,10 +28,11 @@ class Critic {
   std::vector<TokenEstimates> estimate(std::span<const TrainSample> batch,
                                        std::span<const Minibatch> minibatches,
                                        const Algorithm& algorithm);
-  /// One step of the optimizer. Error: NotFinite.
+  /// One step of the optimizer, with this share of the learning rate. Error: NotFinite.
   Status train(std::span<const TrainSample> batch,
                const Minibatch& minibatch,
-               std::span<const TokenEstimates> estimates);
+               std::span<const TokenEstimates> estimates,
+               double rate_share);
   /// Ends a step. Error: NotFinite.
   Status finish(std::span<const TokenEstimates> estimates, UpdateMetrics& metrics) const;
 

@@ -61,7 +61,7 @@ class TorchEngine final : public Engine {
       return;
     const CriticConfig& critic = algorithm_.critic;
     actors::AdamWConfig own = adamw(1);
-    own.learning_rate = critic.learning_rate.value_or(own.learning_rate);
+    own.learning_rate = critic.learning_rate.value_or(options_.algorithm.learning_rate);
     critic_ = std::make_unique<Critic>(policy_.weights(), critic, own);
   }
 
@@ -93,6 +93,10 @@ class TorchEngine final : public Engine {
   Status step(const Minibatch& minibatch, Update& update, UpdateMetrics& metrics);
   Status check_step(double norm, double loss, const UpdateSums::Ratio& largest) const;
   void pass(const MicroBatch& micro, Update& update);
+  /// The learning rate of this step as a share of the configured one.
+  double rate_share() const {
+    return share_at(options_.algorithm.learning_rate_schedule, updates_);
+  }
   actors::AdamWConfig adamw(double effective_samples) const;
   actors::Canary canary() const;
 
@@ -124,8 +128,12 @@ Status TorchEngine::usable(std::string_view what) const {
 actors::AdamWConfig TorchEngine::adamw(double effective_samples) const {
   const AlgorithmConfig& a = options_.algorithm;
   const double scale = a.scale_by_effective_samples ? std::sqrt(effective_samples) : 1;
-  return {
-      a.learning_rate * scale, a.beta1, a.beta2, a.adam_epsilon, a.weight_decay, a.gradient_clip};
+  return {a.learning_rate * rate_share() * scale,
+          a.beta1,
+          a.beta2,
+          a.adam_epsilon,
+          a.weight_decay,
+          a.gradient_clip};
 }
 
 Status TorchEngine::may_prepare(std::span<const TrainSample> groups) const {
@@ -267,7 +275,7 @@ Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
       set_ratio_metrics(sums, metrics);
     TEMPER_TRY_STATUS(step(minibatch, update, metrics));
     if (critic_)
-      TEMPER_TRY_STATUS(critic_->train(update.batch, minibatch, update.estimates));
+      TEMPER_TRY_STATUS(critic_->train(update.batch, minibatch, update.estimates, rate_share()));
   }
   if (!policy_.values().all_finite())
     return Error{ErrorCode::NotFinite, "the new weights are not finite"};
@@ -290,9 +298,11 @@ Status TorchEngine::step(const Minibatch& minibatch, Update& update, UpdateMetri
   gradients.scale(static_cast<float>(1 / parts));
   const double norm = actors::gradient_norm(gradients);
   TEMPER_TRY_STATUS(check_step(norm, loss, update.sums.largest));
-  if (trains_policy())
-    adamw_step(
-        adamw(metrics.effective_samples), gradients, norm, optimizer_.state(), policy_.trained());
+  if (trains_policy()) {
+    const actors::AdamWConfig config = adamw(metrics.effective_samples);
+    adamw_step(config, gradients, norm, optimizer_.state(), policy_.trained());
+    metrics.learning_rate = config.learning_rate;
+  }
   metrics.loss += loss / static_cast<double>(update.minibatches.size());
   metrics.gradient_norm += norm / static_cast<double>(update.minibatches.size());
   return {};

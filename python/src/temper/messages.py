@@ -56,6 +56,12 @@ class AlgorithmName(enum.IntEnum):
     A3PO = 15
 
 
+class Decay(enum.IntEnum):
+    NONE = 0
+    LINEAR = 1
+    COSINE = 2
+
+
 class Objective(enum.IntEnum):
     CLIP = 0
     NAIVE = 1
@@ -266,6 +272,36 @@ class Envelope:
 
 
 @dataclasses.dataclass(slots=True)
+class LearningRateSchedule:
+    #: Number of first steps in which the learning rate rises in equal parts.
+    warm_up_steps: int = 0
+    #: How it falls after them: not at all, along a line, or along half a cosine.
+    decay: Decay = Decay.NONE
+    #: Step of the run at which it reaches `end`, where it stays. Null: `steps`.
+    decay_steps: int | None = None
+    #: Learning rate after the decay, as a share of `algorithm.learning_rate`.
+    end: float = 0.0
+
+    def pack(self) -> Fields:
+        return {
+            1: self.warm_up_steps,
+            2: int(self.decay),
+            3: self.decay_steps,
+            4: self.end,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> LearningRateSchedule:
+        get = fields.get
+        return cls(
+            get(1, 0),
+            Decay(get(2, 0)),
+            get(3, None),
+            get(4, 0.0),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class CriticConfig:
     #: Lambda of generalized advantage estimation. 1: return minus value; 0: the temporal
     #: difference of one token.
@@ -329,6 +365,8 @@ class AlgorithmConfig:
     advantage_epsilon: float = 0.0001
     #: Learning rate of AdamW.
     learning_rate: float = 0.0002
+    #: How the learning rates of the policy and the critic change during the run.
+    learning_rate_schedule: LearningRateSchedule = dataclasses.field(default_factory=LearningRateSchedule)
     #: AdamW: decay rate of the first moment.
     beta1: float = 0.9
     #: AdamW: decay rate of the second moment.
@@ -414,6 +452,7 @@ class AlgorithmConfig:
             6: self.kl,
             7: self.advantage_epsilon,
             8: self.learning_rate,
+            35: self.learning_rate_schedule.pack(),
             9: self.beta1,
             10: self.beta2,
             11: self.adam_epsilon,
@@ -454,6 +493,7 @@ class AlgorithmConfig:
             get(6, 0.0),
             get(7, 0.0001),
             get(8, 0.0002),
+            LearningRateSchedule.unpack(get(35, {})),
             get(9, 0.9),
             get(10, 0.95),
             get(11, 1e-08),
@@ -2669,6 +2709,8 @@ class UpdateMetrics:
     critic_explained_variance: float | None = None
     #: Share of tokens whose value was clipped.
     critic_clip_fraction: float | None = None
+    #: Learning rate of the policy in this step; absent if it was not trained.
+    learning_rate: float | None = None
 
     def pack(self) -> Fields:
         return {
@@ -2692,6 +2734,7 @@ class UpdateMetrics:
             18: self.critic_value_mean,
             19: self.critic_explained_variance,
             20: self.critic_clip_fraction,
+            21: self.learning_rate,
         }
 
     @classmethod
@@ -2718,6 +2761,7 @@ class UpdateMetrics:
             get(18, None),
             get(19, None),
             get(20, None),
+            get(21, None),
         )
 
 

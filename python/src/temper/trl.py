@@ -134,6 +134,11 @@ class Run:
             raise RoleError(
                 "algorithm.scale_by_effective_samples: expected false, because TRL sets the learning rate; found true"
             )
+        if a.learning_rate_schedule.warm_up_steps or a.learning_rate_schedule.decay != m.Decay.NONE:
+            raise RoleError(
+                "algorithm.learning_rate_schedule: expected none, because TRL has its own (lr_scheduler_type, "
+                "warmup_steps)"
+            )
         if a.advantage_mean == m.AdvantageMean.CRITIC:
             raise RoleError(
                 "algorithm.advantage_mean: expected a baseline without a critic, because TRL's trainer has none; found "

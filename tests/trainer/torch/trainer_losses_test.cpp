@@ -3,6 +3,7 @@
 #include "actors/policy/adamw.hpp"
 #include "actors/policy/transformer.hpp"
 #include "tests/support/reference_loss.hpp"
+#include "tests/support/temporary_folder.hpp"
 #include "tests/support/tiny_policy.hpp"
 #include "trainer/algorithm_table.hpp"
 #include "trainer/torch/engine.hpp"
@@ -324,6 +325,28 @@ TEST(TorchTrainer, StepsByTheRootOfTheEffectiveSamplesIfAsked) {
   ASSERT_TRUE(scaled->update(batch) && expected->update(batch));
   EXPECT_EQ(weights_of(*scaled), weights_of(*expected));
   EXPECT_NE(weights_of(*scaled), weights_of(*whole));
+}
+
+TEST(TorchTrainer, StepsByTheLearningRateOfItsSchedule) {
+  const auto batch = tests::training_batch(2);
+  AlgorithmConfig c = config(), halved = c;
+  halved.learning_rate /= 2;
+  c.learning_rate_schedule = {.decay = Decay::Linear, .decay_steps = 2, .end = 0};
+  const auto falling = engine_of(c), constant = engine_of(config()), half = engine_of(halved);
+  const auto update = [&](Engine& e) { return e.update(batch).value().learning_rate; };
+  const test::TemporaryFolder folder;
+
+  EXPECT_EQ(update(*falling), config().learning_rate);
+  EXPECT_EQ(update(*constant), config().learning_rate);
+  EXPECT_EQ(weights_of(*falling), weights_of(*constant));
+  ASSERT_TRUE(constant->save(folder.path()) && half->load(folder.path()))
+      << "the second step begins here";
+  EXPECT_EQ(update(*falling), config().learning_rate / 2);
+  EXPECT_EQ(update(*half), config().learning_rate / 2);
+  EXPECT_EQ(weights_of(*falling), weights_of(*half));
+  const auto before = weights_of(*falling);
+  EXPECT_EQ(update(*falling), 0.0);
+  EXPECT_EQ(weights_of(*falling), before) << "after the decay";
 }
 
 TEST(TorchTrainer, AMaskedTokenDoesNotShiftTheVersionsOfTheOthers) {

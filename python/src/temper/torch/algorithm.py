@@ -18,6 +18,8 @@ from ..messages import (
     AdvantageStd,
     AlgorithmConfig,
     Averaging,
+    Decay,
+    LearningRateSchedule,
     Objective,
     RatioLevel,
     WeightLevel,
@@ -47,11 +49,28 @@ _COLUMNS = (
 def check_written_out(a: AlgorithmConfig) -> AlgorithmConfig:
     """Returns `a`. Raises RoleError if the orchestrator did not resolve a column."""
     missing = [name for name in _COLUMNS if getattr(a, name) is None]
+    if a.learning_rate_schedule.decay_steps is None:
+        missing.append("learning_rate_schedule.decay_steps")
     if missing:
         raise RoleError(
             f"algorithm settings without {', '.join(missing)}: expected settings resolved by the orchestrator"
         )
     return a
+
+
+def learning_rate_share(schedule: LearningRateSchedule, updates: int) -> float:
+    """The learning rate of the step after `updates` ones, divided by `algorithm.learning_rate`."""
+    warm_up = schedule.warm_up_steps
+    if updates < warm_up:
+        return (updates + 1) / warm_up
+    if schedule.decay == Decay.NONE:
+        return 1.0
+    assert schedule.decay_steps is not None  # check_written_out()
+    steps = schedule.decay_steps - warm_up
+    passed = min(1.0, (updates - warm_up) / steps) if steps > 0 else 1.0
+    linear = schedule.decay == Decay.LINEAR
+    left = 1 - passed if linear else (1 + math.cos(math.pi * passed)) / 2
+    return schedule.end + (1 - schedule.end) * left
 
 
 def needs_reference(a: AlgorithmConfig) -> bool:

@@ -23,6 +23,7 @@ from .algorithm import (
     advantages,
     check_written_out,
     interpolated_proximal,
+    learning_rate_share,
     needs_proximal,
     needs_reference,
     token_losses,
@@ -194,6 +195,7 @@ class Update:
         trains_policy = not self._critic or self._updates >= self._a.critic.warm_up_steps
         recomputes = needs_proximal(self._a) and self._a.proximal == Proximal.RECOMPUTED
         proximal = self._proximal(minibatches[1:]) if recomputes else {}
+        share = learning_rate_share(self._a.learning_rate_schedule, self._updates)
         sums = dict.fromkeys(SUMS, 0.0)
         metrics = {"micro_batches": 0.0, "gradient_norm": 0.0}
         for number, minibatch in enumerate(minibatches):
@@ -207,9 +209,10 @@ class Update:
             if trains_policy:
                 by_samples = self._a.scale_by_effective_samples
                 scale = math.sqrt(metrics["effective_samples"]) if by_samples else 1.0
-                self._policy.step(norm, scale)
+                self._policy.step(norm, share * scale)
+                metrics["learning_rate"] = self._a.learning_rate * share * scale
             if self._critic:
-                self._train_critic(self._critic, minibatch, found, sums)
+                self._train_critic(self._critic, minibatch, found, sums, share)
         for network in self._networks():
             network.zero_gradients()
         self._policy.check_weights(f"step {self._updates}: the new weights")
@@ -316,8 +319,9 @@ class Update:
         minibatch: Minibatch,
         found: list[Estimates],
         sums: dict[str, float],
+        rate_share: float,
     ) -> None:
-        """One step of the critic's optimizer."""
+        """One step of the critic's optimizer, with this share of its learning rate."""
         critic.zero_gradients()
         whole = 0.0
         for chosen, counts in self._passes(minibatch):
@@ -338,7 +342,7 @@ class Update:
             raise NotFinite(
                 f"step {self._updates}: critic: gradient norm {norm} and loss {whole} are not both finite"
             )
-        critic.step(norm)
+        critic.step(norm, rate_share)
 
     def _proximal(self, minibatches: list[Minibatch]) -> dict[int, torch.Tensor]:
         """Proximal log-probs by row, except for the first minibatch, whose own pass uses the same weights."""
