@@ -1,6 +1,7 @@
 #include "orchestrator/scheduler/view/waits.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace temper::orchestrator {
 namespace {
@@ -56,33 +57,38 @@ bool engines_lack_weights(const RunState& run) {
   });
 }
 
-/// What a reference or a verifier without responses waits for: what keeps engines from generating
+struct Wait {
+  actors::CardState state = actors::CardState::Idle;
+  WaitCause cause{};
+};
+
+/// What actors of a role that scores wait for without responses: what keeps engines from generating
 /// them.
-command::Waiting missing_for_scoring(const RunState& run, const CardSharing& sharing, ActorId id) {
+Wait missing_for_scoring(const RunState& run, const CardSharing& sharing, actors::RoleKind role) {
   using S = actors::CardState;
   using K = WaitKind;
   // Of an evaluation, a reference has nothing to score.
-  const bool evaluates = run.fleet.spec(id).role == actors::RoleKind::Reward;
+  const bool evaluates = role == actors::RoleKind::Reward;
   const bool returned =
       !run.saved.queue.ready(Task::Generate).empty() ||
       (evaluates && run.evaluation_has_the_cards() && run.evaluation.wants_engine());
   const bool away = std::ranges::any_of(run.fleet.turning_engines(),
                                         [&](ActorId engine) { return sharing.has_left(engine); });
   if (returned && away)
-    return {id, S::WaitData, {K::SharedCards}};
+    return {S::WaitData, {K::SharedCards}};
   if (some_are_generated(run) || (evaluates && run.evaluation.generates()))
-    return {id, S::WaitData, {K::Responses}};
+    return {S::WaitData, {K::Responses}};
   if (all_is_generated(run))
-    return {id, S::Idle, {K::EndOfRun}};
+    return {S::Idle, {K::EndOfRun}};
   if (!returned && !run.can_admit())
-    return {id, S::WaitQuota, {K::StalenessBound}};
+    return {S::WaitQuota, {K::StalenessBound}};
   if (run.held_until)
-    return {id, S::WaitQuota, {K::TrainerDemand}};
+    return {S::WaitQuota, {K::TrainerDemand}};
   if (away)
-    return {id, S::WaitData, {K::SharedCards}};
+    return {S::WaitData, {K::SharedCards}};
   if (engines_lack_weights(run))
-    return {id, S::WaitWeights, {K::Weights}};
-  return {id, S::WaitData, {K::Responses}};
+    return {S::WaitWeights, {K::Weights}};
+  return {S::WaitData, {K::Responses}};
 }
 
 /// What an engine without responses waits for.
@@ -101,7 +107,28 @@ command::Waiting missing_for_rollout(const RunState& run, const CardSharing& sha
   return {id, S::WaitQuota, {run.held_until ? K::TrainerDemand : K::StalenessBound}};
 }
 
-command::Waiting wait_of(const RunState& run, const CardSharing& sharing, ActorId id) {
+/// What scoring actors wait for, found once for all of a role.
+class ScoringWaits {
+ public:
+  ScoringWaits(const RunState& run, const CardSharing& sharing) : run_(run), sharing_(sharing) {}
+
+  const Wait& of(actors::RoleKind role) {
+    std::optional<Wait>& wait = role == actors::RoleKind::Reward ? reward_ : reference_;
+    if (!wait)
+      wait = missing_for_scoring(run_, sharing_, role);
+    return *wait;
+  }
+
+ private:
+  const RunState& run_;
+  const CardSharing& sharing_;
+  std::optional<Wait> reference_, reward_;
+};
+
+command::Waiting wait_of(const RunState& run,
+                         const CardSharing& sharing,
+                         ActorId id,
+                         ScoringWaits& scoring) {
   using S = actors::CardState;
   using K = WaitKind;
   const ActorState& a = run.fleet.state(id);
@@ -137,13 +164,14 @@ command::Waiting wait_of(const RunState& run, const CardSharing& sharing, ActorI
         return because(S::Idle, {K::Work});
       if (!run.saved.queue.ready(Task::Reference).empty() && !sharing.may_score(run, id))
         return because(S::WaitData, {K::SharedCards});
-      return missing_for_scoring(run, sharing, id);
+      break;
     case actors::RoleKind::Reward:
       if (load.leases > 0)
         return because(S::Idle, {K::Work});
-      return missing_for_scoring(run, sharing, id);
+      break;
   }
-  return because(S::Idle, {K::Work});
+  const Wait& wait = scoring.of(run.fleet.spec(id).role);
+  return because(wait.state, wait.cause);
 }
 
 }  // namespace
@@ -151,9 +179,10 @@ command::Waiting wait_of(const RunState& run, const CardSharing& sharing, ActorI
 void report_waits(RunState& run, const CardSharing& sharing) {
   if (run.finished)
     return;
+  ScoringWaits scoring(run, sharing);
   for (std::uint32_t i = 0; i < run.fleet.size(); ++i) {
     ActorState& a = run.fleet.state(ActorId(i));
-    const command::Waiting wait = wait_of(run, sharing, ActorId(i));
+    const command::Waiting wait = wait_of(run, sharing, ActorId(i), scoring);
     // Counts and groups change with every response, and steps of a role switch follow each other:
     // only the first of a wait is told. Another kind of cause is another wait.
     if (wait.state == a.waiting.state &&
