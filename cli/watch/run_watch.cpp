@@ -156,13 +156,14 @@ void RunWatch::raise(const std::vector<orchestrator::Alarm>& alarms) {
 void RunWatch::refresh(const orchestrator::RunTick& tick) {
   const Time wall = wall_.now();
   if (!begun_ || recorder_.metrics().timeline().cards().empty() ||
-      (written_at_ && wall - *written_at_ < kPeriod))
+      (next_write_ && wall < *next_write_))
     return;
-  written_at_ = wall;
   health_ = {memory_of_run().count(), disk_free(run_dir_).count()};
   raise(alarms_.on_health(
       {tick.now, wall, Bytes(health_.memory_bytes), Bytes(health_.disk_free_bytes), false}));
   write(&tick, tick.now);
+  const Duration took = wall_.now() - wall;
+  next_write_ = wall + std::clamp<Duration>(20 * took, kPeriod, kLongestPeriod);
 }
 
 void RunWatch::close(std::uint64_t log_hash) {

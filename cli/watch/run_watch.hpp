@@ -20,8 +20,10 @@ namespace temper::cli {
 
 class RunWatch {
  public:
-  /// Wall time between two writes of live.json.
+  /// Wall time between two writes of live.json. It is longer if a write takes more than a twentieth
+  /// of it, as for thousands of cards.
   static constexpr Duration kPeriod = std::chrono::seconds(1);
+  static constexpr Duration kLongestPeriod = std::chrono::seconds(20);
 
   /// Receives the lines of `recorder`. All arguments must outlive this object.
   RunWatch(std::filesystem::path run_dir,
@@ -62,7 +64,7 @@ class RunWatch {
   bool begun_ = false;
   bool live_works_ = true;
   bool stop_asked_ = false;
-  std::optional<Time> written_at_;
+  std::optional<Time> next_write_;
   std::uint64_t log_hash_ = 0;
 
   std::optional<orchestrator::SamplesFile> samples_;

@@ -60,6 +60,34 @@ TEST(RunWatch, HoweverManyAlarmsAskForAStopTheRunIsAskedOnce) {
   std::signal(SIGTERM, before);
 }
 
+/// Time passes only while somebody looks at it.
+class ClockOfAWriter final : public Clock {
+ public:
+  Time now() const override { return now_ += 500ms; }
+
+ private:
+  mutable Time now_{};
+};
+
+TEST(RunWatch, ALiveFileThatTakesLongToWriteIsWrittenLessOften) {
+  const test::TemporaryFolder folder;
+  const orchestrator::PipelineConfig config;
+  auto recorder = orchestrator::RunRecorder::create(folder.path()).value();
+  const ClockOfAWriter wall;
+  RunWatch watch(folder.path(), config, *recorder, wall, Log::discard());
+  watch.begin();
+  orchestrator::SchedulerConfig scheduler;
+  scheduler.actors = {{"trainer", actors::RoleKind::Trainer, {CardId(0)}, 0}};
+  recorder->feed({0, Time(), orchestrator::event::Started{scheduler}, {}});
+  std::vector<int> written;
+  for (int look = 0; look < 50; ++look) {
+    watch.refresh({orchestrator::RunState()});
+    if (std::filesystem::remove(folder.path() / kLiveFile))
+      written.push_back(look);
+  }
+  EXPECT_EQ(written, (std::vector{0, 19, 38})) << "half a second of every ten";
+}
+
 /// Every file below a folder that is not being made.
 std::map<std::string, std::string> files_of(const std::filesystem::path& folder) {
   std::map<std::string, std::string> files;
