@@ -316,6 +316,8 @@ Result<Figures> simulate(const orchestrator::PipelineConfig& config) {
 
 std::int64_t largest_weight(const orchestrator::ResolvedPipeline& pipeline, std::int64_t wanted) {
   const orchestrator::PipelineConfig& config = pipeline.config;
+  if (pipeline.simulation->config.tools)
+    return 1;
   const std::int64_t cards = std::ssize(pipeline.placement.rollout);
   const auto replicas_on = [&](std::int64_t engine_cards) {
     return engine_cards *

@@ -21,7 +21,8 @@
 // actors have 1 / w of their workers. An engine keeps room for 8 groups, which bounds w. Every time
 // is that of the full run; figures are scaled to it. A sampled run draws fewer lengths, so it has
 // fewer very long responses and slightly short tails; the documentation of `temper tune` states its
-// error.
+// error. Responses with tools have no sample: a step with the result of one call takes hardly less
+// time than one with several, and a sample would have 1 / w of these steps.
 //
 // Equal configurations give equal figures, on any thread and with any other runs in parallel.
 #pragma once
@@ -96,7 +97,7 @@ Result<Figures> simulate_on(orchestrator::VirtualOptions options,
                             std::unique_ptr<orchestrator::ActorHost> host);
 
 /// The largest weight up to `wanted` that divides the groups of an update and the slots and
-/// replicas of every engine, and leaves an engine room for a group.
+/// replicas of every engine, and leaves an engine room for 8 groups; with tools 1.
 std::int64_t largest_weight(const orchestrator::ResolvedPipeline& pipeline, std::int64_t wanted);
 
 /// The pipeline of a sampled run. Requires: `weight` is a result of largest_weight().

@@ -227,6 +227,14 @@ TEST(Simulate, AWeightDividesGroupsSlotsAndReplicas) {
   EXPECT_EQ(largest_weight(pipeline, 3), 2);
 }
 
+TEST(Simulate, RunsWithToolsAreNeverSampled) {
+  PipelineConfig config = small_pipeline();
+  config.rollout.concurrency = 128;
+  ASSERT_EQ(largest_weight(resolve(config).value(), 4), 4);
+  config.simulation.tools.emplace();
+  EXPECT_EQ(largest_weight(resolve(config).value(), 4), 1);
+}
+
 TEST(Simulate, AnEngineOfASampledRunHasRoomForEightGroups) {
   PipelineConfig config = small_pipeline();  // groups of 4, which are dispatched whole
   config.rollout.concurrency = 64;
