@@ -3,8 +3,6 @@
 #include "orchestrator/pipeline/load.hpp"
 #include "sim_hw/validation/unmeasured.hpp"
 
-#include <fmt/format.h>
-
 #include <ostream>
 #include <set>
 
@@ -25,11 +23,10 @@ std::string constants_note(const std::string& config, std::span<const std::strin
   return out;
 }
 
-std::string tools_note(const orchestrator::PipelineConfig& config, std::string_view estimate) {
+std::string tools_note(const orchestrator::PipelineConfig& config) {
   if (config.hardware != orchestrator::HardwareKind::Simulated || !config.simulation.tools)
     return {};
-  return fmt::format(
-      "{} leaves out the tool calls of `simulation.tools`; simulated runs have them\n", estimate);
+  return "the plan leaves out the tool calls of `simulation.tools`; simulated runs have them\n";
 }
 
 std::ostream& beside(bool for_programs, std::ostream& out, std::ostream& err) {

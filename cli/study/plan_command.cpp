@@ -230,7 +230,7 @@ Status plan_pipeline(const PlanOptions& options, Streams to) {
   }
   const std::array<const sim_hw::HardwareSpec*, 2> both{&training, &engines};
   beside(!for_people(options), to.out, to.err)
-      << sim_hw::simulated_run_note(both) << tools_note(config, "the plan");
+      << sim_hw::simulated_run_note(both) << tools_note(config);
   if (!options.out.empty()) {
     TEMPER_TRY_STATUS(study::check_rules(report.plan.config));
     TEMPER_TRY_STATUS(write_pipeline(

@@ -31,8 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFirstEstimate = "the closed form that chose the sampled runs";
-
 /// Parses "tp=2,4", an axis of study/search/space.hpp.
 Result<study::Space::Axis> parse_limit(std::string_view text) {
   TEMPER_TRY(const study::SweepAxis axis, study::parse_axis("--only", text));
@@ -212,8 +210,7 @@ int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err) {
   }
   if (command.json) {
     out << to_json(study::tune_rows(*tuned), JsonStyle::Pretty) << '\n';
-    beside(command.json, out, err) << constants_note(command.config, command.sets)
-                                   << tools_note(tuned->tried[tuned->best].config, kFirstEstimate);
+    beside(command.json, out, err) << constants_note(command.config, command.sets);
     return 0;
   }
   out << study::tune_text(*tuned);
@@ -223,7 +220,7 @@ int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err) {
     return 0;  // local runs were predicted in full already
   const auto predicted = prediction_of(best);
   out << (predicted ? *predicted : predicted.error().context) << '\n';
-  out << constants_note(command.config, command.sets) << tools_note(best, kFirstEstimate);
+  out << constants_note(command.config, command.sets);
   return 0;
 }
 

@@ -1,6 +1,11 @@
 // The equations of the closed form (steady_state.hpp), one function per placement. Notation: B
 // groups of G responses per update, eta the bound, K the tokens that a response gains between two
 // admissions, step(b, c) the decode step of b responses with mean context c per replica.
+//
+// With tool calls, all lengths are stays in decode steps of the engine (Lifetimes), and so is K: a
+// response that waits for a tool keeps its slot, and the engine does steps without it. By Little's
+// law, those that decode are to those that stay as decoded tokens are to steps. A step also
+// prefills the results that come in it, and caches of callers that others have taken.
 #include "study/search/steady_terms.hpp"
 
 #include <algorithm>
@@ -14,15 +19,22 @@ namespace {
 constexpr int kGrid = 24;
 constexpr int kHalvings = 14;
 
-/// Seconds until at most `left` of `n` responses per replica are unfinished, if slots and cache
-/// stay full until no response waits.
-double drain(const SteadyTerms& t, double n, double left) {
-  const BatchStatistics& d = t.batch;
+/// A time of generation.
+struct Generation {
+  double seconds = 0;
+  double step = 0;  ///< Mean seconds of a decode step in it.
+};
+
+/// Until at most `left` of `n` responses per replica are unfinished, if slots and cache stay full
+/// until no response waits.
+Generation drain(const SteadyTerms& t, double n, double left) {
+  const Lifetimes& d = t.batch;
   const double running = std::min(n, t.full);
   const double tokens = std::max(0.0, n * d.mean - running * d.residual);
-  double seconds = tokens / running * t.engine.step(running, t.context());
+  double steps = tokens / running;
+  double seconds = steps * t.step(running, t.context());
   if (running >= t.full)
-    seconds *= t.held() / (d.mean * t.engine.step(t.full, t.context()));
+    seconds *= t.held() / (d.mean * t.step(t.full, t.context()));
   const double width = d.longest / kGrid;
   for (int i = 0; i < kGrid; ++i) {
     const double begin = width * i;
@@ -32,9 +44,12 @@ double drain(const SteadyTerms& t, double n, double left) {
     const double next = running * d.residual_survivors(begin + width);
     const double part = next >= left ? 1 : (now - left) / (now - next);
     const double between = running * d.residual_survivors(begin + width / 2);
-    seconds += part * width * t.engine.step(between, t.context() + begin + width / 2);
+    const double gained = d.tokens_per_step;
+    const double context = t.context() + begin * gained + width / 2 * gained;
+    seconds += part * width * t.step(between, context);
+    steps += part * width;
   }
-  return seconds;
+  return {seconds, seconds / steps};
 }
 
 /// Work of a replica between two admissions of `fresh` responses.
@@ -49,7 +64,7 @@ struct Burst {
 /// survivors(y + j K) responses. So the burst takes the integral of step(b(y)) over y from 0 to K,
 /// and the longest response takes floor(longest / K) bursts and a part of one.
 Burst burst(const SteadyTerms& t, double fresh, double tokens) {
-  const BatchStatistics& d = t.batch;
+  const Lifetimes& d = t.batch;
   const double width = tokens / kGrid;
   const auto bursts = static_cast<int>(d.longest / tokens);
   const double rest = d.longest - tokens * bursts;
@@ -57,18 +72,20 @@ Burst burst(const SteadyTerms& t, double fresh, double tokens) {
   double rest_seconds = 0;
   for (int i = 0; i < kGrid; ++i) {
     const double phase = width * (i + 0.5);
-    double running = 0, context = 0;
+    double running = 0, decoding = 0, stayed = 0;
     for (int j = 0; j <= bursts; ++j) {
       const double there = d.survivors(phase + tokens * j);
       running += there;
-      context += there * (phase + tokens * j);
+      decoding += d.decoding_survivors(phase + tokens * j);
+      stayed += there * (phase + tokens * j);
     }
     if (running <= 0)
       break;
-    const double own =
-        d.prompt / t.group + context / running;  // All responses of a group share its prompt.
-    out.fits &= fresh * running <= t.slots && fresh * running * own <= t.engine.cache;
-    const double seconds = width * t.engine.step(fresh * running, d.prompt + context / running);
+    const double context = stayed / running * d.tokens_per_step;
+    // All responses of a group share its prompt, and those that wait for tools lend their caches.
+    const double own = d.prompt / t.group + context;
+    out.fits &= fresh * running <= t.slots && fresh * decoding * own <= t.engine.cache();
+    const double seconds = width * t.step(fresh * running, fresh * decoding, d.prompt + context);
     out.seconds += seconds;
     rest_seconds += seconds * std::clamp((rest - width * i) / width, 0.0, 1.0);
   }
@@ -96,7 +113,7 @@ double least(const SteadyTerms& t, double longest, double period) {
 /// for half a period. The staleness is the number of versions published in that time, at most eta.
 SteadyState with_own_cards(const SteadyTerms& t) {
   SteadyState out;
-  const BatchStatistics& d = t.batch;
+  const Lifetimes& d = t.batch;
   double low = d.longest / 64, high = d.longest;
   const auto needed = [&](const Burst& b) {
     return least(t, b.longest + t.prefill, b.seconds + t.prefill);
@@ -109,7 +126,8 @@ SteadyState with_own_cards(const SteadyTerms& t) {
   const Burst b = burst(t, t.fresh, high);
   out.seconds_per_update = std::max(b.seconds + t.prefill, needed(b));
   out.bottleneck = Bottleneck::LongAnswers;
-  const double step = t.engine.step(t.full, t.context());
+  const double step = t.step(t.full, t.context());
+  out.seconds_per_step = b.fits ? b.seconds / high : step;
   if (!b.fits) {
     const double full = t.fresh * t.held() / t.full + t.prefill;
     out.seconds_per_update = std::max(full, least(t, d.longest * step + t.prefill, full));
@@ -134,16 +152,18 @@ SteadyState with_own_cards(const SteadyTerms& t) {
 }
 
 /// Seconds until the last of `n` responses per replica that start together ends.
-double alone(const SteadyTerms& t, double n) {
+Generation alone(const SteadyTerms& t, double n) {
   const Burst b = burst(t, n, t.batch.longest);
-  return b.fits ? b.seconds : drain(t, n, 0);
+  return b.fits ? Generation{b.seconds, b.seconds / t.batch.longest} : drain(t, n, 0);
 }
 
 /// Separate rollout cards, eta = 0: generation until the last response ends, then the rest of the
 /// scoring (half a pass in progress, then one more), then the update and its publication.
 SteadyState synchronous(const SteadyTerms& t) {
   SteadyState out;
-  out.decode_seconds = alone(t, t.fresh);
+  const Generation all = alone(t, t.fresh);
+  out.decode_seconds = all.seconds;
+  out.seconds_per_step = all.step;
   const double generation = out.decode_seconds + t.prefill;
   const double scoring = t.report + t.scored * 1.5 + std::max(0.0, t.scoring - generation);
   out.seconds_per_update = generation + scoring + t.update + t.publish;
@@ -153,20 +173,22 @@ SteadyState synchronous(const SteadyTerms& t) {
 
 /// A generation turn that feeds `batches` updates.
 struct Turn {
-  double seconds = 0;  ///< Seconds of generation.
-  double whole = 0;    ///< Complete batches at its end, out of eta + 1.
+  Generation generation;
+  double whole = 0;  ///< Complete batches at its end, out of eta + 1.
 };
 
 /// Generation time if slots or cache are full at first: responses left from the previous turn
 /// continue too, and the longest response needs at most (eta + 1) / batches turns.
-double full_turn(const SteadyTerms& t, double fresh, double left, double batches) {
-  const BatchStatistics& d = t.batch;
-  const double longest = d.longest * batches / (t.eta + 1) * t.engine.step(t.full, t.context());
-  return std::max(drain(t, fresh + left * d.residual / d.mean, left), left > 0 ? longest : 0);
+Generation full_turn(const SteadyTerms& t, double fresh, double left, double batches) {
+  const Lifetimes& d = t.batch;
+  const double longest = d.longest * batches / (t.eta + 1) * t.step(t.full, t.context());
+  Generation out = drain(t, fresh + left * d.residual / d.mean, left);
+  out.seconds = std::max(out.seconds, left > 0 ? longest : 0);
+  return out;
 }
 
 Turn turn(const SteadyTerms& t, double batches, double left) {
-  const BatchStatistics& d = t.batch;
+  const Lifetimes& d = t.batch;
   const double fresh = batches * t.fresh;
   // Left at the end of a turn with K tokens: all older bursts, from there on.
   const auto rest = [&](double tokens, const auto& share) {
@@ -183,8 +205,10 @@ Turn turn(const SteadyTerms& t, double batches, double left) {
   const double unfinished =
       batches * rest(high, [&](double share) { return 1 - std::pow(1 - share, t.group); });
   // No response may need more turns than the bound allows.
-  const Burst b = burst(t, fresh, std::max(high, d.longest * batches / (t.eta + 1)));
-  return {b.fits ? b.seconds : full_turn(t, fresh, left, batches), t.eta + 1 - unfinished};
+  const double steps = std::max(high, d.longest * batches / (t.eta + 1));
+  const Burst b = burst(t, fresh, steps);
+  return {b.fits ? Generation{b.seconds, b.seconds / steps} : full_turn(t, fresh, left, batches),
+          t.eta + 1 - unfinished};
 }
 
 enum class Reference { Elsewhere, InTurn };
@@ -202,13 +226,14 @@ SteadyState in_turns(const SteadyTerms& t, Reference reference) {
   Turn at = turn(t, batches, left);
   while (batches > 1 && at.whole < batches - 1e-9)
     at = turn(t, --batches, left);
-  const double generation = at.seconds + t.prefill * batches;
+  const double generation = at.generation.seconds + t.prefill * batches;
   const double each = (generation + t.to_rollout + t.to_training) / batches + t.update;
   const double after = t.report + t.scored * 1.5 + std::max(0.0, t.scoring * batches - generation);
   out.seconds_per_update = reference == Reference::InTurn
                                ? each + t.scoring
                                : std::max(each + after / batches, t.scoring);
-  out.decode_seconds = at.seconds / batches;
+  out.decode_seconds = at.generation.seconds / batches;
+  out.seconds_per_step = at.generation.step;
   out.staleness_mean = std::max(0.0, t.eta - (batches - 1) / 2);
   out.bottleneck = Bottleneck::Turns;
   return out;

@@ -22,6 +22,7 @@ using actors::SimulatedRun;
 using actors::SimulationSettings;
 using steady::BatchStatistics;
 using steady::Engine;
+using steady::Lifetimes;
 using steady::SteadyTerms;
 
 // Keys of cached costs: configurations with equal keys have equal costs. Lengths, model and cluster
@@ -105,6 +106,9 @@ class SteadyStateModel::Costs {
     return s;
   }
   BatchStatistics& batch(const orchestrator::PipelineConfig& c);
+  SteadyTerms terms(const orchestrator::PipelineConfig& c,
+                    const orchestrator::PlacementConfig& cards,
+                    double seconds_per_step);
   Engine& engine(const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards);
   double update(const orchestrator::PipelineConfig& c,
                 const orchestrator::PlacementConfig& cards,
@@ -145,7 +149,7 @@ BatchStatistics& SteadyStateModel::Costs::batch(const orchestrator::PipelineConf
   const auto known = batches_.find(key);
   return known != batches_.end()
              ? known->second
-             : batches_.emplace(key, steady::draw(c, run_.config)).first->second;
+             : batches_.emplace(key, BatchStatistics(c, run_.config)).first->second;
 }
 
 Engine& SteadyStateModel::Costs::engine(const orchestrator::PipelineConfig& c,
@@ -174,7 +178,7 @@ double SteadyStateModel::Costs::update(const orchestrator::PipelineConfig& c,
     SimulatedRun s = run_of(c);
     s.trainer_cards = std::ssize(cards.trainer);
     const trainer::UpdateModel update(s);
-    known->second = update.seconds(batch.packed(std::ssize(batch.sequences), update.limits()));
+    known->second = update.seconds(batch.packed(batch.size(), update.limits()));
   }
   return known->second;
 }
@@ -198,7 +202,7 @@ SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
     const auto part = [&](std::int64_t responses) {
       return model.seconds(batch.packed(responses, model.limits()));
     };
-    known->second = {part(std::max<std::int64_t>(1, std::ssize(batch.sequences) / actors)),
+    known->second = {part(std::max<std::int64_t>(1, batch.size() / actors)),
                      part(c.algorithm.responses_per_group)};
   }
   return known->second;
@@ -210,7 +214,7 @@ SteadyStateModel::Costs::Payloads SteadyStateModel::Costs::waits_for_payloads(
     return {};
   const auto tokens = [&](double mean) { return Tokens(std::llround(mean * responses)); };
   const actors::PayloadTokens all{
-      std::llround(responses), tokens(batch.prompt), tokens(batch.mean)};
+      std::llround(responses), tokens(batch.prompt()), tokens(batch.tokens())};
   const SimulatedRun run = run_of(c);
   return {actors::to_trainer(run, all).seconds,
           c.reference.replicas > 0 ? actors::to_reference(run, all).seconds : 0};
@@ -258,7 +262,7 @@ std::map<actors::CardState, double> SteadyStateModel::Costs::states(
   std::map<actors::CardState, double> out;
   out[Train] = share(cards.trainer, update(c, cards, batch(c)));
   out[Reference] = c.reference.replicas > 0 ? share(cards.reference, t.scoring) : 0;
-  out[Prefill] = share(cards.rollout, t.prefill - t.engine.swap);
+  out[Prefill] = share(cards.rollout, t.prefill - t.engine.swap());
   out[Decode] = share(cards.rollout, steady.decode_seconds);
   if (traits_of(cards.mode).lends())
     out[Decode] += share(cards.trainer, steady.lent_seconds);
@@ -271,46 +275,67 @@ std::map<actors::CardState, double> SteadyStateModel::Costs::states(
   return out;
 }
 
-SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c,
-                                           const orchestrator::PlacementConfig& cards) {
-  BatchStatistics& d = batch(c);
-  SteadyTerms t{.batch = d, .engine = engine(c, cards)};
+SteadyTerms SteadyStateModel::Costs::terms(const orchestrator::PipelineConfig& c,
+                                           const orchestrator::PlacementConfig& cards,
+                                           double seconds_per_step) {
+  BatchStatistics& all = batch(c);
+  Engine& e = engine(c, cards);
+  const Lifetimes& d =
+      all.lifetimes(seconds_per_step, e.steps_per_call(all.results(), seconds_per_step));
+  SteadyTerms t{.batch = d, .results = all.results(), .engine = e};
   const auto as_double = [](auto number) { return static_cast<double>(number); };
   t.eta = c.staleness.rule == orchestrator::StalenessRuleKind::Sync ? 0 : c.staleness.bound;
   const double engines = as_double(c.rollout.replicas);
   const double batch = as_double(c.algorithm.groups_per_update);
   t.group = as_double(c.algorithm.responses_per_group);
   const double responses = batch * t.group;
-  t.fresh = responses / (engines * t.engine.replicas);
-  const double most = t.engine.cache / (t.context() - d.prompt * (1 - 1 / t.group));
-  t.slots = as_double(c.rollout.concurrency) / t.engine.replicas;
+  t.fresh = responses / (engines * t.engine.replicas());
+  const double most = t.engine.cache() / t.own(t.context()) / d.decoding;
+  t.slots = as_double(c.rollout.concurrency) / t.engine.replicas();
   // A group is dispatched as a whole, to an engine with room for all of it.
   const double room = as_double(c.rollout.concurrency);
   const double used = room >= 2 * t.group ? room - (t.group - 1) / 2
                                           : std::min(room, t.group * d.mean / d.group_end);
-  t.used = used / t.engine.replicas;
+  t.used = used / t.engine.replicas();
   t.full = std::max(1.0, std::min(t.used, most));
-  t.update = update(c, cards, d) + waits_for_payloads(c, d, responses).trainer;
-  const Scoring s = scoring(c, cards, d);
-  t.scoring = s.batch + waits_for_payloads(c, d, responses).reference;
+  t.update = update(c, cards, all) + waits_for_payloads(c, all, responses).trainer;
+  const Scoring s = scoring(c, cards, all);
+  t.scoring = s.batch + waits_for_payloads(c, all, responses).reference;
   t.scored = s.group + seconds(c.simulation.reward.mean);
   const auto prompts = static_cast<std::int64_t>(std::ceil(batch / engines));
-  t.prefill = t.engine.prefill_seconds(prompts, d.prompt) + t.engine.swap;
+  t.prefill = t.engine.prefill_seconds(prompts, d.prompt) + t.engine.swap();
   const SwitchCosts m = switch_costs(c, cards);
-  t.publish = m.publish + t.engine.swap;
+  t.publish = m.publish + t.engine.swap();
   t.to_rollout = m.to_rollout;
   t.to_training = m.to_training;
   t.return_share = cards.return_share;
-  // The first response to end waits for the whole interval, those that end within it for half of
-  // it.
-  const double interval = seconds(c.simulation.report_every);
-  const double others = interval * t.full * t.engine.replicas / t.held();
-  t.report = interval * (1 + others / 2) / (1 + others);
-  SteadyState out = steady::solve_steady_state(t, cards);
-  const double tokens = responses * (d.prompt + d.mean);
-  out.trained_per_s = tokens / out.seconds_per_update;
-  out.states = states(c, cards, t, out);
-  return out;
+  return t;
+}
+
+SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c,
+                                           const orchestrator::PlacementConfig& cards) {
+  constexpr int kMostRounds = 12;
+  constexpr double kSame = 0.02;
+  const BatchStatistics& all = batch(c);
+  // With calls, the stays depend on the seconds of a step, and these on how many decode.
+  double step = engine(c, cards).step(1, all.prompt() + all.tokens());
+  for (int round = 1;; ++round) {
+    SteadyTerms t = terms(c, cards, step);
+    // The first response to end waits for the whole interval, those that end within it for half of
+    // it.
+    const double interval = seconds(c.simulation.report_every);
+    const double others = interval * t.full * t.engine.replicas() / t.held();
+    t.report = interval * (1 + others / 2) / (1 + others);
+    SteadyState out = steady::solve_steady_state(t, cards);
+    const double off = std::abs(out.seconds_per_step / step - 1);
+    if (!all.has_calls() || off < kSame || round == kMostRounds) {
+      const double tokens = static_cast<double>(all.size()) * (all.prompt() + all.tokens());
+      out.trained_per_s = tokens / out.seconds_per_update;
+      out.states = states(c, cards, t, out);
+      return out;
+    }
+    step = std::sqrt(step * out.seconds_per_step);
+  }
 }
 
 SteadyStateModel::SteadyStateModel(SimulatedRun run)

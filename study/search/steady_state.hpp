@@ -7,10 +7,12 @@
 // that an engine decodes. steady_equations.cpp states the equation of each placement above the
 // function that solves it; steady_terms.hpp has their terms.
 //
-// Assumptions: the staleness rule `exact` (others are judged as if they were exact); lengths as the
-// first batch of the run draws them; no tool calls, no preemption; lending costs only its switch.
-// Constants: those of the hardware. Doubles are seconds and tokens. Uses no part of the scheduler
-// or the simulation, so that tests can compare them.
+// Assumptions: the staleness rule `exact` (others are judged as if they were exact); lengths and
+// tool calls as the first batch of the run draws them; no preemption; lending costs only its
+// switch. The calls of a response are spread evenly over its stay in an engine, none waits for a
+// tool of the pool, and none is made again after an interruption. Constants: those of the hardware.
+// Doubles are seconds and tokens. Uses no part of the scheduler or the simulation, so that tests
+// can compare them.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
@@ -31,8 +33,9 @@ struct SteadyState {
   double trained_per_s = 0;  ///< Tokens of prompts and responses.
   double staleness_mean = 0;
   Bottleneck bottleneck = Bottleneck::Update;
-  double decode_seconds = 0;  ///< Per update, of the rollout's cards.
-  double lent_seconds = 0;    ///< Per update, of lent trainer cards that decode.
+  double decode_seconds = 0;    ///< Per update, of the rollout's cards.
+  double seconds_per_step = 0;  ///< Mean of the decode steps of an engine.
+  double lent_seconds = 0;      ///< Per update, of lent trainer cards that decode.
   /// Estimated shares of the time of all cards; they add up to 1.
   std::map<actors::CardState, double> states;
 };
@@ -47,7 +50,7 @@ class SteadyStateModel {
   SteadyStateModel& operator=(SteadyStateModel&&) noexcept;
 
   /// Requires: a valid configuration (study/simulate/simulate.hpp) with the cluster, model,
-  /// lengths, seed and trainer mechanisms of `run`; `cards` is its resolved placement.
+  /// lengths, tools, seed and trainer mechanisms of `run`; `cards` is its resolved placement.
   SteadyState operator()(const orchestrator::PipelineConfig& config,
                          const orchestrator::PlacementConfig& cards);
 

@@ -3,9 +3,12 @@
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
+#include "study/search/steady_terms.hpp"
 #include "study/simulate/simulate.hpp"
 
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 namespace temper::study {
 
@@ -44,6 +47,19 @@ PipelineConfig fused(double eta, double return_share) {
 PipelineConfig few_slots(double eta, std::int32_t slots) {
   PipelineConfig c = separate(eta);
   c.rollout.concurrency = slots;
+  return c;
+}
+
+/// A quarter of the batch, so that runs take less time, and about five calls per response.
+PipelineConfig with_tools(PipelineConfig c, Duration latency) {
+  c.algorithm.groups_per_update = 128;
+  c.rollout.concurrency = 65536;
+  c.simulation.rollout.chunked_prefill = true;
+  actors::ToolConfig& tools = c.simulation.tools.emplace();
+  tools.turn.mean = 1000;
+  tools.result.mean = 400;
+  tools.latency.mean = latency;
+  tools.latency.cap = std::chrono::hours(2);
   return c;
 }
 
@@ -122,6 +138,66 @@ TEST(SteadyState, FewerSlotsGiveFresherBatchesAndSlowerUpdates) {
     EXPECT_GT(now.trained_per_s, last.trained_per_s) << slots;
     last = now;
   }
+}
+
+TEST(SteadyState, ThroughputMatchesRunsWithTools) {
+  using std::chrono::seconds;
+  for (const Duration latency : {seconds(10), seconds(60), seconds(300)}) {
+    for (const double eta : {0.0, 2.0}) {
+      for (const PipelineConfig& config : {separate(eta), fused(eta, 0)}) {
+        const Both b = both(with_tools(config, latency));
+        EXPECT_NEAR(b.closed.trained_per_s / b.run.sustained_per_s, 1, 0.2)
+            << "eta " << eta << ", " << name_of(config.placement.mode) << ", "
+            << latency / seconds(1) << " s";
+      }
+    }
+  }
+}
+
+TEST(SteadyState, ABoundHidesToolsAsItHidesLongResponses) {
+  const auto kept = [](double eta) {
+    const auto per_s = [&](Duration latency) {
+      const PipelineConfig c = with_tools(separate(eta), latency);
+      SteadyStateModel model(*resolve(c).value().simulation);
+      return judged(model, c).trained_per_s;
+    };
+    return per_s(std::chrono::seconds(60)) / per_s(std::chrono::milliseconds(1));
+  };
+  EXPECT_LT(kept(0), kept(2));
+  EXPECT_LT(kept(2), kept(8));
+}
+
+TEST(SteadyState, ToolsThatNobodyCallsChangeNoDigit) {
+  PipelineConfig hybrid = separate(2);
+  hybrid.placement.mode = PlacementMode::Hybrid;
+  for (PipelineConfig config :
+       {separate(0), separate(2), few_slots(2, 256), hybrid, fused(0, 0), fused(2, 0.25)}) {
+    SteadyStateModel without(*resolve(config).value().simulation);
+    const SteadyState plain = judged(without, config);
+    actors::ToolConfig& tools = config.simulation.tools.emplace();
+    tools.turn.kind = actors::LengthKind::Constant;
+    tools.turn.mean = 40000;  // Responses have 32768 tokens at most.
+    tools.turn.cap = Tokens(40000);
+    SteadyStateModel with(*resolve(config).value().simulation);
+    const SteadyState same = judged(with, config);
+    EXPECT_EQ(plain.seconds_per_update, same.seconds_per_update);
+    EXPECT_EQ(plain.trained_per_s, same.trained_per_s);
+    EXPECT_EQ(plain.staleness_mean, same.staleness_mean);
+    EXPECT_EQ(plain.decode_seconds, same.decode_seconds);
+    EXPECT_EQ(plain.states, same.states);
+  }
+}
+
+TEST(ToolResults, TheLongestOfAStepIsExpectedOverItsNumber) {
+  steady::ToolResults results;
+  results.quantiles.fill(400);
+  // With all of 400 tokens: 400 times the chance of at least one, 1 - e^-0.5.
+  EXPECT_NEAR(results.longest(0.5), 400 * (1 - std::exp(-0.5)), 1e-9);
+  // Half have 800: 400 (1 - e^-2) + the other 400 if at least one of the long ones comes, 1 - e^-1.
+  std::fill(results.quantiles.begin() + steady::ToolResults::kQuantiles / 2,
+            results.quantiles.end(),
+            800.0);
+  EXPECT_NEAR(results.longest(2), 400 * (1 - std::exp(-2)) + 400 * (1 - std::exp(-1)), 1e-9);
 }
 
 TEST(SteadyState, IsDeterministic) {

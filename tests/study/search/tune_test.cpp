@@ -337,9 +337,9 @@ TEST_F(Tune, TheCommandSuggestsTheNearestMode) {
 
 TEST(ToolsNote, IsOnlyForSimulatedToolCalls) {
   PipelineConfig config = small_pipeline();
-  EXPECT_EQ(cli::tools_note(config, "the plan"), "");
+  EXPECT_EQ(cli::tools_note(config), "");
   config.simulation.tools.emplace();
-  EXPECT_EQ(cli::tools_note(config, "the plan"),
+  EXPECT_EQ(cli::tools_note(config),
             "the plan leaves out the tool calls of `simulation.tools`; simulated runs have them\n");
 }
 
