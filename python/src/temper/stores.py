@@ -135,7 +135,7 @@ def import_redis() -> types.ModuleType:
     except ImportError:
         raise RoleError(
             "payloads.store: redis needs the package `redis` in this interpreter: "
-            "pip install 'redis>=4.3', or Debian's python3-redis"
+            "pip install 'redis[hiredis]>=4.3', or Debian's python3-redis"
         ) from None
     return redis
 
@@ -153,7 +153,7 @@ class RedisStore(Store):
         self._prefix = place.prefix
         self._lease = place.lease // 10**9
         self._redis = redis
-        self._server = redis.Redis(
+        pool = redis.ConnectionPool(
             host=place.host,
             port=place.port,
             password=place.password or None,
@@ -162,6 +162,11 @@ class RedisStore(Store):
             socket_keepalive=True,
             retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0),  # patiently() repeats it
         )
+        # With the package hiredis, redis also lets it pack commands, which copies each chunk twice.
+        if serializer := getattr(redis.connection, "PythonRespSerializer", None):  # since redis 5
+            encode = pool.get_encoder().encode
+            pool.connection_kwargs["command_packer"] = serializer(CHUNK // 2, encode)
+        self._server = redis.Redis(connection_pool=pool)
 
     def write(self, name: str, data: memoryview) -> None:
         key = self._prefix + name
