@@ -45,6 +45,21 @@ The best of each placement, thousand trained tokens/s:
 
 
 @figures("exact", "slow")
+def price_and_energy(fig):
+    costs = "--set cost.card_hour=4 --set cost.idle_watts=300 --set cost.busy_watts=900"
+    plans = lambda words: [r for r in fig.rows(f"temper tune configs/cm384_pangu.yaml {costs} {words} --out {{out}}", "tune.csv") if r.tokens_per_s != ""]
+    fastest = plans("--objective throughput")
+    rows = [("tokens/s", next(r for r in fastest if r.verdict == "advised"))]
+    for objective, name in (("price", "tokens per price"), ("energy", "tokens per kWh")):
+        advised = next(r for r in plans(f"--objective {objective} --min-tokens-per-s 40000") if r.verdict == "advised")
+        rows.append((f"{name}, at least 40k tokens/s", advised))
+    rows.append(("as given", next(r for r in fastest if r.found_by == "as given")))
+    fig.head("most", "placement", "bound", "cards", "trained tokens/s", "tokens per price", "tokens per kWh", align="llrrrrr")
+    for name, r in rows:
+        fig.row(name, r["mode"], f"{r.eta:.0f}", f"{r.total_cards:.0f}", fig.k(r.tokens_per_s), fig.k(r.tokens_per_price), fig.k(r.tokens_per_kwh))
+
+
+@figures("exact", "slow")
 def time_reward(fig):
     line = "temper tune configs/cm384_pangu.yaml --objective reward --curve configs/curves/addition_to_0.8.csv --out {out}"
     plans = [r for r in fig.rows(line, "tune.csv") if r.tokens_per_s != ""]
