@@ -252,8 +252,9 @@ AlgorithmConfig written_out(AlgorithmConfig c, Tokens longest_response, std::uin
   c.reward_weight = a.reward_weight;
   c.filter_equal_rewards = a.filter_equal_rewards;
   c.overlong_buffer = a.overlong_buffer;
-  auto& decay_steps = c.learning_rate_schedule.decay_steps;
-  decay_steps = decay_steps.value_or(static_cast<std::int64_t>(steps));
+  LearningRateSchedule& schedule = c.learning_rate_schedule;
+  if (schedule.decay != Decay::None && !schedule.decay_steps)
+    schedule.decay_steps = static_cast<std::int64_t>(steps);
   return c;
 }
 

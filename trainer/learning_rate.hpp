@@ -24,8 +24,8 @@ struct LearningRateSchedule {
 };
 
 /// The learning rate of the step after `updates` ones, divided by `algorithm.learning_rate`: from
-/// 1 / warm_up_steps to 1 in the warm-up, then down to `end` at step `decay_steps`, which must be
-/// set if there is a decay.
+/// 1 / warm_up_steps to 1 in the warm-up, then down to `end` after `decay_steps`, which must be set
+/// if there is a decay.
 double share_at(const LearningRateSchedule& schedule, std::uint64_t updates);
 
 template <class V>
@@ -43,7 +43,7 @@ void describe(V& v, LearningRateSchedule& c) {
   v.field(3,
           "decay_steps",
           c.decay_steps,
-          {.doc = "Step of the run at which it reaches `end`, where it stays. Null: `steps`."});
+          {.doc = "Number of steps of the run after which it is `end`. Null: `steps`."});
   v.field(4,
           "end",
           c.end,

@@ -10,6 +10,7 @@
 #include "orchestrator/pipeline/lora_rules.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/placement_rules.hpp"
+#include "orchestrator/pipeline/schedule_rules.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/source_rules.hpp"
 #include "orchestrator/pipeline/verifier_rules.hpp"
@@ -368,13 +369,7 @@ void check_algorithm(const PipelineConfig& c, Rules& rules) {
   rules.require(!resolved.filter_equal_rewards || a.responses_per_group >= 2,
                 {"algorithm.filter_equal_rewards", "algorithm.responses_per_group"},
                 "requires at least 2 responses per group (algorithm.responses_per_group), found 1");
-  const trainer::LearningRateSchedule& schedule = a.learning_rate_schedule;
-  rules.require(!schedule.decay_steps || *schedule.decay_steps >= schedule.warm_up_steps,
-                {"algorithm.learning_rate_schedule.decay_steps",
-                 "algorithm.learning_rate_schedule.warm_up_steps"},
-                fmt::format("must be at least warm_up_steps ({}), found {}",
-                            schedule.warm_up_steps,
-                            schedule.decay_steps.value_or(0)));
+  check_schedule(c, rules);
   check_reference(c, resolved, rules);
   check_critic(c, resolved, rules);
 }

@@ -103,6 +103,8 @@ TEST(AlgorithmTable, AWrittenOutSectionDoesNotDependOnItsName) {
 
 TEST(AlgorithmTable, AWrittenOutDecayEndsWithTheRunUnlessSaidOtherwise) {
   AlgorithmConfig c;
+  EXPECT_EQ(written_out(c, Tokens(20), 100).learning_rate_schedule.decay_steps, std::nullopt);
+  c.learning_rate_schedule.decay = Decay::Cosine;
   EXPECT_EQ(written_out(c, Tokens(20), 100).learning_rate_schedule.decay_steps, 100);
   c.learning_rate_schedule.decay_steps = 60;
   EXPECT_EQ(written_out(c, Tokens(20), 100).learning_rate_schedule.decay_steps, 60);

@@ -277,7 +277,7 @@ class LearningRateSchedule:
     warm_up_steps: int = 0
     #: How it falls after them: not at all, along a line, or along half a cosine.
     decay: Decay = Decay.NONE
-    #: Step of the run at which it reaches `end`, where it stays. Null: `steps`.
+    #: Number of steps of the run after which it is `end`. Null: `steps`.
     decay_steps: int | None = None
     #: Learning rate after the decay, as a share of `algorithm.learning_rate`.
     end: float = 0.0

@@ -126,18 +126,19 @@ class Run:
             **more: Other arguments, which override those of the run.
 
         Raises:
-            RoleError: `micro_batches` does not divide the number of responses, the learning rate depends on them, or there
-                is a critic.
+            RoleError: `micro_batches` does not divide the number of responses, the learning rate has a schedule or depends
+                on the samples, or there is a critic.
         """
         a, settings = self._algorithm, self.role.settings
         if a.scale_by_effective_samples:
             raise RoleError(
                 "algorithm.scale_by_effective_samples: expected false, because TRL sets the learning rate; found true"
             )
-        if a.learning_rate_schedule.warm_up_steps or a.learning_rate_schedule.decay != m.Decay.NONE:
+        schedule = a.learning_rate_schedule
+        if schedule.warm_up_steps or schedule.decay != m.Decay.NONE:
             raise RoleError(
-                "algorithm.learning_rate_schedule: expected none, because TRL has its own (lr_scheduler_type, "
-                "warmup_steps)"
+                "algorithm.learning_rate_schedule: expected none, because TRL sets the learning rate (lr_scheduler_type, "
+                f"warmup_steps); found {schedule.warm_up_steps} warm-up steps and decay {schedule.decay.name.lower()}"
             )
         if a.advantage_mean == m.AdvantageMean.CRITIC:
             raise RoleError(

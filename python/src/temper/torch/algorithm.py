@@ -49,7 +49,8 @@ _COLUMNS = (
 def check_written_out(a: AlgorithmConfig) -> AlgorithmConfig:
     """Returns `a`. Raises RoleError if the orchestrator did not resolve a column."""
     missing = [name for name in _COLUMNS if getattr(a, name) is None]
-    if a.learning_rate_schedule.decay_steps is None:
+    schedule = a.learning_rate_schedule
+    if schedule.decay != Decay.NONE and schedule.decay_steps is None:
         missing.append("learning_rate_schedule.decay_steps")
     if missing:
         raise RoleError(
