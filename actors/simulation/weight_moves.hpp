@@ -30,6 +30,8 @@
 #include "actors/simulation/role_memory.hpp"
 #include "sim_hw/network/collectives.hpp"
 
+#include <optional>
+
 namespace temper::actors {
 
 // For a rollout engine:
@@ -40,6 +42,7 @@ struct WeightPublication {
   /// clusters.
   sim_hw::LevelBytes received;
 };
+/// Takes time in proportion to the cards of all engines.
 WeightPublication publish_weights(const sim_hw::Fabric& fabric, const SimulationSettings& engine);
 /// Seconds from the end of an update until every engine has staged its weights.
 double publish_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& engine);
@@ -50,6 +53,11 @@ double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& engi
 /// bucket, and then to its hosts, without overlap and ignoring shards already in place; with
 /// broadcast each port of the trainer sends it once per engine. An upper bound.
 WeightPublication publish_beside(const sim_hw::Fabric& fabric, const SimulationSettings& engine);
+/// The publications to engines of equal settings, each computed when one of them first needs it.
+struct Publications {
+  std::optional<WeightPublication> whole;   ///< publish_weights()
+  std::optional<WeightPublication> beside;  ///< publish_beside()
+};
 /// Seconds from its hosts to its devices, between two steps.
 double swap_beside_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& engine);
 /// Seconds to allocate and clear the KV cache.

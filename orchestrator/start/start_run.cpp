@@ -68,7 +68,7 @@ Result<std::unique_ptr<ActorHost>> make_host(const RunPlan& plan,
     names.push_back(spec.name);
   if (plan.driver == DriverKind::InProcess) {
     return std::unique_ptr<ActorHost>(
-        std::make_unique<InProcessHost>(std::move(names), make_simulated_actor));
+        std::make_unique<InProcessHost>(std::move(names), SimulatedActors()));
   }
   RehearsalOptions options{
       std::move(names), worker_program(), logs_in(plan), plan.pipeline.config.transport};

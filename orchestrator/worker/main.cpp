@@ -34,7 +34,7 @@ int run_actor(const actors::ActorArguments& arguments, bool simulated) {
     options.threads = actors::WorkerOptions::Threads::Inline;
     options.registration_deadline = kSimulatedRegistration;
     make = [](const actors::Welcome&) -> Result<std::unique_ptr<actors::Role>> {
-      return std::unique_ptr<actors::Role>(std::make_unique<SimulatedWorker>(make_simulated_actor));
+      return std::unique_ptr<actors::Role>(std::make_unique<SimulatedWorker>(SimulatedActors()));
     };
   }
   return actors::run_actor_program("temper-worker", arguments, std::move(options), make);

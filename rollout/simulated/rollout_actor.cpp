@@ -15,11 +15,13 @@ namespace temper::rollout {
 SimulatedRollout::SimulatedRollout(actors::SimulationSettings settings,
                                    std::uint64_t seed,
                                    PolicyVersion first,
-                                   OnNewWeights on_new_weights)
+                                   OnNewWeights on_new_weights,
+                                   std::shared_ptr<actors::Publications> publications)
     : settings_(std::move(settings)),
       seed_(seed),
       on_new_weights_(on_new_weights),
       version_(first),
+      publications_(std::move(publications)),
       meter_(settings_, settings_.cards, actors::outside_of(settings_, actors::RoleKind::Rollout)) {
 }
 
@@ -124,7 +126,8 @@ void SimulatedRollout::run_until(Time now, actors::Outbox& out) {
     } else if (staging_until_ && *staging_until_ <= now_) {
       staging_until_.reset();
       staged_ = staging_;
-      const actors::WeightPublication& came = beside_ ? *publish_beside_ : *publish_;
+      const actors::WeightPublication& came =
+          beside_ ? *publications_->beside : *publications_->whole;
       meter_.add_sent(came.received);
       if (!settings_.colocated || beside_)
         meter_.add_to_host(came.received.total());
@@ -160,7 +163,8 @@ Status SimulatedRollout::on_message(const actors::IncomingMessage& message,
 
 void SimulatedRollout::stage(PolicyVersion version, Time now) {
   beside_ = settings_.colocated && has_weights_;
-  std::optional<actors::WeightPublication>& way = beside_ ? publish_beside_ : publish_;
+  std::optional<actors::WeightPublication>& way =
+      beside_ ? publications_->beside : publications_->whole;
   if (!way) {
     const sim_hw::Fabric fabric = sim_hw::make_fabric(settings_.cluster);
     way = beside_ ? actors::publish_beside(fabric, settings_)

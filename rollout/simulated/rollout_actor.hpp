@@ -55,16 +55,20 @@
 #include "rollout/simulated/prefill_instance.hpp"
 
 #include <deque>
+#include <memory>
 #include <variant>
 
 namespace temper::rollout {
 
 class SimulatedRollout final : public actors::SimulatedActor {
  public:
+  /// Engines with equal settings may share `publications`.
   SimulatedRollout(actors::SimulationSettings settings,
                    std::uint64_t seed,
                    PolicyVersion first,
-                   OnNewWeights on_new_weights = OnNewWeights::KeepKv);
+                   OnNewWeights on_new_weights = OnNewWeights::KeepKv,
+                   std::shared_ptr<actors::Publications> publications =
+                       std::make_shared<actors::Publications>());
 
   /// Errors: a layout that does not divide, weights or cache that do not fit, invalid lengths.
   Status start(Time now, actors::Outbox& out) override;
@@ -188,8 +192,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   PolicyVersion staging_;
   std::optional<PolicyVersion> staged_;
   bool beside_ = false;  ///< On time-shared cards, weights are staged beside those in use.
-  std::optional<actors::WeightPublication> publish_;  ///< Computed when first needed.
-  std::optional<actors::WeightPublication> publish_beside_;
+  std::shared_ptr<actors::Publications> publications_;
   std::vector<Batch::FinishedResponse> ended_;
   std::optional<Time> report_due_;
   std::vector<actors::Span> spans_;

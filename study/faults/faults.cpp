@@ -120,7 +120,7 @@ Result<FaultsRun> run_with_faults(const ResolvedPipeline& pipeline, Time until) 
       const auto driver,
       orchestrator::VirtualDriver::create(std::move(options),
                                           std::make_unique<orchestrator::InProcessHost>(
-                                              std::move(names), orchestrator::make_simulated_actor),
+                                              std::move(names), orchestrator::SimulatedActors()),
                                           std::move(observer),
                                           Log::discard()));
   const orchestrator::RunOutcome outcome = driver->run();

@@ -278,7 +278,7 @@ Result<Figures> run_simulation(orchestrator::ResolvedPipeline pipeline) {
   options.pipeline = std::move(pipeline);
   return simulate_on(std::move(options),
                      std::make_unique<orchestrator::InProcessHost>(
-                         std::move(names), orchestrator::make_simulated_actor));
+                         std::move(names), orchestrator::SimulatedActors()));
 }
 
 /// Scales figures of the simulated responses to all that they represent.

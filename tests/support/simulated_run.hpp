@@ -43,7 +43,7 @@ inline SimulatedOutcome run_simulated(
   };
   const auto driver =
       VirtualDriver::create(std::move(options),
-                            std::make_unique<InProcessHost>(names, make_simulated_actor),
+                            std::make_unique<InProcessHost>(names, SimulatedActors()),
                             std::move(observer),
                             Log::discard());
   EXPECT_TRUE(driver) << driver.error().context;

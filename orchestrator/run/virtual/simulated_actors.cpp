@@ -11,15 +11,19 @@
 
 namespace temper::orchestrator {
 
-Result<std::unique_ptr<actors::SimulatedActor>> make_simulated_actor(
+Result<std::unique_ptr<actors::SimulatedActor>> SimulatedActors::operator()(
     const actors::RoleConfig& role) {
   using Actor = std::unique_ptr<actors::SimulatedActor>;
   TEMPER_TRY(auto settings, decode_blob<actors::SimulationSettings>(role.simulation));
   switch (role.kind) {
     case actors::RoleKind::Rollout: {
       TEMPER_TRY(const auto own, decode_blob<rollout::RolloutSettings>(role.settings));
+      if (!publications_ || engine_ != role.simulation) {
+        engine_ = role.simulation;
+        publications_ = std::make_shared<actors::Publications>();
+      }
       return Actor(std::make_unique<rollout::SimulatedRollout>(
-          std::move(settings), role.seed, role.version, own.on_new_weights));
+          std::move(settings), role.seed, role.version, own.on_new_weights, publications_));
     }
     case actors::RoleKind::Trainer:
       return Actor(std::make_unique<trainer::SimulatedTrainer>(std::move(settings), role.version));

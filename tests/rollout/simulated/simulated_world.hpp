@@ -88,10 +88,12 @@ struct Sent {
 
 class World {
  public:
-  explicit World(const actors::SimulationSettings& settings,
-                 std::uint64_t seed = 1,
-                 OnNewWeights on_new_weights = OnNewWeights::KeepKv)
-      : actor_(settings, seed, PolicyVersion(0), on_new_weights),
+  explicit World(
+      const actors::SimulationSettings& settings,
+      std::uint64_t seed = 1,
+      OnNewWeights on_new_weights = OnNewWeights::KeepKv,
+      std::shared_ptr<actors::Publications> publications = std::make_shared<actors::Publications>())
+      : actor_(settings, seed, PolicyVersion(0), on_new_weights, std::move(publications)),
         out_([this](actors::OutgoingMessage m) {
           sent_.push_back({now_, std::move(m)});
         }) {

@@ -37,7 +37,7 @@ Summary summary_of_run(const PipelineConfig& config) {
   observer.on_record = [&](const Record& record) { recorder->feed(record); };
   const auto driver =
       VirtualDriver::create(std::move(options),
-                            std::make_unique<InProcessHost>(std::move(names), make_simulated_actor),
+                            std::make_unique<InProcessHost>(std::move(names), SimulatedActors()),
                             observer,
                             Log::discard())
           .value();
