@@ -9,8 +9,8 @@ namespace temper::trainer {
 /// tensor names.
 inline constexpr std::uint32_t kCheckpointFormat = 2;
 
-/// Images that a trainer keeps in shared memory: the newest, and one that an engine may be about to
-/// map. A mapped image stays.
+/// Images that a trainer holds in shared memory, also while it writes one: the newest, and one that
+/// an engine may be about to map. A mapped image stays.
 inline constexpr std::size_t kPublishedKept = 2;
 
 struct TrainerSettings {

@@ -174,12 +174,12 @@ Status TrainerRole::prepare(actors::Prepare work, actors::Outbox& out) {
 template <class Announcement>
 Status TrainerRole::publish(Announcement announcement, actors::Outbox& out) {
   if (publication_ == Publication::SharedMemory) {
+    if (published_.size() == kPublishedKept)
+      published_.pop_front();
     TEMPER_TRY(auto writer, actors::SharedBuffer::Writer::create(version_));
     TEMPER_TRY_STATUS(engine_->publish([&](auto part) { return writer.append(part); }));
     TEMPER_TRY(auto buffer, std::move(writer).finish());
     published_.push_back(std::move(buffer));
-    if (published_.size() > kPublishedKept)
-      published_.pop_front();
     out.send(announcement(published_.back().handle()));
     return {};
   }

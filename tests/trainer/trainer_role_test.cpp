@@ -1,6 +1,8 @@
 // Batches that the trainer rejects before a step, because their certificate is not valid for them.
 #include "trainer/trainer_role.hpp"
 
+#include "actors/shared_memory/shared_buffer.hpp"
+
 #include <gtest/gtest.h>
 
 namespace temper::trainer {
@@ -45,6 +47,24 @@ class TokenAges final : public CountingEngine {
 
  private:
   std::vector<std::vector<std::int32_t>>& ages_;
+};
+
+/// Before it publishes, counts the earlier images that a reader can still map.
+class CountingImages final : public CountingEngine {
+ public:
+  CountingImages(int& updates, const std::vector<actors::WeightsHandle>& published, int& readable)
+      : CountingEngine(updates), published_(published), readable_(readable) {}
+  Status publish(const ImageWriter& write) const override {
+    readable_ = 0;
+    for (const actors::WeightsHandle& handle : published_)
+      readable_ += actors::MappedBuffer::open(handle) ? 1 : 0;
+    const std::string weights = "weights of " + std::to_string(published_.size());
+    return write(std::as_bytes(std::span(weights)));
+  }
+
+ private:
+  const std::vector<actors::WeightsHandle>& published_;
+  int& readable_;
 };
 
 /// A trainer at version 5; batches of two groups of two responses, bound 2.
@@ -158,6 +178,30 @@ TEST_F(Certificates, GradientsAreComputedBeforeThemOfTheVersionThatIsUpdatedAlon
             "gradients from version 4 are requested, but the trainer has version 5");
   EXPECT_EQ(prepared.size(), 1U);
   EXPECT_EQ(updates, 0);
+}
+
+TEST_F(Certificates, BesideAnImageThatIsWrittenOneIsHeld) {
+  int updates = 0;
+  int readable = 0;
+  std::vector<actors::WeightsHandle> published;
+  TrainerRole trainer(std::make_unique<CountingImages>(updates, published, readable),
+                      PolicyVersion(5),
+                      Publication::SharedMemory,
+                      clock_);
+  actors::Outbox out([&](const OutgoingMessage& m) {
+    if (m.tag == actors::TrainerReady::kTag)
+      published.push_back(IncomingMessage::from(m).decode<actors::TrainerReady>()->weights);
+    if (m.tag == actors::Trained::kTag)
+      published.push_back(IncomingMessage::from(m).decode<actors::Trained>()->weights);
+  });
+  ASSERT_TRUE(trainer.start(out));
+  for (const std::uint64_t version : {5U, 6U, 7U}) {
+    Train work;
+    work.certificate = {PolicyVersion(version), 0, {}};
+    ASSERT_TRUE(trainer.on_message(IncomingMessage::from(actors::outgoing(work)), out));
+    EXPECT_EQ(readable, 1) << version;
+  }
+  EXPECT_EQ(published.size(), 4U);
 }
 
 TEST_F(Certificates, ATokenIsAsOldAsTheVersionThatSampledIt) {

@@ -173,12 +173,12 @@ class Publisher:
             send(WeightsChunk(version, offset, hash64(piece), piece))
 
     def _keep(self, version: int, image: bytes) -> int:
+        if len(self._kept) == _KEPT:
+            os.close(self._kept.popleft())
         fd = os.memfd_create(f"temper-weights-{version}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         write_all(fd, image)
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
         self._kept.append(fd)
-        if len(self._kept) > _KEPT:
-            os.close(self._kept.popleft())
         return fd
 
 
