@@ -232,6 +232,10 @@ Figures figures_of(RunObservers& observers, const orchestrator::ResolvedPipeline
   for (const orchestrator::Update& update : updates)
     figures.rewards.push_back(
         {seconds(update.time.time_since_epoch()), update.metrics.reward_mean});
+  if (const auto* best = metrics.best_evaluation()) {
+    figures.held_out = metrics.evaluations().back().result.pass_1;
+    figures.best_held_out = best->pass_1;
+  }
   figures.accounts.begun_length = begun_length(observers.groups, pipeline);
   return figures;
 }

@@ -77,6 +77,8 @@ struct Figures {
   Rates steady;
   TokenAccounts accounts;
   std::vector<RewardPoint> rewards;  ///< One per update; meaningful only if a policy is trained.
+  /// pass@1 of the last evaluation, and of the best one; empty if there was none.
+  std::optional<double> held_out, best_held_out;
 };
 
 /// Updates that a run needs for `measured` steady ones.

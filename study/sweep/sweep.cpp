@@ -41,8 +41,10 @@ void fill(SweepRun& run, const Figures& figures, Sweep::Interval interval) {
     run.bias = rounded(f.trained_length / all, 1e4);
 }
 
-void fill_learned(SweepRun& run, const std::vector<RewardPoint>& rewards, double target) {
-  const LearningFigures l = learning_figures(rewards, target);
+void fill_learned(SweepRun& run, const Figures& f, double target) {
+  run.held_out = f.held_out;
+  run.best_held_out = f.best_held_out;
+  const LearningFigures l = learning_figures(f.rewards, target);
   run.final_reward = rounded(l.final_reward, 1e4);
   run.steps_to_target = l.steps_to_target;
   if (l.seconds_to_target)
@@ -65,8 +67,8 @@ SweepCell cell_of(std::span<SweepJob> jobs, std::span<JobFigures> figures, const
     } else {
       fill(run, **figures[i], sweep.interval);
       if (jobs[i].config.policy == actors::PolicyKind::Torch) {
+        fill_learned(run, **figures[i], sweep.target_reward);
         rewards = std::move((**figures[i]).rewards);
-        fill_learned(run, rewards, sweep.target_reward);
       }
     }
   }

@@ -86,7 +86,8 @@ struct SweepRun {
   std::optional<double> final_reward;  ///< This and the next two: only if a policy is trained.
   std::optional<std::uint64_t> steps_to_target;
   std::optional<double> seconds_to_target;
-  std::string trainer;             ///< This and the next: only with fitted layouts.
+  std::optional<double> held_out, best_held_out;  ///< pass@1, if evaluations are configured.
+  std::string trainer;                            ///< This and the next: only with fitted layouts.
   std::optional<double> kv_share;  ///< Share of memory for the KV cache of an engine.
   std::optional<double> tokens_per_price, tokens_per_kwh;  ///< Trained; only if configured.
   std::string folder;                                      ///< Folder of a real run.
@@ -169,6 +170,8 @@ void describe(V& v, SweepRun& r) {
   v.field(25, "reason", r.reason);
   v.field(26, "tokens_per_price", r.tokens_per_price);
   v.field(27, "tokens_per_kwh", r.tokens_per_kwh);
+  v.field(28, "held_out", r.held_out);
+  v.field(29, "best_held_out", r.best_held_out);
 }
 
 }  // namespace temper::study

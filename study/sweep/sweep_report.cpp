@@ -105,6 +105,10 @@ bool learns(const SweepCell& cell) {
   return range_of(cell, &SweepRun::final_reward).count > 0;
 }
 
+bool is_evaluated(const SweepCell& cell) {
+  return range_of(cell, &SweepRun::held_out).count > 0;
+}
+
 std::vector<Column> columns_of(const Sweep& sweep) {
   std::vector<Column> out;
   if (!sweep.any.empty()) {
@@ -151,6 +155,10 @@ std::vector<Column> columns_of(const Sweep& sweep) {
     out.push_back(range_column(fmt::format("steps to {}", target), &SweepRun::steps_to_target, 0));
     out.push_back(range_column(fmt::format("time to {}, s", target), &SweepRun::seconds_to_target));
   }
+  if (std::ranges::any_of(sweep.cells, is_evaluated)) {
+    out.push_back(range_column("held-out", &SweepRun::held_out, 3));
+    out.push_back(range_column("best held-out", &SweepRun::best_held_out, 3));
+  }
   return out;
 }
 
@@ -170,6 +178,8 @@ std::string notes(const Sweep& sweep) {
         sweep.target_reward,
         kRewardWindow);
   }
+  if (std::ranges::any_of(sweep.cells, is_evaluated))
+    out += "\nHeld-out: pass@1 of the last evaluation, and of the best one.\n";
   return out;
 }
 

@@ -132,6 +132,23 @@ TEST_F(RealRuns, HaveTheirOwnFoldersAndFiguresFromTheirLogs) {
   EXPECT_NE(lines_[1].find("final reward 0.980"), std::string::npos) << lines_[1];
 }
 
+TEST_F(RealRuns, ScoresOnHeldOutProblemsAreInTheTable) {
+  SweepOptions o = options();
+  EXPECT_EQ(sweep_text(sweep_of(o).value()).find("held-out"), std::string::npos);
+  o.out = folder_ / "evaluated";
+  o.sets = {"evaluation.every=10", "evaluation.problems=4", "task.held_out=0.1"};
+  const auto done = sweep_of(o);
+  ASSERT_TRUE(done) << done.error().context;
+  for (const SweepCell& cell : done->cells) {
+    const SweepRun& run = cell.runs.front();
+    ASSERT_TRUE(run.held_out && run.best_held_out);
+    EXPECT_GE(*run.best_held_out, *run.held_out);
+  }
+  const std::string text = sweep_text(*done);
+  EXPECT_NE(text.find("| held-out | best held-out |"), std::string::npos) << text;
+  EXPECT_NE(text.find("pass@1 of the last evaluation"), std::string::npos) << text;
+}
+
 TEST_F(RealRuns, LearningFiguresAreInTheTableAndThePlots) {
   SweepOptions o = options();
   o.seeds = {1, 2};
