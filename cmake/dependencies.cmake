@@ -11,6 +11,8 @@ find_package(CLI11 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 # Not through pkg-config, whose flags define _FILE_OFFSET_BITS for all that include us.
 find_library(TEMPER_HIREDIS hiredis REQUIRED)
+# TLS for hiredis, whose Debian package has none.
+find_package(OpenSSL 3 REQUIRED)
 
 include(GNUInstallDirs)
 

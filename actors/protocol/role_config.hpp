@@ -52,6 +52,8 @@ struct TensorPlace {
   std::string prefix;    ///< Of all keys of the run.
   Duration lease{};      ///< Keys expire after it, unless the orchestrator extends it.
   Duration wait{};       ///< How long to wait for space, and for a server that does not answer.
+  bool tls = false;      ///< The server is reached through TLS.
+  std::string ca_certificates;  ///< PEM; trusted besides those of the worker's system.
 };
 
 template <class V>
@@ -78,6 +80,15 @@ void describe(V& v, TensorPlace& c) {
       c.wait,
       {.doc = "How long an engine waits for space, and an engine or a trainer for a server that "
               "does not answer."});
+  v.field(8,
+          "tls",
+          c.tls,
+          {.doc = "The server is reached through TLS. A worker verifies its certificate and that "
+                  "the certificate is for `host`."});
+  v.field(9,
+          "ca_certificates",
+          c.ca_certificates,
+          {.doc = "CA certificates in PEM that the worker trusts besides those of its system."});
 }
 
 /// `settings` is the msgpack encoding of the role's own section (RolloutSettings or

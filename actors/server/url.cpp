@@ -190,12 +190,15 @@ Result<Url> parse_url(std::string_view given) {
   return Url{std::move(place.host), place.port, std::move(prefix)};
 }
 
-Result<Url> parse_authority(std::string_view text, std::string_view password_variable) {
-  const Form form{"HOST:PORT", password_variable, true};
-  if (text.find("://") != std::string_view::npos)
-    return refusal(text, "the address must not have a scheme", form);
-  TEMPER_TRY(Place place, parse_place(text, text, form));
-  return Url{std::move(place.host), place.port, {}};
+Result<RedisUrl> parse_redis_url(std::string_view text, std::string_view password_variable) {
+  const Form form{"HOST:PORT, or rediss://HOST:PORT for TLS", password_variable, true};
+  const std::size_t scheme = text.find("://");
+  const bool tls = text.starts_with("rediss://");
+  if (scheme != std::string_view::npos && !tls && !text.starts_with("redis://"))
+    return refusal(text, "the scheme must be redis:// or rediss://", form);
+  const std::string_view rest = text.substr(scheme == std::string_view::npos ? 0 : scheme + 3);
+  TEMPER_TRY(Place place, parse_place(rest, text, form));
+  return RedisUrl{std::move(place.host), place.port, tls};
 }
 
 Result<Url> find_server(const std::vector<std::string>& entries, std::size_t index) {

@@ -1,4 +1,4 @@
-// Server addresses: http URLs, and the three ways to configure them.
+// Server addresses: http URLs, the three ways to configure them, and addresses of Redis servers.
 #pragma once
 
 #include "core/result.hpp"
@@ -26,9 +26,17 @@ std::string text_of(const Url& url);
 /// message never contains a password.
 Result<Url> parse_url(std::string_view text);
 
-/// "host:port", with brackets around an IPv6 address. Error InvalidInput: no host, no valid port,
-/// or a user; the message names the variable that a password belongs to, and never a password.
-Result<Url> parse_authority(std::string_view text, std::string_view password_variable);
+struct RedisUrl {
+  std::string host;
+  std::uint16_t port = 0;
+  bool tls = false;
+  bool operator==(const RedisUrl&) const = default;
+};
+
+/// "host:port" or "redis://host:port", or with TLS "rediss://host:port"; brackets around an IPv6
+/// address. Error InvalidInput: another scheme, no host, no valid port, or a user; the message
+/// names the variable that a password belongs to, and never a password.
+Result<RedisUrl> parse_redis_url(std::string_view text, std::string_view password_variable);
 
 /// The address of replica `index`: the entry with that index, or with a single entry, that line of
 /// `file:PATH` or that address, in ascending order, of `dns://NAME:PORT`. Looked up at each call.

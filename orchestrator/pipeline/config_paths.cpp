@@ -11,7 +11,7 @@ namespace temper::orchestrator {
 namespace {
 
 /// Matched by suffix: every role has an `engine`, every distribution a `trace`.
-constexpr std::array<std::pair<std::string_view, TextKind>, 27> kTexts{
+constexpr std::array<std::pair<std::string_view, TextKind>, 28> kTexts{
     {{"run_dir", TextKind::Path},
      {"task.path", TextKind::Path},
      {"task.sources.path", TextKind::Path},
@@ -29,6 +29,7 @@ constexpr std::array<std::pair<std::string_view, TextKind>, 27> kTexts{
      {"engine.folder", TextKind::Path},
      {"engine.data", TextKind::Address},
      {"engine.control", TextKind::Address},
+     {"payloads.redis_ca", TextKind::Path},
      {"simulation.cluster", TextKind::Path},
      {"simulation.model", TextKind::Path},
      {"simulation.clusters.hardware", TextKind::Path},

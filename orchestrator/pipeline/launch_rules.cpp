@@ -10,10 +10,14 @@ namespace temper::orchestrator {
 
 void check_launch(const PipelineConfig& c, Rules& rules) {
   if (c.payloads.store == TensorStoreKind::Redis) {
-    const auto address = actors::parse_authority(c.payloads.redis, kRedisPassword);
+    const auto address = actors::parse_redis_url(c.payloads.redis, kRedisPassword);
     rules.require(address.has_value(),
                   {"payloads.redis", "payloads.store"},
                   address ? "" : address.error().context);
+    rules.require(c.payloads.redis_ca.empty() || !address || address->tls,
+                  {"payloads.redis_ca", "payloads.redis"},
+                  "a server without TLS has no certificate; expected an address that begins with "
+                  "rediss://");
   }
   const TransportSection& t = c.transport;
   for (const auto& [role, launch] : {std::pair("rollout", c.rollout.launch),

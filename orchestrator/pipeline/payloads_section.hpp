@@ -16,6 +16,7 @@ enum class TensorStoreKind { Shm, Redis };
 struct PayloadsSection {
   TensorStoreKind store = TensorStoreKind::Shm;
   std::string redis;
+  std::string redis_ca;
   Duration wait = std::chrono::seconds(30);
 };
 
@@ -31,8 +32,9 @@ void describe(V& v, PayloadsSection& c) {
       2,
       "redis",
       c.redis,
-      {.doc = "redis: HOST:PORT of the server. Its password is read from the environment variable "
-              "`TEMPER_REDIS_PASSWORD` of the orchestrator.",
+      {.doc = "redis: HOST:PORT of the server, or rediss://HOST:PORT to reach it through TLS. Its "
+              "password is read from the environment variable `TEMPER_REDIS_PASSWORD` of the "
+              "orchestrator.",
        .example = "10.0.0.7:6379"});
   v.field(
       3,
@@ -41,6 +43,12 @@ void describe(V& v, PayloadsSection& c) {
       {.doc = "How long an engine waits for space, and an engine or the trainer for a server that "
               "does not answer, before the response or the trainer fails.",
        .min = Duration(0)});
+  v.field(4,
+          "redis_ca",
+          c.redis_ca,
+          {.doc = "rediss: PEM file of CA certificates that engines, the trainer and the "
+                  "orchestrator trust besides those of their systems; empty: none.",
+           .example = "/etc/ssl/redis-ca.pem"});
 }
 
 /// The environment variable that has the password of the server.

@@ -1,6 +1,7 @@
 #include "orchestrator/run/redis_tensors.hpp"
 
 #include "actors/server/url.hpp"
+#include "core/files.hpp"
 #include "core/secret.hpp"
 
 #include <fmt/format.h>
@@ -17,6 +18,18 @@ namespace {
 std::int64_t chunks_of(const actors::Tensor& t) {
   return static_cast<std::int64_t>(
       std::max<std::uint64_t>(1, (t.bytes + kTensorChunk - 1) / kTensorChunk));
+}
+
+Result<std::string> read_ca_certificates(const std::string& file) {
+  if (file.empty())
+    return std::string();
+  auto text = read_file(file);
+  if (!text)
+    return std::move(text).error().within("payloads.redis_ca");
+  auto certificates = certificates_in(*text);
+  if (!certificates)
+    return std::move(certificates).error().within("payloads.redis_ca: " + file);
+  return certificates;
 }
 
 }  // namespace
@@ -52,6 +65,8 @@ actors::TensorPlace RedisTensors::place() const {
   place.prefix = prefix_;
   place.lease = options_.lease;
   place.wait = options_.wait;
+  place.tls = options_.address.tls;
+  place.ca_certificates = options_.address.ca_certificates;
   return place;
 }
 
@@ -171,17 +186,24 @@ void RedisTensors::refresh(Time now) {
 Result<std::unique_ptr<RedisTensors>> open_redis_tensors(const PipelineConfig& config,
                                                          const Log& log) {
   const PayloadsSection& payloads = config.payloads;
-  TEMPER_TRY(actors::Url address, actors::parse_authority(payloads.redis, kRedisPassword));
+  TEMPER_TRY(actors::RedisUrl url, actors::parse_redis_url(payloads.redis, kRedisPassword));
+  TEMPER_TRY(std::string ca_certificates, read_ca_certificates(payloads.redis_ca));
   const char* const password = std::getenv(kRedisPassword);
-  auto store = RedisTensors::create(
-      {{std::move(address.host), address.port, password == nullptr ? "" : password},
-       config.name,
-       payloads.wait},
-      log);
+  auto store = RedisTensors::create({{std::move(url.host),
+                                      url.port,
+                                      password == nullptr ? "" : password,
+                                      url.tls,
+                                      std::move(ca_certificates)},
+                                     config.name,
+                                     payloads.wait},
+                                    log);
   if (!store) {
     return std::move(store).error().within(
-        "payloads.redis: expected a Redis server that admits this run; start it, correct the "
-        "address, or set TEMPER_REDIS_PASSWORD");
+        url.tls ? "payloads.redis: expected a Redis server that admits this run; start it, correct "
+                  "the address, set TEMPER_REDIS_PASSWORD, or name the CA certificate that signed "
+                  "the server's in payloads.redis_ca"
+                : "payloads.redis: expected a Redis server that admits this run; start it, correct "
+                  "the address (rediss:// for TLS), or set TEMPER_REDIS_PASSWORD");
   }
   return store;
 }

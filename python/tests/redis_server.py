@@ -1,4 +1,4 @@
-"""A Redis server of a test, which it can kill, start again and fill."""
+"""A Redis server of a test, with or without TLS, which it can kill, start again and fill."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import time
 from typing import Any
 
+CERTIFICATES = pathlib.Path(__file__).parents[2] / "tests/support/certificates"
 PATIENCE = 30
 PASSWORD = "correct horse"
 
@@ -25,6 +26,15 @@ def missing() -> str:
     return ""
 
 
+def missing_for_tls() -> str:
+    return missing() or ("" if shutil.which("openssl") else "needs openssl")
+
+
+def make_certificates(folder: pathlib.Path) -> None:
+    """Files in PEM, which the program that makes them describes."""
+    subprocess.run([CERTIFICATES, folder], check=True)
+
+
 def free_port() -> int:
     with socket.socket() as any_port:
         any_port.bind(("127.0.0.1", 0))
@@ -32,8 +42,9 @@ def free_port() -> int:
 
 
 class RedisServer:
-    def __init__(self, folder: pathlib.Path, password: str = "") -> None:
-        self.folder, self.password = folder, password
+    def __init__(self, folder: pathlib.Path, password: str = "", certificate: str = "") -> None:
+        """`certificate`: the server has TLS, with this certificate in `folder`."""
+        self.folder, self.password, self.certificate = folder, password, certificate
         self.port = free_port()
         self.start()
 
@@ -41,11 +52,17 @@ class RedisServer:
         """With no data, also after kill()."""
         words = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
         words += ["--requirepass", self.password] if self.password else []
+        tls: dict[str, Any] = {}
+        if self.certificate:
+            pem, key = (str(self.folder / f"{self.certificate}.{end}") for end in ("pem", "key"))
+            words += ["--port", "0", "--tls-port", str(self.port), "--tls-auth-clients", "no"]
+            words += ["--tls-cert-file", pem, "--tls-key-file", key]
+            tls = {"ssl": True, "ssl_ca_certs": str(self.folder / "ca.pem"), "ssl_check_hostname": False}
         with open(self.folder / "redis.log", "ab") as log:
             self.process = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log)
         import redis
 
-        self.client: Any = redis.Redis(port=self.port, password=self.password or None)
+        self.client: Any = redis.Redis(port=self.port, password=self.password or None, **tls)
         deadline = time.monotonic() + PATIENCE
         while True:
             try:

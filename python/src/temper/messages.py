@@ -1453,6 +1453,11 @@ class TensorPlace:
     #: How long an engine waits for space, and an engine or a trainer for a server that does not
     #: answer.
     wait: int = 0
+    #: The server is reached through TLS. A worker verifies its certificate and that the
+    #: certificate is for `host`.
+    tls: bool = False
+    #: CA certificates in PEM that the worker trusts besides those of its system.
+    ca_certificates: str = ""
 
     def pack(self) -> Fields:
         return {
@@ -1463,6 +1468,8 @@ class TensorPlace:
             5: self.prefix,
             6: self.lease,
             7: self.wait,
+            8: self.tls,
+            9: self.ca_certificates,
         }
 
     @classmethod
@@ -1476,6 +1483,8 @@ class TensorPlace:
             get(5, ""),
             get(6, 0),
             get(7, 0),
+            get(8, False),
+            get(9, ""),
         )
 
 

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import pathlib
+import ssl
 import time
 import types
 from abc import ABC, abstractmethod
@@ -148,12 +149,19 @@ class RedisStore(Store):
 
     def __init__(self, place: TensorPlace) -> None:
         redis = import_redis()
-        self.where = f"{place.host}:{place.port}"
+        self.where = f"{'rediss://' if place.tls else ''}{place.host}:{place.port}"
         self.wait = place.wait / 1e9
         self._prefix = place.prefix
         self._lease = place.lease // 10**9
         self._redis = redis
+        self._tls = place.tls
+        tls: dict[str, Any] = {
+            "connection_class": redis.SSLConnection,  # requires a valid certificate
+            "ssl_check_hostname": True,
+            "ssl_ca_data": place.ca_certificates or None,
+        }
         pool = redis.ConnectionPool(
+            **(tls if place.tls else {}),
             host=place.host,
             port=place.port,
             password=place.password or None,
@@ -215,6 +223,13 @@ class RedisStore(Store):
 
     def _understood(self, error: Exception) -> Exception:
         r = self._redis.exceptions
+        cause = error.__cause__ or error.__context__
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return RoleError(
+                f"{self.where}: expected a valid certificate for the host, found: "
+                f"{cause.verify_message}; correct payloads.redis, or name the CA certificate that "
+                "signed it in payloads.redis_ca"
+            )
         # A pipeline puts the command in front of the server's words.
         text = str(error).rpartition("of pipeline caused error: ")[2].strip().rstrip(".")
         if isinstance(error, (r.AuthenticationError, r.NoPermissionError)):
@@ -223,7 +238,8 @@ class RedisStore(Store):
                 "TEMPER_REDIS_PASSWORD of the orchestrator"
             )
         if isinstance(error, (r.ConnectionError, r.TimeoutError)):
-            return Busy(f"{self.where}: expected a Redis server (payloads.redis), found: {text}")
+            what = "a Redis server with TLS" if self._tls else "a Redis server"
+            return Busy(f"{self.where}: expected {what} (payloads.redis), found: {text}")
         if "used memory" in text:
             return Busy(f"{self.where}: expected memory for a tensor, found: {text}")
         return StoreError(f"{self.where}: {text}")

@@ -73,13 +73,16 @@ TEST(Url, RejectsInvalidAddresses) {
   }
 }
 
-TEST(Authority, IsAHostAndAPort) {
-  EXPECT_EQ(parse_authority("redis-0.cluster:6379", "").value(),
-            (Url{"redis-0.cluster", 6379, ""}));
-  EXPECT_EQ(parse_authority("[fd00::7]:1", "").value(), (Url{"fd00::7", 1, ""}));
+TEST(RedisUrl, IsAHostAndAPortWithOrWithoutAScheme) {
+  const RedisUrl plain{"redis-0.cluster", 6379, false}, tls{"redis-0.cluster", 6379, true};
+  EXPECT_EQ(parse_redis_url("redis-0.cluster:6379", "").value(), plain);
+  EXPECT_EQ(parse_redis_url("redis://redis-0.cluster:6379", "").value(), plain);
+  EXPECT_EQ(parse_redis_url("rediss://redis-0.cluster:6379", "").value(), tls);
+  EXPECT_EQ(parse_redis_url("[fd00::7]:1", "").value(), (RedisUrl{"fd00::7", 1, false}));
+  EXPECT_EQ(parse_redis_url("rediss://[fd00::7]:1", "").value(), (RedisUrl{"fd00::7", 1, true}));
 }
 
-TEST(Authority, IsRefusedIfItIsSomethingElse) {
+TEST(RedisUrl, IsRefusedIfItIsSomethingElse) {
   for (const char* const text : {"",
                                  "host",
                                  "host:",
@@ -89,23 +92,33 @@ TEST(Authority, IsRefusedIfItIsSomethingElse) {
                                  "host:-1",
                                  "host:63 79",
                                  "host:6379/0",
-                                 "redis://host:6379",
+                                 "http://host:6379",
+                                 "REDISS://host:6379",
+                                 "redis+tls://host:6379",
+                                 "x/rediss://host:6379",
+                                 "rediss://host",
+                                 "rediss://host:6379/0",
+                                 "rediss://user@host:6379",
                                  "user@host:6379",
                                  "fd00::7:6379",
                                  "[fd00::7]",
                                  "[]:6379"}) {
-    const auto said = parse_authority(text, "REDIS_PASSWORD");
+    const auto said = parse_redis_url(text, "REDIS_PASSWORD");
     ASSERT_FALSE(said) << text;
     EXPECT_EQ(said.error().code, ErrorCode::InvalidInput) << text;
-    EXPECT_TRUE(said.error().context.ends_with("; expected HOST:PORT")) << said.error().context;
+    EXPECT_TRUE(
+        said.error().context.ends_with("; expected HOST:PORT, or rediss://HOST:PORT for TLS"))
+        << said.error().context;
   }
 }
 
-TEST(Authority, NamesWhereAPasswordBelongsAndDoesNotRepeatIt) {
-  const auto said = parse_authority("user:secret@host:6379", "REDIS_PASSWORD");
-  ASSERT_FALSE(said);
-  EXPECT_EQ(said.error().context.find("secret"), std::string::npos);
-  EXPECT_NE(said.error().context.find("set REDIS_PASSWORD"), std::string::npos);
+TEST(RedisUrl, NamesWhereAPasswordBelongsAndDoesNotRepeatIt) {
+  for (const char* text : {"user:secret@host:6379", "rediss://user:secret@host:6379"}) {
+    const auto said = parse_redis_url(text, "REDIS_PASSWORD");
+    ASSERT_FALSE(said);
+    EXPECT_EQ(said.error().context.find("secret"), std::string::npos);
+    EXPECT_NE(said.error().context.find("set REDIS_PASSWORD"), std::string::npos);
+  }
 }
 
 TEST(Url, NeverRepeatsAPassword) {

@@ -104,6 +104,7 @@ TEST(ConfigPaths, ExpandEveryKind) {
   config.rollout.engine.data = {"file:~/servers", "http://a~/b"};
   config.trainer.engine.command = {"~/bin/trainer"};
   config.alarms.on_alarm = {"~/bin/notify"};
+  config.payloads.redis_ca = "~/ca.pem";
   config.simulation.model = "~/m.yaml";
   config.simulation.clusters = {{}, {}};
   config.simulation.clusters[1].hardware = "~/h.yaml";
@@ -124,6 +125,7 @@ TEST(ConfigPaths, ExpandEveryKind) {
             (std::vector<std::string>{"file:/h/servers", "http://a~/b"}));
   EXPECT_EQ(config.trainer.engine.command, std::vector<std::string>{"/h/bin/trainer"});
   EXPECT_EQ(config.alarms.on_alarm, std::vector<std::string>{"/h/bin/notify"});
+  EXPECT_EQ(config.payloads.redis_ca, "/h/ca.pem");
   EXPECT_EQ(config.simulation.model, "/h/m.yaml");
   EXPECT_EQ(config.simulation.clusters[1].hardware, "/h/h.yaml");
   EXPECT_EQ(config.simulation.response.trace, "/h/t.json");
