@@ -1,15 +1,25 @@
 """Whole runs whose tensors are in a Redis server that is killed, restarted, evicts or refuses. Skipped without
-redis-server."""
+redis-server, and with TLS without openssl."""
 
 from __future__ import annotations
 
 import pathlib
+import socket
+import ssl
 import subprocess
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from redis_server import PASSWORD, RedisServer, missing
+from redis_server import (
+    PASSWORD,
+    PATIENCE,
+    RedisServer,
+    make_certificates,
+    missing,
+    missing_for_tls,
+)
 from test_run import TEMPER, WELL, Gate, Run, python, responses_lost
 
 why_not = "" if TEMPER else "TEMPER names no program to run"
@@ -19,9 +29,20 @@ AHEAD = 2 * 16 * 2
 pytestmark = pytest.mark.skipif(bool(why_not or missing()), reason=why_not or missing())
 
 
+with_tls = pytest.mark.skipif(bool(missing_for_tls()), reason=missing_for_tls())
+
+
 @pytest.fixture
 def server(tmp_path: pathlib.Path) -> Iterator[RedisServer]:
     made = RedisServer(tmp_path, PASSWORD)
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def tls_server(tmp_path: pathlib.Path) -> Iterator[RedisServer]:
+    make_certificates(tmp_path)
+    made = RedisServer(tmp_path, PASSWORD, "server")
     yield made
     made.kill()
 
@@ -35,17 +56,22 @@ def run_on(
 ) -> Run:
     monkeypatch.setenv("TEMPER_REDIS_PASSWORD", PASSWORD)
     roles = {**WELL, "rollout": python("well:TensorEngine"), "trainer": python("well:TensorTrainer")}
-    store = ("payloads.store=redis", f"payloads.redis=127.0.0.1:{server.port}")
+    address = f"127.0.0.1:{server.port}"
+    if server.certificate:
+        sets = (f"payloads.redis_ca={server.folder / 'ca.pem'}", *sets)
+        address = f"rediss://localhost:{server.port}"
+    store = ("payloads.store=redis", f"payloads.redis={address}")
     return Run(folder, [*store, *sets], **{**roles, **settings})
 
 
 def gated_run_on(
-    server: RedisServer, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    server: RedisServer, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch, **settings: Any
 ) -> tuple[Run, Gate]:
     """A run of 40 steps whose trainer waits at the gate."""
     gate = Gate(folder)
     trainer = python("well:TensorTrainer", gate=str(gate.path))
-    run = run_on(server, folder, monkeypatch, ("staleness.bound=2",), trainer=trainer, steps=40)
+    settings = {"trainer": trainer, "steps": 40, **settings}
+    run = run_on(server, folder, monkeypatch, ("staleness.bound=2",), **settings)
     gate.await_trainer()
     return run, gate
 
@@ -149,3 +175,112 @@ def test_a_server_that_admits_no_run_is_said_before_it_begins(
     assert "payloads.redis: expected a Redis server that admits this run" in output
     assert what in output and (not password or password not in output)
     assert not run.run_dir.exists()
+
+
+@with_tls
+@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+def test_a_run_through_tls_leaves_nothing_in_the_server(
+    tls_server: RedisServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, transport: str
+) -> None:
+    run = run_on(tls_server, tmp_path, monkeypatch, transport=transport)
+    run.expect_whole()
+    assert responses_lost(run) == 0
+    assert tls_server.keys() == []
+    everything = b"".join(p.read_bytes() for p in run.run_dir.rglob("*") if p.is_file())
+    assert PASSWORD.encode() not in everything
+
+
+@with_tls
+def test_a_server_that_comes_back_with_a_certificate_for_another_host_is_not_believed(
+    tls_server: RedisServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, gate = gated_run_on(tls_server, tmp_path, monkeypatch, restarts=0)
+    tls_server.kill()
+    tls_server.certificate = "other"
+    tls_server.start()
+    gate.open()
+    status, output = run.wait()
+    assert status != 0
+    assert f"rediss://localhost:{tls_server.port}: expected a valid certificate for the host" in output
+    assert tls_server.keys() == []
+
+
+@with_tls
+@pytest.mark.parametrize(
+    ("certificate", "ca", "scheme", "what"),
+    [
+        ("server", "", "rediss://", "localhost, found: unable to get local issuer certificate"),
+        ("server", "stranger.pem", "rediss://", "localhost, found: unable to get local issuer"),
+        ("other", "ca.pem", "rediss://", "localhost, found: hostname mismatch"),
+        ("", "ca.pem", "rediss://", "expected a server with TLS, found: "),
+        ("server", "", "", "correct the address (rediss:// for TLS)"),
+    ],
+    ids=["no authority", "another authority", "another host", "no TLS", "only TLS"],
+)
+def test_a_server_that_cannot_be_verified_is_said_before_the_run_begins(
+    tls_server: RedisServer,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    certificate: str,
+    ca: str,
+    scheme: str,
+    what: str,
+) -> None:
+    tls_server.kill()
+    tls_server.certificate = certificate
+    tls_server.start()
+    monkeypatch.setenv("TEMPER_REDIS_PASSWORD", PASSWORD)
+    address = f"{scheme}localhost:{tls_server.port}"
+    sets = ["payloads.store=redis", f"payloads.redis={address}"]
+    sets += [f"payloads.redis_ca={tmp_path / ca}"] if ca else []
+    run = Run(tmp_path, sets, **WELL)
+    status, output = run.wait()
+    assert status != 0
+    assert "payloads.redis: expected a Redis server that admits this run" in output
+    assert f": {address}: " in output and what in output and PASSWORD not in output
+    assert ("payloads.redis_ca" in output) == bool(scheme)
+    assert not run.run_dir.exists()
+
+
+@with_tls
+@pytest.mark.parametrize(
+    ("file", "what"),
+    [("server.key", ": expected certificates in PEM, found none"), ("none.pem", " does not exist")],
+)
+def test_a_file_without_certificates_is_said_before_the_run_begins(
+    tls_server: RedisServer, tmp_path: pathlib.Path, file: str, what: str
+) -> None:
+    address = f"payloads.redis=rediss://localhost:{tls_server.port}"
+    sets = ["payloads.store=redis", address, f"payloads.redis_ca={tmp_path / file}"]
+    status, output = Run(tmp_path, sets, **WELL).wait()
+    assert status != 0
+    assert f"payloads.redis_ca: {tmp_path / file}{what}" in output
+
+
+@with_tls
+@pytest.mark.parametrize(("host", "named"), [("localhost", "localhost"), ("127.0.0.1", None)])
+def test_a_server_for_several_hosts_is_told_the_name(
+    tmp_path: pathlib.Path, host: str, named: str | None
+) -> None:
+    """In the handshake (SNI). An address is no name."""
+    make_certificates(tmp_path)
+    names: list[str | None] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
+    context.sni_callback = lambda _, name, __: names.append(name)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(PATIENCE)
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with context.wrap_socket(connection, server_side=True) as tls:
+                tls.recv(1)
+
+        server = threading.Thread(target=serve)
+        server.start()
+        address = f"payloads.redis=rediss://{host}:{listening.getsockname()[1]}"
+        sets = ["payloads.store=redis", address, f"payloads.redis_ca={tmp_path / 'ca.pem'}"]
+        status, output = Run(tmp_path, sets, **WELL).wait()
+        server.join()
+    assert status != 0
+    assert names == [named], output
