@@ -23,37 +23,33 @@ SIMULATED = ("counted.", "time.")
 
 INTEGERS = {"integer", "id", "tokens", "size", "duration", "time"}
 FLOATS = {"number", "flops", "bandwidth", "flop_rate"}
-ARRAYS = {"int32[]": "i4", "float32[]": "f4", "uint8[]": "u1"}
+# Annotation, and what makes the default.
+ARRAYS = {
+    "int32[]": ("Int32Array", "no_i4"),
+    "float32[]": ("Float32Array", "no_f4"),
+    "uint8[]": ("Uint8Array", "no_u1"),
+}
 
 HEAD = '''"""Every message between a worker and the orchestrator, and what it is made of.
 
 Made by python/tools/generate_messages.py from `temper protocol --json`: not to be edited. What each
-means: docs/reference/protocol.md. `pack()` gives the msgpack map of a struct (field number to value), and
-`unpack()` reads one: a missing field has its default, an unknown one is skipped.
+means: docs/reference/protocol.md. wire.Struct packs and unpacks them by the annotations.
 """
-
-from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Any, Callable, ClassVar
+from typing import Annotated, Any, Callable, ClassVar
 
 from .wire import (
+    Fields,
     Float32Array,
     Int32Array,
+    Struct,
     Uint8Array,
-    f4,
-    i4,
     no_f4,
     no_i4,
     no_u1,
-    of_f4,
-    of_i4,
-    of_u1,
-    u1,
 )
-
-Fields = dict[int, Any]
 '''
 
 
@@ -98,7 +94,7 @@ class Generator:
         if kind in FLOATS:
             return "float"
         if kind in ARRAYS:
-            return {"i4": "Int32Array", "f4": "Float32Array", "u1": "Uint8Array"}[ARRAYS[kind]]
+            return ARRAYS[kind][0]
         if kind.startswith("list<"):
             return f"list[{self.annotation(self.inner(kind))}]"
         if kind.startswith("optional<"):
@@ -111,7 +107,7 @@ class Generator:
     def default(self, kind: str, text: str) -> str:
         factory = "dataclasses.field(default_factory={})"
         if kind in ARRAYS:
-            return factory.format("no_" + ARRAYS[kind])
+            return factory.format(ARRAYS[kind][1])
         if kind.startswith("list<"):
             return factory.format("list")
         if kind.startswith("map<"):
@@ -127,57 +123,6 @@ class Generator:
         value = json.loads(text)
         return repr(float(value)) if kind in FLOATS else repr(value)
 
-    def packed(self, kind: str, value: str) -> str:
-        if kind in ARRAYS:
-            return f"of_{ARRAYS[kind]}({value})"
-        if kind in self.enumerations:
-            return f"int({value})"
-        if kind in self.structs:
-            return f"{value}.pack()"
-        if kind.startswith("list<"):
-            inner = self.packed(self.inner(kind), "x")
-            return value if inner == "x" else f"[{inner} for x in {value}]"
-        if kind.startswith("optional<"):
-            inner = self.packed(self.inner(kind), value)
-            return value if inner == value else f"None if {value} is None else {inner}"
-        if kind.startswith("map<"):
-            inner = self.packed(self.inner(kind).split(", ")[1], "x")
-            return value if inner == "x" else f"{{k: {inner} for k, x in {value}.items()}}"
-        return value
-
-    def unpacked(self, kind: str, value: str) -> str:
-        if kind in ARRAYS:
-            return f"{ARRAYS[kind]}({value})"
-        if kind in self.enumerations:
-            return f"{python_name(kind)}({value})"
-        if kind in self.structs:
-            return f"{python_name(kind)}.unpack({value})"
-        if kind.startswith("list<"):
-            inner = self.unpacked(self.inner(kind), "x")
-            return value if inner == "x" else f"[{inner} for x in {value}]"
-        if kind.startswith("optional<"):
-            inner = self.unpacked(self.inner(kind), "x")
-            return value if inner == "x" else f"None if (x := {value}) is None else {inner}"
-        if kind.startswith("map<"):
-            inner = self.unpacked(self.inner(kind).split(", ")[1], "x")
-            return value if inner == "x" else f"{{k: {inner} for k, x in {value}.items()}}"
-        return value
-
-    def absent(self, kind: str, text: str) -> str:
-        """What stands for a missing field in its packed form."""
-        if kind in ARRAYS or kind == "bytes":
-            return 'b""'
-        if kind.startswith("list<"):
-            return "()" if self.unpacked(self.inner(kind), "x") != "x" else "[]"
-        if kind.startswith("map<") or kind in self.structs:
-            return "{}"
-        if kind.startswith("optional<"):
-            return self.absent(self.inner(kind), text) if text else "None"
-        if kind in self.enumerations:
-            return str(self.enumerations[kind].index(json.loads(text)))
-        value = json.loads(text)
-        return repr(float(value)) if kind in FLOATS else repr(value)
-
     def enumeration(self, name: str) -> str:
         lines = [f"class {python_name(name)}(enum.IntEnum):"]
         for number, text in enumerate(self.enumerations[name]):
@@ -188,7 +133,7 @@ class Generator:
         fields = self.structs[name]["fields"]
         cls = python_name(name)
         message = next((m for m in self.messages if m["type"] == name), None)
-        lines = ["@dataclasses.dataclass(slots=True)", f"class {cls}:"]
+        lines = ["@dataclasses.dataclass(slots=True)", f"class {cls}(Struct):"]
         if message:
             lines.append(f'    """`{message["name"]}`, {message["direction"]}."""')
             lines.append("")
@@ -203,35 +148,9 @@ class Generator:
                 lines += textwrap.wrap(
                     f["doc"], 96, initial_indent="    #: ", subsequent_indent="    #: "
                 )
-            lines.append(
-                f"    {attribute(f['name'])}: {self.annotation(f['type'])} = {default}".replace(
-                    "'", '"'
-                )
-            )
-        lines.append("")
-        lines.append("    def pack(self) -> Fields:")
-        if fields:
-            lines.append("        return {")
-            for f in fields:
-                lines.append(
-                    f"            {f['id']}: {self.packed(f['type'], 'self.' + attribute(f['name']))},"
-                )
-            lines.append("        }")
-        else:
-            lines.append("        return {}")
-        lines.append("")
-        lines.append("    @classmethod")
-        lines.append(f"    def unpack(cls, fields: Fields) -> {cls}:")
-        if fields:
-            lines.append("        get = fields.get")
-            lines.append("        return cls(")
-            for f in fields:
-                value = f"get({f['id']}, {self.absent(f['type'], f['default'])})".replace("'", '"')
-                lines.append(f"            {self.unpacked(f['type'], value)},")
-            lines.append("        )")
-        else:
-            lines.append("        return cls()")
-        return "\n".join(lines)
+            kind = f"Annotated[{self.annotation(f['type'])}, {f['id']}]"
+            lines.append(f"    {attribute(f['name'])}: {kind} = {default}".replace("'", '"'))
+        return "\n".join(lines).rstrip()
 
     def module(self) -> str:
         parts = [HEAD.rstrip()]

@@ -20,7 +20,7 @@ from .switching import perform_switch
 from .tensors import Tensors
 from .weights import Publisher, make_image
 
-_METRICS = {f.name: f.type for f in dataclasses.fields(m.UpdateMetrics)}
+_METRICS = [f.name for f in dataclasses.fields(m.UpdateMetrics)]
 
 
 def check_certificate(work: m.Train, version: int) -> None:
@@ -100,7 +100,8 @@ def metrics_of(name: str, given: Any, batch: Batch) -> m.UpdateMetrics:
         number = float(value)
         if not math.isfinite(number):
             raise NotFinite(f"{name}.update(): {key}: expected a finite number, found {number}")
-        setattr(metrics, key, int(number) if _METRICS[key] == "int" else number)
+        whole = isinstance(getattr(metrics, key), int)
+        setattr(metrics, key, int(number) if whole else number)
     return metrics
 
 
