@@ -17,11 +17,10 @@ Status choose(const Params& params,
               const ModelSpec& model,
               const HardwareSpec& hardware,
               TrainRequest& question) {
-  const std::string text = params.text("activations", "as_recompute");
-  if (text == "as_recompute")
+  TEMPER_TRY(const bool chosen,
+             one_of<bool>(params, "activations", {{"as_recompute", false}, {"chosen", true}}));
+  if (!chosen)
     return {};
-  if (text != "chosen")
-    return invalid_input(fmt::format("activations={}: expected as_recompute, chosen", text));
   if (question.shape.recompute == Recompute::Full)
     return invalid_input(
         "activations=chosen: recompute=full leaves nothing to choose; nearest: recompute=none");
@@ -60,18 +59,6 @@ Result<std::int64_t> count_of_either(const Params& params,
   return count_of(params, params.has(keys[1]) ? keys[1] : keys[0], most, otherwise);
 }
 
-/// The index of `text` in `names`.
-template <std::size_t N>
-Result<std::size_t> index_of(std::string_view key,
-                             std::string_view text,
-                             const std::array<std::string_view, N>& names) {
-  const auto found = std::ranges::find(names, text);
-  if (found == names.end()) {
-    return invalid_input(fmt::format("{}={}: expected {}", key, text, fmt::join(names, ", ")));
-  }
-  return static_cast<std::size_t>(found - names.begin());
-}
-
 Result<Mechanisms> mechanisms_of(const Params& params) {
   Mechanisms m;
   TEMPER_TRY(m.expert_path, choice(params, "expert_path", m.expert_path));
@@ -106,28 +93,24 @@ Result<TrainShape> train_shape(const Params& params, const ModelSpec& model) {
         shape.recompute_every));
   }
   TEMPER_TRY(shape.mechanisms, mechanisms_of(params));
-  const bool fused = shape.attention == AttentionKernel::Fused;
-  TEMPER_TRY(const std::size_t attention,
-             index_of("attention",
-                      params.text("attention", fused ? "fused" : "unfused"),
-                      std::array<std::string_view, 2>{"fused", "unfused"}));
-  shape.attention = attention == 0 ? AttentionKernel::Fused : AttentionKernel::Unfused;
-  TEMPER_TRY(const std::size_t overlap,
-             index_of("expert_overlap",
-                      params.text("expert_overlap", "off"),
-                      std::array<std::string_view, 2>{"off", "on"}));
-  shape.expert_overlap = overlap == 1 ? ExpertOverlap::On : ExpertOverlap::Off;
-  const bool bf16 = shape.format == NumberFormat::Bf16;
-  TEMPER_TRY(const std::size_t format,
-             index_of("dtype",
-                      params.text("dtype", bf16 ? "bf16" : "fp16"),
-                      std::array<std::string_view, 2>{"bf16", "fp16"}));
-  shape.format = format == 0 ? NumberFormat::Bf16 : NumberFormat::Fp16;
-  TEMPER_TRY(const std::size_t states,
-             index_of("states",
-                      params.text("states", "mixed"),
-                      std::array<std::string_view, 2>{"mixed", "bf16"}));
-  shape.states = states == 0 ? StateBytes::mixed() : StateBytes::bf16();
+  TEMPER_TRY(shape.attention,
+             one_of<AttentionKernel>(
+                 params,
+                 "attention",
+                 {{"fused", AttentionKernel::Fused}, {"unfused", AttentionKernel::Unfused}},
+                 shape.attention == AttentionKernel::Fused ? "fused" : "unfused"));
+  TEMPER_TRY(
+      shape.expert_overlap,
+      one_of<ExpertOverlap>(
+          params, "expert_overlap", {{"off", ExpertOverlap::Off}, {"on", ExpertOverlap::On}}));
+  TEMPER_TRY(shape.format,
+             one_of<NumberFormat>(params,
+                                  "dtype",
+                                  {{"bf16", NumberFormat::Bf16}, {"fp16", NumberFormat::Fp16}},
+                                  shape.format == NumberFormat::Bf16 ? "bf16" : "fp16"));
+  TEMPER_TRY(shape.states,
+             one_of<StateBytes>(
+                 params, "states", {{"mixed", StateBytes::mixed()}, {"bf16", StateBytes::bf16()}}));
   return shape;
 }
 
@@ -147,17 +130,23 @@ Result<Layout> layout_of(const Params& params,
   const std::int64_t others = layout.tp * layout.pp * layout.cp;
   TEMPER_TRY(layout.dp,
              count_of(params, "dp", 20 * kMostRanks, std::max<std::int64_t>(1, devices / others)));
-  const auto zero = index_of(
-      "zero", params.text("zero", "0"), std::array<std::string_view, 4>{"0", "1", "2", "3"});
-  TEMPER_TRY(const std::size_t level, zero);
-  layout.zero = static_cast<Zero>(level);
+  TEMPER_TRY(layout.zero,
+             one_of<Zero>(params,
+                          "zero",
+                          {{"0", Zero::None},
+                           {"1", Zero::Optimizer},
+                           {"2", Zero::Gradients},
+                           {"3", Zero::Weights}}));
   const bool on =
       layout.tp > 1 && (recompute == Recompute::Selective || (model.moe && layout.expert_tp == 1));
-  TEMPER_TRY(const std::size_t sequence,
-             index_of("sequence_parallel",
-                      params.text("sequence_parallel", on ? "on" : "off"),
-                      std::array<std::string_view, 4>{"off", "on", "0", "1"}));
-  layout.sequence_parallel = sequence % 2 == 1 ? SequenceParallel::On : SequenceParallel::Off;
+  TEMPER_TRY(layout.sequence_parallel,
+             one_of<SequenceParallel>(params,
+                                      "sequence_parallel",
+                                      {{"off", SequenceParallel::Off},
+                                       {"on", SequenceParallel::On},
+                                       {"0", SequenceParallel::Off},
+                                       {"1", SequenceParallel::On}},
+                                      on ? "on" : "off"));
   TEMPER_TRY(layout.layer_balance, choice(params, "layer_balance", layout.layer_balance));
   return layout;
 }

@@ -3,6 +3,7 @@
 #include "sim_hw/iteration/lengths.hpp"
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/plan/plan_words.hpp"
+#include "sim_hw/request/choice.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
 
 #include <fmt/format.h>
@@ -144,10 +145,10 @@ Result<RolloutPlanRequest> rollout_plan_request(const Params& params,
   if (params.has("prefill_tokens")) {
     TEMPER_TRY(problem.prefill_tokens, at_least_one(params, "prefill_tokens"));
   }
-  const std::string staging = params.text("staging", "host");
-  if (staging != "host" && staging != "none")
-    return invalid_input(fmt::format("staging={}: expected host, none", staging));
-  problem.staging = staging == "host" ? WeightStaging::Host : WeightStaging::None;
+  TEMPER_TRY(
+      problem.staging,
+      one_of<WeightStaging>(
+          params, "staging", {{"host", WeightStaging::Host}, {"none", WeightStaging::None}}));
   request.space = full_rollout_space(problem);
   for (const std::string_view key : kSpaceKeys) {
     if (!params.has(key))

@@ -4,6 +4,7 @@
 #include "sim_hw/iteration/one_card.hpp"
 #include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/queries/queries.hpp"
+#include "sim_hw/request/choice.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
 
 #include <fmt/format.h>
@@ -87,24 +88,6 @@ Result<Layout> train_layout(const Params& p, const HardwareSpec& hardware, std::
   return layout;
 }
 
-Result<Cards> cards_of(const Params& p) {
-  const std::string text = p.text("placement", "colocated");
-  if (text == "colocated")
-    return Cards::Shared;
-  if (text == "separate")
-    return Cards::Separate;
-  return invalid_input(fmt::format("placement={}: expected colocated or separate", text));
-}
-
-Result<HostTuning> tuning_of(const Params& p) {
-  const std::string text = p.text("host", "untuned");
-  if (text == "untuned")
-    return HostTuning::None;
-  if (text == "tuned")
-    return HostTuning::Tuned;
-  return invalid_input(fmt::format("host={}: expected tuned or untuned", text));
-}
-
 /// An iteration on `cards` cards with responses of one length.
 Result<Cost> cost_of_cluster_iteration(const CostContext& context, const Request& r) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
@@ -119,8 +102,13 @@ Result<Cost> cost_of_cluster_iteration(const CostContext& context, const Request
   TEMPER_TRY(const std::int64_t dp, ranks(r.params, "rollout_dp"));
   TEMPER_TRY(const std::int64_t ep, ranks(r.params, "rollout_ep"));
   ClusterPlan plan;
-  TEMPER_TRY(plan.cards, cards_of(r.params));
-  TEMPER_TRY(plan.tuning, tuning_of(r.params));
+  TEMPER_TRY(
+      plan.cards,
+      one_of<Cards>(
+          r.params, "placement", {{"colocated", Cards::Shared}, {"separate", Cards::Separate}}));
+  TEMPER_TRY(plan.tuning,
+             one_of<HostTuning>(
+                 r.params, "host", {{"untuned", HostTuning::None}, {"tuned", HostTuning::Tuned}}));
   std::int64_t rollout_cards = r.cards;
   std::int64_t train_cards = r.cards;
   if (plan.cards == Cards::Separate) {

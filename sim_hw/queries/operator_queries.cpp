@@ -3,6 +3,7 @@
 #include "sim_hw/operators/operators.hpp"
 #include "sim_hw/queries/explain.hpp"
 #include "sim_hw/queries/queries.hpp"
+#include "sim_hw/request/choice.hpp"
 #include "sim_hw/steps/step_model.hpp"
 
 #include <fmt/format.h>
@@ -17,9 +18,8 @@ Result<Cost> cost_of_gemm(const CostContext& context, const Request& r) {
   TEMPER_TRY(const double m, positive(r.params, "m"));
   TEMPER_TRY(const double n, positive(r.params, "n"));
   TEMPER_TRY(const double k, positive(r.params, "k"));
-  const std::string dtype = r.params.text("dtype", "bf16");
-  if (dtype != "bf16" && dtype != "fp16")
-    return invalid_input(fmt::format("dtype={}: expected bf16 or fp16", dtype));
+  TEMPER_TRY_STATUS(one_of<NumberFormat>(
+      r.params, "dtype", {{"bf16", NumberFormat::Bf16}, {"fp16", NumberFormat::Fp16}}));
   const Device d = make_device(*hardware);
   const double seconds = gemm_seconds(d, Heat::Isolated, m, n, k);
   Cost out;

@@ -6,6 +6,7 @@
 #include "sim_hw/parallel/layout_request.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
 #include "sim_hw/queries/queries.hpp"
+#include "sim_hw/request/choice.hpp"
 
 #include <fmt/format.h>
 
@@ -71,12 +72,13 @@ Status refuse_overflow(const Request& request,
                        const ModelSpec& model,
                        const HardwareSpec& hardware,
                        const TrainRequest& q) {
-  const std::string what =
-      request.params.text("memory", request.kind == "memory" ? "report" : "refuse");
-  if (what == "report")
+  TEMPER_TRY(const bool refuses,
+             one_of<bool>(request.params,
+                          "memory",
+                          {{"report", false}, {"refuse", true}},
+                          request.kind == "memory" ? "report" : "refuse"));
+  if (!refuses)
     return {};
-  if (what != "refuse")
-    return invalid_input(fmt::format("memory={}: expected report, refuse", what));
   const std::int64_t cards =
       (q.layout.devices() + hardware.dies_per_card - 1) / hardware.dies_per_card;
   return check(model, hardware, cards, q.layout, q.shape);
@@ -128,14 +130,13 @@ Result<Cost> trainer_memory(const Request& request,
   TEMPER_TRY(const TrainRequest q, train_request(request.params, model, hardware, request.cards));
   TEMPER_TRY_STATUS(refuse_overflow(request, model, hardware, q));
   const Ledger ledger = worst_train_ledger(model, q.layout, q.shape);
-  const std::string state = request.params.text("state", "active");
-  if (state == "active")
-    return placed_cost(hardware, place(ledger, TrainerState::Active));
-  if (state == "optimizer_on_host")
-    return placed_cost(hardware, place(ledger, TrainerState::OptimizerOnHost));
-  if (state == "asleep")
-    return placed_cost(hardware, place(ledger, TrainerState::Asleep));
-  return invalid_input(fmt::format("state={}: expected active, optimizer_on_host, asleep", state));
+  TEMPER_TRY(const TrainerState state,
+             one_of<TrainerState>(request.params,
+                                  "state",
+                                  {{"active", TrainerState::Active},
+                                   {"optimizer_on_host", TrainerState::OptimizerOnHost},
+                                   {"asleep", TrainerState::Asleep}}));
+  return placed_cost(hardware, place(ledger, state));
 }
 
 Result<Cost> engine_memory(const Request& request,
@@ -154,26 +155,25 @@ Result<Cost> engine_memory(const Request& request,
   one.seq = layout.tp * layout.cp;
   TEMPER_TRY_STATUS(check_layout(model, layout.devices(), layout, one));
   const Ledger ledger = inference_ledger(model, layout, shape);
-  const std::string state = request.params.text("state", "active");
-  if (state == "active")
-    return placed_cost(hardware, place(ledger, EngineState::Active));
-  if (state == "asleep")
-    return placed_cost(hardware, place(ledger, EngineState::Asleep));
-  if (state == "discarded")
-    return placed_cost(hardware, place(ledger, EngineState::Discarded));
-  return invalid_input(fmt::format("state={}: expected active, asleep, discarded", state));
+  TEMPER_TRY(const EngineState state,
+             one_of<EngineState>(request.params,
+                                 "state",
+                                 {{"active", EngineState::Active},
+                                  {"asleep", EngineState::Asleep},
+                                  {"discarded", EngineState::Discarded}}));
+  return placed_cost(hardware, place(ledger, state));
 }
 
 Result<Cost> cost_of_memory(const CostContext& context, const Request& request) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(request.hardware));
   TEMPER_TRY(const std::string name, request.params.text("model"));
   TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
-  const std::string role = request.params.text("role", "train");
-  if (role == "train")
-    return trainer_memory(request, *model, *hardware);
-  if (role == "rollout" || role == "reference")
-    return engine_memory(request, *model, *hardware);
-  return invalid_input(fmt::format("role={}: expected train, rollout, reference", role));
+  TEMPER_TRY(
+      const bool trains,
+      one_of<bool>(
+          request.params, "role", {{"train", true}, {"rollout", false}, {"reference", false}}));
+  return trains ? trainer_memory(request, *model, *hardware)
+                : engine_memory(request, *model, *hardware);
 }
 
 constexpr std::array kParallelKinds{

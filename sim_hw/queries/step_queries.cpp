@@ -3,6 +3,7 @@
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/queries/explain.hpp"
 #include "sim_hw/queries/queries.hpp"
+#include "sim_hw/request/choice.hpp"
 #include "sim_hw/steps/decode_memory.hpp"
 #include "sim_hw/steps/parallel_decode.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
@@ -55,21 +56,8 @@ Result<PassShape> pass_shape(const Params& p) {
 enum class Overflow { Refuse, Report };
 
 Result<Overflow> overflow_of(const Params& p) {
-  const std::string text = p.text("memory", "refuse");
-  if (text == "refuse")
-    return Overflow::Refuse;
-  if (text == "report")
-    return Overflow::Report;
-  return invalid_input(fmt::format("memory={}: expected refuse or report", text));
-}
-
-Result<Launch> launch_of(const Params& p) {
-  const std::string text = p.text("launch", "graph");
-  if (text == "graph")
-    return Launch::Graph;
-  if (text == "eager")
-    return Launch::Eager;
-  return invalid_input(fmt::format("launch={}: expected graph or eager", text));
+  return one_of<Overflow>(
+      p, "memory", {{"refuse", Overflow::Refuse}, {"report", Overflow::Report}});
 }
 
 /// Defaults of a decode step in a rollout whose row does not state them: the mean context of
@@ -99,10 +87,11 @@ Result<Cost> cost_of_parallel_decode(const CostContext& context, const Request& 
   if (overflow == Overflow::Refuse)
     TEMPER_TRY_STATUS(
         check_decode_memory(*spec, *hardware, {tp, dp, ep}, shape.batch, shape.context));
-  const std::string launch = r.params.text("launch", "graph");
-  if (launch != "graph" && launch != "padded_graph")
-    return invalid_input(fmt::format("launch={}: expected graph or padded_graph", launch));
-  shape.padded = launch == "graph" ? shape.batch : std::max(kLargestGraph, shape.batch);
+  TEMPER_TRY(shape.padded,
+             one_of<double>(
+                 r.params,
+                 "launch",
+                 {{"graph", shape.batch}, {"padded_graph", std::max(kLargestGraph, shape.batch)}}));
   const Device d = make_device(*hardware);
   const Fabric fabric = make_fabric(*hardware);
   const StepModel m = make_step_model(*spec, layout.tp, layout.ep);
@@ -125,7 +114,9 @@ Result<Cost> cost_of_decode(const CostContext& context, const Request& r) {
   DecodeShape shape;
   TEMPER_TRY(shape.batch, at_least_one(r.params, "batch"));
   TEMPER_TRY(shape.context, at_least_one(r.params, "context"));
-  TEMPER_TRY(shape.launch, launch_of(r.params));
+  TEMPER_TRY(
+      shape.launch,
+      one_of<Launch>(r.params, "launch", {{"graph", Launch::Graph}, {"eager", Launch::Eager}}));
   TEMPER_TRY(const Overflow overflow, overflow_of(r.params));
   if (overflow == Overflow::Refuse)
     TEMPER_TRY_STATUS(check_decode_memory(*s.spec, *s.hardware, {}, shape.batch, shape.context));
@@ -185,15 +176,6 @@ Status check_training_options(const Params& p) {
   return {};
 }
 
-Result<Recompute> recompute_of(const Params& p) {
-  const std::string text = p.text("recompute", "none");
-  if (text == "none")
-    return Recompute::None;
-  if (text == "full")
-    return Recompute::Full;
-  return invalid_input(fmt::format("recompute={}: expected none or full", text));
-}
-
 /// The largest batch of this length that fits; 0 if none does.
 double fitting_batch(const ModelSpec& model,
                      PassShape shape,
@@ -240,7 +222,9 @@ Result<Cost> cost_of_train(const CostContext& context, const Request& r) {
   TEMPER_TRY_STATUS(one_card(r));
   TEMPER_TRY(const StepSubject s, subject(context, r));
   TEMPER_TRY(const PassShape shape, pass_shape(r.params));
-  TEMPER_TRY(const Recompute recompute, recompute_of(r.params));
+  TEMPER_TRY(const Recompute recompute,
+             one_of<Recompute>(
+                 r.params, "recompute", {{"none", Recompute::None}, {"full", Recompute::Full}}));
   TEMPER_TRY_STATUS(check_training_options(r.params));
   ListSink list;
   visit_forward_backward(s.device, s.model, shape, recompute, list);

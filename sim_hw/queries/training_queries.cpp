@@ -27,16 +27,14 @@ Result<Cost> cost_of_training_run(const CostContext& context, const Request& r) 
   TEMPER_TRY(TrainRequest q, train_request(r.params, *model, *hardware, r.cards));
   TEMPER_TRY(const WeightFormat precision, choice(r.params, "precision", WeightFormat::Bf16));
   TEMPER_TRY(const std::int64_t rank, r.params.integer("lora", 0));
-  const std::string head = r.params.text("head", "whole");
-  if (head != "whole" && head != "chunked")
-    return invalid_input(fmt::format("head={}: expected whole, chunked", head));
+  TEMPER_TRY(const bool chunked,
+             one_of<bool>(r.params, "head", {{"whole", false}, {"chunked", true}}));
   if (rank != 0) {
     TEMPER_TRY(q.shape.adapter, adapter_of_every_layer(*model, rank));
   }
-  const std::string memory = r.params.text("memory", "report");
-  if (memory != "report" && memory != "refuse")
-    return invalid_input(fmt::format("memory={}: expected report, refuse", memory));
-  if (memory == "refuse")
+  TEMPER_TRY(const bool refuses,
+             one_of<bool>(r.params, "memory", {{"report", false}, {"refuse", true}}));
+  if (refuses)
     TEMPER_TRY_STATUS(check(*model, *hardware, r.cards, q.layout, q.shape));
   Device device = make_device(*hardware);
   device.linear = matrix_format(precision, hardware->die);
@@ -60,7 +58,7 @@ Result<Cost> cost_of_training_run(const CostContext& context, const Request& r) 
   out.metrics.push_back({"mfu", "count", flops / device.matrix_peak, {}});
   // A chunked loss holds the logits of a small part of the tokens.
   const Ledger ledger = worst_train_ledger(*model, q.layout, q.shape);
-  const double logits = head == "chunked" ? ledger.head : 0;
+  const double logits = chunked ? ledger.head : 0;
   out.metrics.push_back({"peak_memory", "B", ledger.total() - logits, {}});
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include "core/describe.hpp"
 #include "core/nearest_name.hpp"
+#include "core/scalar_text.hpp"
 #include "sim_hw/request/request.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace temper::sim_hw {
@@ -31,18 +33,30 @@ Result<E> choice(const Params& params, std::string_view key, E otherwise) {
   const std::string text = params.text(key, name_of(otherwise));
   if (const std::optional<E> found = from_name<E>(text))
     return *found;
-  std::vector<std::string> names;
-  std::string listed;
-  for (const auto& [value, name] : EnumNames<E>::value) {
-    names.emplace_back(name);
-    listed += (listed.empty() ? "" : ", ") + std::string(name);
-  }
+  const std::vector<std::string> names = enum_names<E>();
   const auto nearest = nearest_name(text, names);
   return invalid_input(fmt::format("{}={}: expected one of {}{}",
                                    key,
                                    text,
-                                   listed,
+                                   fmt::join(names, ", "),
                                    nearest ? fmt::format("; did you mean {}?", *nearest) : ""));
+}
+
+/// The value of one of `names`; without the parameter, that of `otherwise`, or else of the first.
+/// Errors list the names.
+template <class T>
+Result<T> one_of(const Params& params,
+                 std::string_view key,
+                 const std::vector<std::pair<std::string_view, T>>& names,
+                 std::string_view otherwise = {}) {
+  const std::string text = params.text(key, otherwise.empty() ? names.front().first : otherwise);
+  std::vector<std::string_view> known;
+  for (const auto& [name, value] : names) {
+    if (name == text)
+      return value;
+    known.push_back(name);
+  }
+  return invalid_input(fmt::format("{}={}: expected {}", key, text, fmt::join(known, ", ")));
 }
 
 }  // namespace temper::sim_hw
