@@ -1,5 +1,6 @@
 #include "sim_hw/hardware/unmeasured_constants.hpp"
 
+#include "core/split.hpp"
 #include "sim_hw/hardware/constant_list.hpp"
 
 #include <algorithm>
@@ -17,14 +18,8 @@ bool is_ideal(const CollectiveOperation& c) {
 
 /// Whether a comma-separated list of constants contains this name or its whole group.
 bool list_contains(std::string_view list, std::string_view group, const std::string& name) {
-  while (!list.empty()) {
-    const std::size_t end = list.find(", ");
-    const std::string_view each = list.substr(0, end);
-    if (each == name || each == group)
-      return true;
-    list.remove_prefix(end == std::string_view::npos ? list.size() : end + 2);
-  }
-  return false;
+  return std::ranges::any_of(split(list, ", "),
+                             [&](std::string_view each) { return each == name || each == group; });
 }
 
 /// None: measured on this hardware.

@@ -1,5 +1,6 @@
 #include "sim_hw/plan/plan_words.hpp"
 
+#include "core/split.hpp"
 #include "core/text/numbers.hpp"
 #include "core/units.hpp"
 #include "sim_hw/model/numbers.hpp"
@@ -22,21 +23,10 @@ std::string ledger_text(const Ledger& ledger) {
 
 }  // namespace
 
-std::vector<std::string_view> parts_of(std::string_view text) {
-  std::vector<std::string_view> out;
-  while (true) {
-    const std::size_t cut = text.find(',');
-    out.push_back(text.substr(0, cut));
-    if (cut == std::string_view::npos)
-      return out;
-    text.remove_prefix(cut + 1);
-  }
-}
-
 Result<std::vector<std::int64_t>> counts_of(std::string_view key, std::string_view text) {
   constexpr std::int64_t kMost = 1'000'000;
   std::vector<std::int64_t> out;
-  for (const std::string_view part : parts_of(text)) {
+  for (const std::string_view part : split(text, ",")) {
     const Result<std::int64_t> value = parse_number<std::int64_t>(part);
     if (!value || *value < 1 || *value > kMost) {
       return invalid_input(

@@ -14,8 +14,6 @@
 
 namespace temper::sim_hw {
 
-/// Splits at commas.
-std::vector<std::string_view> parts_of(std::string_view text);
 /// "1,2,4": ascending, without duplicates.
 Result<std::vector<std::int64_t>> counts_of(std::string_view key, std::string_view text);
 /// Divisors of `whole` up to `most`, ascending.

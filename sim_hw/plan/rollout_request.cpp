@@ -1,5 +1,6 @@
 #include "sim_hw/plan/rollout_request.hpp"
 
+#include "core/split.hpp"
 #include "sim_hw/iteration/lengths.hpp"
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/plan/plan_words.hpp"
@@ -168,7 +169,7 @@ Result<RolloutPlan> plan_with(const RolloutProblem& problem,
                               const RolloutPlanRequest& request,
                               std::string_view text) {
   RolloutPlanRequest narrowed = request;
-  for (const std::string_view part : parts_of(text)) {
+  for (const std::string_view part : split(text, ",")) {
     const auto key = std::ranges::find_if(
         kSpaceKeys, [&](std::string_view each) { return part.starts_with(each); });
     if (key == kSpaceKeys.end()) {

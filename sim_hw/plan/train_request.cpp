@@ -1,5 +1,6 @@
 #include "sim_hw/plan/train_request.hpp"
 
+#include "core/split.hpp"
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/parallel/layout_request.hpp"
@@ -53,7 +54,7 @@ Status choose(std::string_view key,
               const Names<E, N>& names,
               std::vector<E>& out) {
   out.clear();
-  for (const std::string_view part : parts_of(text)) {
+  for (const std::string_view part : split(text, ",")) {
     const auto found = std::ranges::find(names, part, [](const auto& name) { return name.first; });
     if (found == names.end()) {
       std::string known;
@@ -146,7 +147,7 @@ Status apply_limits(const Params& params,
 Result<TrainPlanRequest> pinned(const TrainPlanRequest& request, std::string_view text) {
   TrainPlanRequest out = request;
   const std::vector<std::string> keys = space_keys();
-  for (const std::string_view part : parts_of(text)) {
+  for (const std::string_view part : split(text, ",")) {
     std::string_view key;  // The longest key that is a prefix.
     for (const std::string& each : keys) {
       if (part.starts_with(each) && each.size() > key.size())

@@ -1,5 +1,7 @@
 #include "sim_hw/published/published.hpp"
 
+#include "core/split.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,14 +13,6 @@
 
 namespace temper::sim_hw {
 namespace {
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ')
-    text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ')
-    text.remove_suffix(1);
-  return text;
-}
 
 template <class T>
 std::optional<T> leading_number(std::string_view text) {
@@ -179,18 +173,16 @@ void convert(const PublishedRow& p, const std::string& table, Catalog& catalog, 
 }  // namespace
 
 Conditions::Conditions(std::string_view text) : text_(text) {
-  while (!text.empty()) {
-    const std::size_t cut = text.find(';');
-    const std::string_view item = trim(text.substr(0, cut));
-    text = cut == std::string_view::npos ? std::string_view() : text.substr(cut + 1);
+  for (const std::string_view part : split(text, ";")) {
+    const std::string_view item = trimmed(part);
     // "nccl-tests size=2048 bytes": the key is the last word before the equals sign.
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos)
       continue;
-    const std::string_view before = trim(item.substr(0, equals));
+    const std::string_view before = trimmed(item.substr(0, equals));
     const std::size_t word = before.find_last_of(' ');
     values_.emplace(before.substr(word == std::string_view::npos ? 0 : word + 1),
-                    trim(item.substr(equals + 1)));
+                    trimmed(item.substr(equals + 1)));
   }
 }
 
@@ -219,7 +211,7 @@ std::optional<std::int64_t> published_bytes(std::string_view text) {
   const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (errc != std::errc{})
     return std::nullopt;
-  const std::string_view unit = trim(text.substr(static_cast<std::size_t>(stop - text.data())));
+  const std::string_view unit = trimmed(text.substr(static_cast<std::size_t>(stop - text.data())));
   constexpr std::array<std::pair<std::string_view, double>, 7> kUnits{{{"KiB", 1024.0},
                                                                        {"KB", 1024.0},
                                                                        {"MiB", 1048576.0},

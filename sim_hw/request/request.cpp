@@ -1,6 +1,7 @@
 #include "sim_hw/request/request.hpp"
 
 #include "core/nearest_name.hpp"
+#include "core/split.hpp"
 #include "core/text/numbers.hpp"
 
 #include <fmt/format.h>
@@ -10,14 +11,6 @@
 
 namespace temper::sim_hw {
 namespace {
-
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos)
-    return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
 
 Error missing(std::string_view key, std::string_view expected) {
   return invalid_input(fmt::format("{}: missing; expected {}", key, expected));
@@ -49,17 +42,15 @@ Result<std::int64_t> to_integer(std::string_view key, std::string_view text) {
 
 Result<Params> Params::parse(std::string_view text) {
   std::map<std::string, std::string> values;
-  while (!text.empty()) {
-    const std::size_t cut = text.find(';');
-    const std::string_view item = trim(text.substr(0, cut));
-    text = cut == std::string_view::npos ? std::string_view() : text.substr(cut + 1);
+  for (const std::string_view part : split(text, ";")) {
+    const std::string_view item = trimmed(part);
     if (item.empty())
       continue;
     const std::size_t equals = item.find('=');
-    const std::string key(trim(item.substr(0, equals)));
+    const std::string key(trimmed(item.substr(0, equals)));
     if (equals == std::string_view::npos || key.empty())
       return invalid_input(fmt::format("expected key=value, found `{}`", item));
-    if (!values.emplace(key, trim(item.substr(equals + 1))).second)
+    if (!values.emplace(key, trimmed(item.substr(equals + 1))).second)
       return invalid_input(fmt::format("{}: given twice", key));
   }
   return Params(std::move(values));

@@ -1,5 +1,7 @@
 #include "sim_hw/validation/band.hpp"
 
+#include "core/split.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,22 +14,17 @@ namespace {
 
 constexpr std::size_t kMostCombinations = 1000;
 
-std::vector<std::string> split(std::string_view text, std::string_view by) {
-  std::vector<std::string> out;
-  for (std::size_t at = text.find(by); at != std::string_view::npos; at = text.find(by)) {
-    out.emplace_back(text.substr(0, at));
-    text.remove_prefix(at + by.size());
-  }
-  out.emplace_back(text);
-  return out;
+std::vector<std::string> words_of(std::string_view text, std::string_view separator) {
+  const auto parts = split(text, separator);
+  return {parts.begin(), parts.end()};
 }
 
 Result<OpenParameter> open_parameter(const std::string& key, const std::string& value) {
   OpenParameter open;
-  open.keys = split(key, "/");
-  for (const std::string& option : split(value, "..")) {
+  open.keys = words_of(key, "/");
+  for (const std::string& option : words_of(value, "..")) {
     open.options.push_back(open.keys.size() == 1 ? std::vector<std::string>{option}
-                                                 : split(option, "/"));
+                                                 : words_of(option, "/"));
     if (open.options.back().size() != open.keys.size()) {
       return invalid_input(fmt::format("{}={}: expected {} values per option, found `{}`",
                                        key,
