@@ -48,18 +48,24 @@ std::string rate_text(double tokens_per_second) {
   return fmt::format("{:.0f} k tokens/s", tokens_per_second / 1e3);
 }
 
+AblationRow rate_row(std::string mechanism, std::string_view conditions, double off, double on) {
+  AblationRow row;
+  row.mechanism = std::move(mechanism);
+  row.conditions = conditions;
+  row.figure = "throughput";
+  row.off = rate_text(off);
+  row.on = rate_text(on);
+  row.predicted = on / off - 1;
+  return row;
+}
+
 AblationRow throughput_row(std::string mechanism,
                            std::string_view conditions,
                            const MoeSystem& off,
                            const MoeSystem& on,
                            std::optional<double> published) {
-  AblationRow row;
-  row.mechanism = std::move(mechanism);
-  row.conditions = conditions;
-  row.figure = "throughput";
-  row.off = rate_text(off.tokens_per_second());
-  row.on = rate_text(on.tokens_per_second());
-  row.predicted = on.tokens_per_second() / off.tokens_per_second() - 1;
+  AblationRow row =
+      rate_row(std::move(mechanism), conditions, off.tokens_per_second(), on.tokens_per_second());
   row.published = published;
   return row;
 }

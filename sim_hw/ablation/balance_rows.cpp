@@ -34,17 +34,6 @@ double with_migrations(const MoeSystem& m, const TraceFigures& t) {
          (m.time().total() + as_double(stage_layers(*m.model, m.layout, 0)) * t.migration_seconds);
 }
 
-AblationRow row_of(std::string mechanism, std::string_view conditions, double off, double on) {
-  AblationRow row;
-  row.mechanism = std::move(mechanism);
-  row.conditions = conditions;
-  row.figure = "throughput";
-  row.off = rate_text(off);
-  row.on = rate_text(on);
-  row.predicted = on / off - 1;
-  return row;
-}
-
 std::string loads_text(const TraceInput& input, const TraceFigures& t) {
   const std::string source = input.loads.empty()
                                  ? fmt::format(
@@ -81,16 +70,16 @@ void add_parts(const MoeSystem& off,
   const double before = off.tokens_per_second();
   const MoeSystem experts =
       with(off, [&](MoeSystem& m) { m.shape.expert_imbalance = t.experts_migrated; });
-  AblationRow row = row_of("EDPB, E: experts predicted and migrated",
-                           kPanguConditions,
-                           before,
-                           with_migrations(experts, t));
+  AblationRow row = rate_row("EDPB, E: experts predicted and migrated",
+                             kPanguConditions,
+                             before,
+                             with_migrations(experts, t));
   row.why = fmt::format("With {}.", loads_text(input, t));
   rows.push_back(row);
   const MoeSystem samples =
       with(off, [&](MoeSystem& m) { m.shape.attention_imbalance = t.samples_balanced; });
-  row =
-      row_of("EDPB, D: samples rearranged", kPanguConditions, before, samples.tokens_per_second());
+  row = rate_row(
+      "EDPB, D: samples rearranged", kPanguConditions, before, samples.tokens_per_second());
   row.why = fmt::format(
       "With {}: waiting for the slowest replica adds {} to the attention of whole samples in their "
       "original order, {} after rearranging.",
@@ -99,10 +88,10 @@ void add_parts(const MoeSystem& off,
       percent_text(t.samples_balanced - 1, 1));
   rows.push_back(row);
   const MoeSystem layers = with(off, count_layers);
-  row = row_of("EDPB, P: modules and heads count as layers",
-               kPanguConditions,
-               before,
-               layers.tokens_per_second());
+  row = rate_row("EDPB, P: modules and heads count as layers",
+                 kPanguConditions,
+                 before,
+                 layers.tokens_per_second());
   row.why =
       "Dealt evenly, the last stage has 3 layers beside the MTP module and two heads. Counted, "
       "14 stages have 4 layers, then 3 and a head, then 2, the module and its head. Compared with "
@@ -120,7 +109,7 @@ void add_balance_rows(const AblationSystems& systems, AblationRows& rows) {
   add_parts(off, strong, t, rows);
   const MoeSystem on = with(off, [&](MoeSystem& m) { balance(m, t); });
   AblationRow row =
-      row_of("EDPB in total", kPanguConditions, off.tokens_per_second(), with_migrations(on, t));
+      rate_row("EDPB in total", kPanguConditions, off.tokens_per_second(), with_migrations(on, t));
   row.published = systems.published.load_balance;
   row.input = AblationInput::Assumed;
   row.why =
@@ -133,10 +122,10 @@ void add_balance_rows(const AblationSystems& systems, AblationRows& rows) {
   const TraceFigures u = trace_figures(systems.pangu, mild);
   const MoeSystem mild_off = unbalanced(systems.pangu, u);
   const MoeSystem mild_on = with(mild_off, [&](MoeSystem& m) { balance(m, u); });
-  row = row_of("EDPB in total, milder loads",
-               kPanguConditions,
-               mild_off.tokens_per_second(),
-               with_migrations(mild_on, u));
+  row = rate_row("EDPB in total, milder loads",
+                 kPanguConditions,
+                 mild_off.tokens_per_second(),
+                 with_migrations(mild_on, u));
   row.published = systems.published.load_balance;
   row.input = AblationInput::Assumed;
   row.why = fmt::format("The same with {}.", loads_text(mild, u));
@@ -146,10 +135,10 @@ void add_balance_rows(const AblationSystems& systems, AblationRows& rows) {
       with(mild_off, [](MoeSystem& m) { m.shape.mechanisms.expert_path = ExpertPath::Flat; });
   const MoeSystem overlapped = with(
       mild_on, [](MoeSystem& m) { m.shape.mechanisms.schedule = PipelineSchedule::AdaptivePipe; });
-  row = row_of("EDPB, hierarchical all-to-all and Adaptive Pipe",
-               kPanguConditions,
-               flat.tokens_per_second(),
-               with_migrations(overlapped, u));
+  row = rate_row("EDPB, hierarchical all-to-all and Adaptive Pipe",
+                 kPanguConditions,
+                 flat.tokens_per_second(),
+                 with_migrations(overlapped, u));
   row.published = systems.published.load_balance_and_overlap;
   row.input = AblationInput::Assumed;
   row.why = fmt::format(
@@ -188,10 +177,10 @@ void add_total_rows(const AblationSystems& systems, AblationRows& rows) {
   const PublishedSpeed& before = systems.published.before;
   const PublishedSpeed& after = systems.published.after;
   const double published_rate = after.million_tokens_per_second * 1e6;
-  AblationRow row = row_of("all together: throughput",
-                           "718B, all off on 4096 devices, all on on 6144; layout as above",
-                           off.tokens_per_second(),
-                           rate);
+  AblationRow row = rate_row("all together: throughput",
+                             "718B, all off on 4096 devices, all on on 6144; layout as above",
+                             off.tokens_per_second(),
+                             rate);
   row.published = after.million_tokens_per_second / before.million_tokens_per_second - 1;
   row.input = AblationInput::Assumed;
   row.why = fmt::format(

@@ -36,6 +36,8 @@ MoeSystem with(MoeSystem system, const F& change) {
 MoeSystem with_chosen_activations(MoeSystem system);
 
 std::string rate_text(double tokens_per_second);
+/// Compares two rates.
+AblationRow rate_row(std::string mechanism, std::string_view conditions, double off, double on);
 /// Compares the throughput without and with a change.
 AblationRow throughput_row(std::string mechanism,
                            std::string_view conditions,

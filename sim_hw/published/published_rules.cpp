@@ -11,30 +11,12 @@
 namespace temper::sim_hw {
 namespace {
 
-using Outcome = std::optional<RuleResult>;
-
-RuleResult question(std::string kind, std::string params, std::string metric) {
-  return {PublishedRequest{std::move(kind), std::move(params), std::move(metric), std::nullopt},
-          ""};
-}
-
 RuleResult unused(std::string reason) {
   return {std::nullopt, std::move(reason)};
 }
 
-/// Name of a metric in publications and in a kind.
-using MetricNames = std::pair<std::string_view, std::string_view>;
-template <std::size_t N>
-std::string_view mapped(const std::array<MetricNames, N>& names, std::string_view published) {
-  for (const auto& [from, to] : names) {
-    if (from == published)
-      return to;
-  }
-  return {};
-}
-
 /// "op=GEMM BF16;m=16;n=7168;k=2048"
-Outcome gemm_rule(const PublishedRow& p, const Conditions& c, const std::string&) {
+RuleOutcome gemm_rule(const PublishedRow& p, const Conditions& c, const std::string&) {
   if (!c.value("op").starts_with("GEMM"))
     return std::nullopt;
   const auto m = c.after("m=");
@@ -44,42 +26,42 @@ Outcome gemm_rule(const PublishedRow& p, const Conditions& c, const std::string&
     return unused("conditions missing: m, n, k");
   if (!c.mentions("BF16"))
     return unused("kind not modelled: GEMM other than BF16");
-  return question("gemm", fmt::format("m={};n={};k={};dtype=bf16", *m, *n, *k), "time");
+  return published_request("gemm", fmt::format("m={};n={};k={};dtype=bf16", *m, *n, *k), "time");
 }
 
 /// "BF16;batch=16;kv_len=1023;TP1" of DeepSeek's latent attention.
-Outcome latent_attention_rule(const PublishedRow& p, const Conditions& c, const std::string&) {
+RuleOutcome latent_attention_rule(const PublishedRow& p, const Conditions& c, const std::string&) {
   if (p.area != "operator" || p.model.find("MLA") == std::string::npos || p.metric != "latency")
     return std::nullopt;
   const auto batch = c.after("batch=");
   if (!batch || !c.mentions("BF16") || c.after("TP").value_or(1) != 1)
     return unused("conditions missing: batch, BF16, one device");
   if (const auto context = c.after("kv_len=")) {
-    return question("attention_decode",
-                    fmt::format("model=deepseek-v3;batch={};context={}", *batch, *context),
-                    "time");
+    return published_request("attention_decode",
+                             fmt::format("model=deepseek-v3;batch={};context={}", *batch, *context),
+                             "time");
   }
   if (const auto seq = c.after("seq=")) {
-    return question("attention_prefill",
-                    fmt::format("model=deepseek-v3;batch={};seq={}", *batch, *seq),
-                    "time");
+    return published_request("attention_prefill",
+                             fmt::format("model=deepseek-v3;batch={};seq={}", *batch, *seq),
+                             "time");
   }
   return unused("conditions missing: context");
 }
 
-constexpr std::array<MetricNames, 7> kCollectives{{{"allGather", "all_gather"},
-                                                   {"reduceScatter", "reduce_scatter"},
-                                                   {"allReduce", "all_reduce"},
-                                                   {"all_gather", "all_gather"},
-                                                   {"reduce_scatter", "reduce_scatter"},
-                                                   {"all_reduce", "all_reduce"},
-                                                   {"alltoall", "all_to_all"}}};
+constexpr std::array<MetricName, 7> kCollectives{{{"allGather", "all_gather"},
+                                                  {"reduceScatter", "reduce_scatter"},
+                                                  {"allReduce", "all_reduce"},
+                                                  {"all_gather", "all_gather"},
+                                                  {"reduce_scatter", "reduce_scatter"},
+                                                  {"all_reduce", "all_reduce"},
+                                                  {"alltoall", "all_to_all"}}};
 
 /// "op=allGather;ranks=16 dies;message=1.3MB (per-rank tensor, ...);mode=microbenchmark"
 /// "op=all_reduce;ranks=8;nccl-tests size=2048 bytes (...)": a total, of which ranks share one
 /// part.
-Outcome collective_rule(const PublishedRow& p, const Conditions& c, const std::string&) {
-  const std::string kind(mapped(kCollectives, c.value("op")));
+RuleOutcome collective_rule(const PublishedRow& p, const Conditions& c, const std::string&) {
+  const std::string kind(metric_of(kCollectives, c.value("op")));
   const auto ranks = c.after("ranks=");
   if (kind.empty() || !ranks || p.metric != "latency")
     return std::nullopt;
@@ -94,22 +76,22 @@ Outcome collective_rule(const PublishedRow& p, const Conditions& c, const std::s
   }
   if (total && (kind == "all_gather" || kind == "reduce_scatter"))
     *bytes /= *ranks;
-  return question(kind, fmt::format("ranks={};bytes={}", *ranks, *bytes), "time");
+  return published_request(kind, fmt::format("ranks={};bytes={}", *ranks, *bytes), "time");
 }
 
 constexpr int kNode =
     16;  ///< Dies per Atlas A3 node: the distance to the same die in the next node.
 
 /// "op=RH2D (remote host DRAM to device);size=1 GB;1 GB=1e9 B"
-Outcome remote_copy_rule(const PublishedRow& p, const Conditions& c, const std::string&) {
+RuleOutcome remote_copy_rule(const PublishedRow& p, const Conditions& c, const std::string&) {
   const std::string op = c.value("op");
   const auto bytes = published_bytes(c.value("size"));
   if (p.metric != "bandwidth" || !bytes)
     return std::nullopt;
   const auto host_copy = [&](std::string_view direction) {
-    return question("host_copy",
-                    fmt::format("bytes={};direction={};scope=remote", *bytes, direction),
-                    "bandwidth");
+    return published_request("host_copy",
+                             fmt::format("bytes={};direction={};scope=remote", *bytes, direction),
+                             "bandwidth");
   };
   if (op.starts_with("RH2D"))
     return host_copy("to_device");
@@ -117,17 +99,18 @@ Outcome remote_copy_rule(const PublishedRow& p, const Conditions& c, const std::
     return host_copy("from_device");
   // Reads and writes of a device in the next node: the model has one rate for both.
   if (op.starts_with("RD2D") || op.starts_with("D2RD"))
-    return question("p2p", fmt::format("bytes={};distance={}", *bytes, kNode), "bandwidth");
+    return published_request(
+        "p2p", fmt::format("bytes={};distance={}", *bytes, kNode), "bandwidth");
   return std::nullopt;
 }
 
-constexpr std::array<MetricNames, 2> kExpertMetrics{
+constexpr std::array<MetricName, 2> kExpertMetrics{
     {{"latency", "time"}, {"bandwidth_per_rank", "bandwidth_per_rank"}}};
 
 /// "op=dispatch;EP=8;tokens_per_rank=128;hidden=7168;topk=8;payload=7680 B/token INT8"
-Outcome expert_rule(const PublishedRow& p, const Conditions& c, const std::string&) {
+RuleOutcome expert_rule(const PublishedRow& p, const Conditions& c, const std::string&) {
   const std::string op = c.value("op");
-  const std::string_view metric = mapped(kExpertMetrics, p.metric);
+  const std::string_view metric = metric_of(kExpertMetrics, p.metric);
   const auto ranks = c.after("EP=");
   const auto tokens = c.after("tokens_per_rank=");
   const auto hidden = c.after("hidden=");
@@ -137,18 +120,20 @@ Outcome expert_rule(const PublishedRow& p, const Conditions& c, const std::strin
     return std::nullopt;
   }
   const auto payload = c.after("payload=");
-  return question(op,
-                  fmt::format("ep={};tokens_per_rank={};topk={};hidden={}{}",
-                              *ranks,
-                              *tokens,
-                              *top_k,
-                              *hidden,
-                              payload ? fmt::format(";payload={}", *payload) : ""),
-                  std::string(metric));
+  return published_request(op,
+                           fmt::format("ep={};tokens_per_rank={};topk={};hidden={}{}",
+                                       *ranks,
+                                       *tokens,
+                                       *top_k,
+                                       *hidden,
+                                       payload ? fmt::format(";payload={}", *payload) : ""),
+                           std::string(metric));
 }
 
 /// "RL rollout;256 dies;batch_per_DP=64;multi-shape graph=on"; off: always the largest graph.
-Outcome rollout_step_rule(const PublishedRow& p, const Conditions& c, const std::string& model) {
+RuleOutcome rollout_step_rule(const PublishedRow& p,
+                              const Conditions& c,
+                              const std::string& model) {
   const auto batch = c.after("batch_per_DP=");
   if (p.metric != "tpot" || !batch || !c.mentions("graph="))
     return std::nullopt;
@@ -163,14 +148,14 @@ Outcome rollout_step_rule(const PublishedRow& p, const Conditions& c, const std:
                         : Conditions::after("n" + c.text().substr(begin), "n");
   if (!dies || model.empty())
     return unused("conditions missing: dies or a described model");
-  return question("decode_step",
-                  fmt::format("model={};batch_per_dp={};tp=2;dp={};ep={};launch={}",
-                              model,
-                              *batch,
-                              *dies / 2,
-                              *dies,
-                              c.mentions("graph=off") ? "padded_graph" : "graph"),
-                  "time");
+  return published_request("decode_step",
+                           fmt::format("model={};batch_per_dp={};tp=2;dp={};ep={};launch={}",
+                                       model,
+                                       *batch,
+                                       *dies / 2,
+                                       *dies,
+                                       c.mentions("graph=off") ? "padded_graph" : "graph"),
+                           "time");
 }
 
 // arXiv 2205.05198, table 3: the layouts that "same parallelism" of its memory figures refers to.
@@ -185,7 +170,7 @@ constexpr std::array kMegatron{
     MegatronLayout{"megatron-1t", "TP8 PP64 DP1;batch=512;MBS=1;seq=2048"},
 };
 
-constexpr std::array<MetricNames, 3> kTrainMetrics{
+constexpr std::array<MetricName, 3> kTrainMetrics{
     {{"iteration_time", "time"},
      {"param_and_optimizer_memory_per_gpu", "param_and_optimizer_memory"},
      {"activation_memory_per_gpu", "activation_memory"}}};
@@ -200,8 +185,10 @@ std::string recompute_of(const Conditions& c) {
 }
 
 /// "TP8 PP8 DP1;interleave=3;batch=64;MBS=1;seq=2048;FP16;full recompute"
-Outcome train_iteration_rule(const PublishedRow& p, const Conditions& c, const std::string& model) {
-  const std::string_view metric = mapped(kTrainMetrics, p.metric);
+RuleOutcome train_iteration_rule(const PublishedRow& p,
+                                 const Conditions& c,
+                                 const std::string& model) {
+  const std::string_view metric = metric_of(kTrainMetrics, p.metric);
   if (p.area != "pretrain" || metric.empty() || model.empty())
     return std::nullopt;
   Conditions layout = c;
@@ -219,7 +206,7 @@ Outcome train_iteration_rule(const PublishedRow& p, const Conditions& c, const s
   if (!tp || !pp || !batch || !micro || !seq)
     return std::nullopt;
   const std::int64_t dp = layout.after("DP").value_or(1);
-  RuleResult result = question(
+  RuleResult result = published_request(
       "train_iteration",
       fmt::format(
           "model={};tp={};pp={};dp={};vpp={};global_batch={};micro_batch={};seq={}{};memory=report",
@@ -237,14 +224,16 @@ Outcome train_iteration_rule(const PublishedRow& p, const Conditions& c, const s
   return result;
 }
 
-constexpr std::array<MetricNames, 5> kIterationMetrics{{{"rollout_time", "rollout"},
-                                                        {"reward_time", "reward"},
-                                                        {"ref_logprob_time", "reference_logprobs"},
-                                                        {"actor_update_time", "update"},
-                                                        {"step_total_time", "time"}}};
+constexpr std::array<MetricName, 5> kIterationMetrics{{{"rollout_time", "rollout"},
+                                                       {"reward_time", "reward"},
+                                                       {"ref_logprob_time", "reference_logprobs"},
+                                                       {"actor_update_time", "update"},
+                                                       {"step_total_time", "time"}}};
 
 /// "batch=512x16;mean_in=75;out=3039.8 (forced length);rollout=DP128TP2EP256;train=TP4EP8PP8"
-Outcome rl_iteration_rule(const PublishedRow& p, const Conditions& c, const std::string& model) {
+RuleOutcome rl_iteration_rule(const PublishedRow& p,
+                              const Conditions& c,
+                              const std::string& model) {
   const std::string rollout = c.value("rollout");
   const std::string train = c.value("train");
   const auto prompts = c.after("batch=");
@@ -256,7 +245,7 @@ Outcome rl_iteration_rule(const PublishedRow& p, const Conditions& c, const std:
       !group || !in || !out || !c.mentions("forced length")) {
     return std::nullopt;
   }
-  const std::string_view metric = mapped(kIterationMetrics, p.metric);
+  const std::string_view metric = metric_of(kIterationMetrics, p.metric);
   if (metric.empty()) {
     if (p.metric.find("throughput") != std::string::npos || p.metric == "generation_phase_time")
       return unused("a sum or quotient of the other rows of the same iteration");
@@ -265,7 +254,7 @@ Outcome rl_iteration_rule(const PublishedRow& p, const Conditions& c, const std:
   const auto of = [](const std::string& layout, std::string_view label) {
     return Conditions::after(layout, label).value_or(1);
   };
-  return question(
+  return published_request(
       "rl_iteration",
       fmt::format("model={};prompts={};group={};prompt_len={};response_len={};rollout_tp={};"
                   "rollout_dp={};rollout_ep={};train_tp={};train_pp={};train_ep={}",
@@ -305,7 +294,7 @@ std::string shard_params(std::string_view layout, std::string_view side, std::in
 }
 
 /// "precision=BF16;mapping=EP8xPP2 to TP8xDP2": trainer and engines on separate cards.
-Outcome reshard_rule(const PublishedRow& p, const Conditions& c, const std::string& model) {
+RuleOutcome reshard_rule(const PublishedRow& p, const Conditions& c, const std::string& model) {
   const std::string mapping = c.value("mapping");
   const std::size_t to = mapping.find(" to ");
   if (p.metric != "refit_time" || model.empty() || to == std::string::npos)
@@ -316,7 +305,7 @@ Outcome reshard_rule(const PublishedRow& p, const Conditions& c, const std::stri
   const std::string params = "model=" + model +
                              shard_params(mapping.substr(0, to), "from", devices) +
                              shard_params(mapping.substr(to + 4), "to", devices);
-  RuleResult result = question("reshard", params, "time");
+  RuleResult result = published_request("reshard", params, "time");
   result.question->devices = devices;
   return result;
 }
@@ -340,7 +329,7 @@ std::optional<RuleResult> apply_rules(const PublishedRow& publication,
                               rl_step_rule,
                               reshard_rule};
   for (const auto rule : kRules) {
-    if (Outcome outcome = rule(publication, conditions, model))
+    if (RuleOutcome outcome = rule(publication, conditions, model))
       return outcome;
   }
   return std::nullopt;
