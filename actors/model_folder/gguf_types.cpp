@@ -3,6 +3,7 @@
 #include "actors/model_folder/gguf_file.hpp"
 #include "core/check.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -13,6 +14,27 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "GGUF data is little-endian");
 
 constexpr std::size_t kBlockValues = 32;
+
+/// The blocks of a type.
+struct BlockLayout {
+  GgufType type;
+  std::string_view name;
+  std::int64_t values;
+  std::int64_t bytes;
+};
+
+constexpr std::array<BlockLayout, 6> kLayouts{{{GgufType::Float32, "F32", 1, 4},
+                                               {GgufType::Float16, "F16", 1, 2},
+                                               {GgufType::Bfloat16, "BF16", 1, 2},
+                                               {GgufType::Q4_0, "Q4_0", kBlockValues, 18},
+                                               {GgufType::Q4_1, "Q4_1", kBlockValues, 20},
+                                               {GgufType::Q8_0, "Q8_0", kBlockValues, 34}}};
+
+const BlockLayout& layout_of(GgufType type) {
+  const auto found = std::ranges::find(kLayouts, type, &BlockLayout::type);
+  TEMPER_CHECK(found != kLayouts.end(), "every type has a layout");
+  return *found;
+}
 
 std::uint16_t half_at(const std::byte* bytes) {
   std::uint16_t half = 0;
@@ -59,44 +81,15 @@ void dequantize_block(GgufType type, const std::byte* from, std::span<float> to)
 }  // namespace
 
 std::string_view name_of(GgufType type) {
-  switch (type) {
-    case GgufType::Float32:
-      return "F32";
-    case GgufType::Float16:
-      return "F16";
-    case GgufType::Q4_0:
-      return "Q4_0";
-    case GgufType::Q4_1:
-      return "Q4_1";
-    case GgufType::Q8_0:
-      return "Q8_0";
-    case GgufType::Bfloat16:
-      break;
-  }
-  return "BF16";
+  return layout_of(type).name;
 }
 
 std::int64_t block_of(GgufType type) {
-  const bool plain =
-      type == GgufType::Float32 || type == GgufType::Float16 || type == GgufType::Bfloat16;
-  return plain ? 1 : static_cast<std::int64_t>(kBlockValues);
+  return layout_of(type).values;
 }
 
 std::int64_t block_bytes_of(GgufType type) {
-  switch (type) {
-    case GgufType::Float32:
-      return 4;
-    case GgufType::Q4_0:
-      return 18;
-    case GgufType::Q4_1:
-      return 20;
-    case GgufType::Q8_0:
-      return 34;
-    case GgufType::Float16:
-    case GgufType::Bfloat16:
-      break;
-  }
-  return 2;
+  return layout_of(type).bytes;
 }
 
 void dequantize(GgufType type, std::span<const std::byte> bytes, std::span<float> values) {
