@@ -150,9 +150,25 @@ constexpr std::array<AlgorithmRow, 16> kTable{{
      .note = "`decoupled_ppo` without the forward pass for the proximal policy."},
 }};
 
-template <class T>
-T over(const std::optional<T>& key, const T& column) {
-  return key.value_or(column);
+/// Calls visit(key, column) for each column that a key of the section overrides.
+template <class Config, class Visit>
+void for_each_column(Config& c, Algorithm& a, const Visit& visit) {
+  visit(c.objective, a.objective);
+  visit(c.proximal, a.proximal);
+  visit(c.advantage_mean, a.advantage_mean);
+  visit(c.advantage_std, a.advantage_std);
+  visit(c.ratio, a.ratio);
+  visit(c.average, a.average);
+  visit(c.clip_low, a.clip_low);
+  visit(c.clip_high, a.clip_high);
+  visit(c.behaviour_weight_floor, a.behaviour_weight_floor);
+  visit(c.behaviour_weight_cap, a.behaviour_weight_cap);
+  visit(c.behaviour_weight_mode, a.behaviour_weight_mode);
+  visit(c.behaviour_weight_level, a.behaviour_weight_level);
+  visit(c.distillation, a.distillation);
+  visit(c.reward_weight, a.reward_weight);
+  visit(c.filter_equal_rewards, a.filter_equal_rewards);
+  visit(c.overlong_buffer, a.overlong_buffer);
 }
 
 std::string overlong(const AlgorithmRow& row) {
@@ -203,29 +219,13 @@ const AlgorithmRow& algorithm_row(AlgorithmName name) {
 Algorithm resolve(const AlgorithmConfig& c, Tokens longest_response) {
   const AlgorithmRow& row = algorithm_row(c.name);
   Algorithm a = row.columns;
-  a.objective = over(c.objective, a.objective);
-  a.proximal = over(c.proximal, a.proximal);
-  a.advantage_mean = over(c.advantage_mean, a.advantage_mean);
-  a.advantage_std = over(c.advantage_std, a.advantage_std);
-  a.ratio = over(c.ratio, a.ratio);
-  a.average = over(c.average, a.average);
-  a.clip_low = over(c.clip_low, a.clip_low);
-  a.clip_high = over(c.clip_high, a.clip_high);
-  a.behaviour_weight_floor = over(c.behaviour_weight_floor, a.behaviour_weight_floor);
-  a.behaviour_weight_cap = over(c.behaviour_weight_cap, a.behaviour_weight_cap);
-  a.behaviour_weight_mode = over(c.behaviour_weight_mode, a.behaviour_weight_mode);
-  a.behaviour_weight_level =
-      over(c.behaviour_weight_level,
-           a.ratio == RatioLevel::Sequence && a.behaviour_weight_level == WeightLevel::Token
-               ? WeightLevel::Geometric
-               : a.behaviour_weight_level);
-  a.distillation = over(c.distillation, a.distillation);
-  a.reward_weight = over(c.reward_weight, a.reward_weight);
-  a.filter_equal_rewards = over(c.filter_equal_rewards, a.filter_equal_rewards);
   const auto last =
       static_cast<std::int64_t>(row.overlong_share * static_cast<double>(longest_response.count()));
-  const Tokens buffer(row.overlong_share > 0 ? std::max<std::int64_t>(1, last) : 0);
-  a.overlong_buffer = over(c.overlong_buffer, buffer);
+  a.overlong_buffer = Tokens(row.overlong_share > 0 ? std::max<std::int64_t>(1, last) : 0);
+  for_each_column(c, a, [](const auto& key, auto& column) { column = key.value_or(column); });
+  if (!c.behaviour_weight_level && a.ratio == RatioLevel::Sequence &&
+      a.behaviour_weight_level == WeightLevel::Token)
+    a.behaviour_weight_level = WeightLevel::Geometric;
   a.overlong_penalty = c.overlong_penalty;
   a.advantage_epsilon = c.advantage_epsilon;
   a.kl = c.kl;
@@ -235,23 +235,8 @@ Algorithm resolve(const AlgorithmConfig& c, Tokens longest_response) {
 }
 
 AlgorithmConfig written_out(AlgorithmConfig c, Tokens longest_response, std::uint64_t steps) {
-  const Algorithm a = resolve(c, longest_response);
-  c.objective = a.objective;
-  c.proximal = a.proximal;
-  c.advantage_mean = a.advantage_mean;
-  c.advantage_std = a.advantage_std;
-  c.ratio = a.ratio;
-  c.average = a.average;
-  c.clip_low = a.clip_low;
-  c.clip_high = a.clip_high;
-  c.behaviour_weight_floor = a.behaviour_weight_floor;
-  c.behaviour_weight_cap = a.behaviour_weight_cap;
-  c.behaviour_weight_mode = a.behaviour_weight_mode;
-  c.behaviour_weight_level = a.behaviour_weight_level;
-  c.distillation = a.distillation;
-  c.reward_weight = a.reward_weight;
-  c.filter_equal_rewards = a.filter_equal_rewards;
-  c.overlong_buffer = a.overlong_buffer;
+  Algorithm a = resolve(c, longest_response);
+  for_each_column(c, a, [](auto& key, const auto& column) { key = column; });
   LearningRateSchedule& schedule = c.learning_rate_schedule;
   if (schedule.decay != Decay::None && !schedule.decay_steps)
     schedule.decay_steps = static_cast<std::int64_t>(steps);
