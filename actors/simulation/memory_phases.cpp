@@ -39,6 +39,7 @@ struct Roles {
   ActorMemory engine;            ///< On exclusive rollout cards.
   ActorMemory switching_engine;  ///< On cards shared with the trainer.
   ActorMemory renewing_engine;   ///< The same while a version arrives.
+  ActorMemory idle_engine;       ///< The same while other roles have the cards.
   ActorMemory reference;
 };
 
@@ -60,7 +61,7 @@ Status check_engines(const SimulatedPlacement& p, const SimulationSettings& engi
   const Tokens decode = kv_tokens(engine);
   const Tokens cache = pools ? std::min(decode, prefill) : decode;
   const Tokens sequence = longest(engine.config.prompt) + longest(engine.config.response) +
-                          Tokens(engine.config.rollout.speculation.depth);
+                          Tokens(static_cast<std::int64_t>(engine_drafts(engine).depth));
   if (cache < sequence) {
     return Error{
         ErrorCode::OutOfMemory,
@@ -76,6 +77,12 @@ Status check_engines(const SimulatedPlacement& p, const SimulationSettings& engi
   return {};
 }
 
+Ledger reserve_of(const Ledger& role) {
+  Ledger ledger;
+  ledger.reserve = role.reserve;
+  return ledger;
+}
+
 Result<Roles> make_roles(const SimulatedPlacement& p) {
   Roles roles;
   if (Status status = check_trainer(p.run); !status)
@@ -86,6 +93,8 @@ Result<Roles> make_roles(const SimulatedPlacement& p) {
   roles.engine = rollout_memory(engine);
   roles.switching_engine = rollout_memory(switching_engine(p));
   roles.renewing_engine = renewing(switching_engine(p));
+  roles.idle_engine.device = reserve_of(roles.switching_engine.device);
+  roles.idle_engine.device.weights = frozen_draft_bytes(switching_engine(p));
   if (p.reference != ReferencePlace::None) {
     if (p.references < 1 || p.reference_cards % p.references != 0 || p.reference_cards < 1) {
       return invalid_input(
@@ -105,12 +114,6 @@ Result<Roles> make_roles(const SimulatedPlacement& p) {
 Ledger without_activations(Ledger trainer) {
   trainer.activations = trainer.recompute_working_set = trainer.head = trainer.communication = 0;
   return trainer;
-}
-
-Ledger reserve_of(const Ledger& role) {
-  Ledger ledger;
-  ledger.reserve = role.reserve;
-  return ledger;
 }
 
 class Phases {
@@ -143,7 +146,7 @@ class Phases {
     role_ = RoleKind::Trainer;
     const ActorMemory& t = roles_.trainer;
     const ActorMemory& e = roles_.switching_engine;
-    const ActorMemory idle_engine{reserve_of(e.device), {}};
+    const ActorMemory& idle_engine = roles_.idle_engine;
     const Ledger away_trainer = parked(t, gradients);
     const ActorMemory moving{without_activations(t.device), away_trainer};
     Ledger weights = reserve_of(t.device);

@@ -89,15 +89,28 @@ sim_hw::TrainShape longest_shape(const SimulatedRun& s, const sim_hw::Layout& la
 }
 
 Status check_speculation(const SimulationSettings& s) {
+  using sim_hw::Draft;
   const SpeculationConfig& c = s.config.rollout.speculation;
-  if (c.depth == 0)
+  if (c.depth == 0 && c.method != Draft::Mtp && c.method != Draft::None) {
+    return invalid_input(
+        fmt::format("speculation.method = {}, but speculation.depth = 0, so that nothing is "
+                    "drafted; nearest: depth = 1, or method = none",
+                    name_of(c.method)));
+  }
+  if (c.depth == 0 && c.disable_by_batch_size) {
+    return invalid_input(
+        fmt::format("speculation.disable_by_batch_size = {}, but speculation.depth = 0, so that "
+                    "there is nothing to disable; nearest: depth = 1, or no disable_by_batch_size",
+                    *c.disable_by_batch_size));
+  }
+  if (c.depth == 0 || c.method == Draft::None)
     return {};
   const auto found = [&](std::string_view what) {
     return invalid_input(fmt::format("speculation.depth = {}, but {}", c.depth, what));
   };
-  if (s.model.mtp_layers == 0)
+  if (c.method == Draft::Mtp && s.model.mtp_layers == 0)
     return found(s.model.name + " has no MTP modules; nearest: depth = 0");
-  if (!s.config.trainer.mtp) {
+  if (c.method == Draft::Mtp && !s.config.trainer.mtp) {
     return found(
         "the trainer does not train the MTP modules, so that they would not follow the weights; "
         "nearest: simulation.trainer.mtp = true, or depth = 0");
@@ -140,7 +153,7 @@ sim_hw::ModelSpec served_model(const SimulatedRun& s) {
 }
 
 sim_hw::ModelSpec engine_model(const SimulatedRun& s) {
-  return s.config.rollout.speculation.depth > 0 ? s.model : served_model(s);
+  return engine_drafts(s).by == sim_hw::Draft::Mtp ? s.model : served_model(s);
 }
 
 std::int64_t trained_parameters(const SimulatedRun& s) {
@@ -230,8 +243,10 @@ Status check_reference(const SimulationSettings& s) {
 }
 
 sim_hw::Drafts engine_drafts(const SimulatedRun& s) {
-  const std::int64_t depth = s.config.rollout.speculation.depth;
-  return {depth > 0 ? sim_hw::Draft::Mtp : sim_hw::Draft::None, as_double(depth)};
+  const SpeculationConfig& c = s.config.rollout.speculation;
+  if (c.depth == 0 || c.method == sim_hw::Draft::None)
+    return {};
+  return {c.method, as_double(c.depth)};
 }
 
 sim_hw::RolloutLayout rollout_layout(const SimulationSettings& s) {

@@ -7,10 +7,11 @@
 // `activations` keeps is decided once, for the longest micro-batch, under memory that leaves room
 // for idle roles on the same cards: on a device two reserves, in host memory one copy of the
 // weights and the optimizer states. Reference: the trainer's layout, reduced to what divides its
-// cards, and without the adapter (SimulatedRun::adapter). Engine: with speculation it has the MTP
-// modules, which the trainer also trains and sends. With prefill_cards, its last cards are the
-// prefill instance, a second copy of the weights: with tp of the engine, and experts over as many
-// devices as divides them and its devices.
+// cards, and without the adapter (SimulatedRun::adapter). Engine: if MTP modules draft, it has
+// them, and the trainer trains and sends them; an EAGLE draft is the engine's own
+// (role_memory.hpp). With prefill_cards, its last cards are the prefill instance, a second copy of
+// the weights: with tp of the engine, and experts over as many devices as divides them and its
+// devices.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -61,7 +62,8 @@ sim_hw::Layout reference_layout(const SimulationSettings& reference);
 Status check_reference(const SimulationSettings& reference);
 
 // For a rollout engine:
-/// What a decode step verifies.
+/// What a decode step verifies, unless it drafts nothing
+/// (SpeculationConfig::disable_by_batch_size).
 sim_hw::Drafts engine_drafts(const SimulatedRun& run);
 /// Layout over the cards that decode: all, or those besides `prefill_cards`.
 sim_hw::RolloutLayout rollout_layout(const SimulationSettings& engine);

@@ -45,6 +45,7 @@ sim_hw::Ledger engine_ledger(const SimulationSettings& s, const sim_hw::RolloutL
   ledger.older_weights = as_double(s.older_versions) * version;
   if (s.adapter)
     ledger.weights += version;
+  ledger.weights += frozen_draft_bytes(s);
   return ledger;
 }
 
@@ -138,11 +139,18 @@ double bytes_per_weight(const SimulationSettings& s) {
   return sim_hw::matrix_format(s.config.rollout.weights, s.cluster.die).weight_bytes;
 }
 
+double frozen_draft_bytes(const SimulationSettings& s) {
+  if (engine_drafts(s).by != sim_hw::Draft::Eagle)
+    return 0;
+  return bytes_per_weight(s) * sim_hw::eagle_parameters(s.model, engine_shards(rollout_layout(s)));
+}
+
 double kv_token_bytes(const SimulationSettings& s) {
   const sim_hw::ModelSpec model = engine_model(s);
+  const std::int64_t drafting = engine_drafts(s).by == sim_hw::Draft::Eagle ? 1 : model.mtp_layers;
   const double of_layers = sim_hw::kv_bytes_per_token(
       model, engine_shards(rollout_layout(s)), sim_hw::cache_bytes(s.config.rollout.kv_cache));
-  return of_layers * as_double(model.layers + model.mtp_layers) / as_double(model.layers);
+  return of_layers * as_double(model.layers + drafting) / as_double(model.layers);
 }
 
 ActorMemory decode_memory(const SimulationSettings& s) {
@@ -192,7 +200,8 @@ std::int64_t kv_slots(const SimulationSettings& s) {
 }
 
 double decoded_version(const SimulationSettings& s) {
-  return s.adapter ? adapter_bytes(s) : engine_ledger(s, rollout_layout(s)).weights;
+  return s.adapter ? adapter_bytes(s)
+                   : engine_ledger(s, rollout_layout(s)).weights - frozen_draft_bytes(s);
 }
 
 double version_bytes(const SimulationSettings& s) {

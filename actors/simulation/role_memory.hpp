@@ -11,7 +11,9 @@
 // reference each hold the frozen weights once, in their format. An engine on exclusive cards keeps
 // them; on co-located cards they are resharded from the trainer's at every role switch, and the
 // trainer's go to its hosts and return, as trained weights do.
-// Constants: kBucketBytes is an assumption (published buckets have 0.5 to 2 GB).
+// EAGLE draft. In the engine's format, and no part of a version. Its layer caches tokens like one
+// of the model. It stays on the devices, also while other roles have the cards. Constants:
+// kBucketBytes is an assumption (published buckets have 0.5 to 2 GB).
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -57,7 +59,9 @@ ActorMemory reference_memory(const SimulationSettings& reference, Tokens longest
 // For a rollout engine:
 /// Bytes of a weight in its format.
 double bytes_per_weight(const SimulationSettings& engine);
-/// Bytes on one device of a cached token, in all layers and MTP modules that draft.
+/// Bytes on one device of an EAGLE draft; 0 without one.
+double frozen_draft_bytes(const SimulationSettings& engine);
+/// Bytes on one device of a cached token, in all layers and those that draft.
 double kv_token_bytes(const SimulationSettings& engine);
 /// Peak: weights, the KV cache (kv_share of the memory left by weights, in whole blocks), prefill
 /// workspace and logits. On exclusive cards the staged version is in host memory. With

@@ -13,6 +13,7 @@
 #include "sim_hw/model/adapter.hpp"
 #include "sim_hw/model/model_spec.hpp"
 #include "sim_hw/operators/formats.hpp"
+#include "sim_hw/steps/draft.hpp"
 
 #include <optional>
 #include <string>
@@ -54,10 +55,12 @@ struct EnumNames<actors::DataBalance> {
 
 namespace actors {
 
-/// Speculative decoding with the model's MTP modules.
+/// Speculative decoding.
 struct SpeculationConfig {
   std::int64_t depth = 0;  ///< Drafts that a decode step verifies; 0: no speculation.
   double acceptance = 0;   ///< Of each draft, given that the ones before it were accepted.
+  sim_hw::Draft method = sim_hw::Draft::Mtp;
+  std::optional<std::int64_t> disable_by_batch_size{};  ///< Empty: every step drafts.
 
   bool operator==(const SpeculationConfig&) const = default;
 };
@@ -66,9 +69,8 @@ void describe(V& v, SpeculationConfig& c) {
   v.field(1,
           "depth",
           c.depth,
-          {.doc = "Tokens that the MTP modules of the model draft for each response, and that the "
-                  "next decode step verifies together with its own. 0: no speculation. Requires "
-                  "`simulation.trainer.mtp`, which keeps the modules at the current version.",
+          {.doc = "Tokens that are drafted for each response, and that the next decode step "
+                  "verifies together with its own. 0: no speculation.",
            .min = 0,
            .max = 64});
   v.field(
@@ -80,6 +82,22 @@ void describe(V& v, SpeculationConfig& c) {
               "the next step, and no chance is drawn.",
        .min = 0.0,
        .max = 1.0});
+  v.field(3,
+          "method",
+          c.method,
+          {.doc = "What drafts. `mtp`: the MTP modules of the model; requires "
+                  "`simulation.trainer.mtp`, which keeps them at the current version. `eagle`: a "
+                  "dense layer that engines have besides the model. It is neither trained nor "
+                  "published, so that `acceptance` is that of a draft which stays as it is. "
+                  "`ngram`: a look-up in the tokens so far, which takes no time and no memory. "
+                  "`none`: nothing, whatever the depth."});
+  v.field(4,
+          "disable_by_batch_size",
+          c.disable_by_batch_size,
+          {.doc = "A decode step drafts nothing, and brings each response one token, while more "
+                  "responses than this run on an attention replica of the engine. Null: every step "
+                  "drafts.",
+           .min = 0});
 }
 
 /// Layout, number formats and speculation of one rollout engine.

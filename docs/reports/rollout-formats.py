@@ -52,6 +52,32 @@ def best(fig, sets):
     return split, rates[split]
 
 
+#: Method, depth, assumed acceptance, and responses of a replica above which the switch disables the drafts: a module that
+#: follows the policy, a layer that does not, and a look-up.
+DRAFTS = (("MTP", "mtp", 1, 0.7, 64), ("EAGLE", "eagle", 3, 0.5, 32), ("n-gram", "ngram", 3, 0.25, 16), ("n-gram", "ngram", 5, 0.25, 16))
+
+
+@figures("exact", "slow")
+def speculation(fig):
+    fig.head("batch", "drafts", "disable_by_batch_size", "separate", "RL Fusion", align="llrrr")
+    for batch in BATCHES:
+        def rates(drafts=""):
+            sets = f"steps=2 staleness.bound=0 algorithm.groups_per_update={batch}{EIGHT}{drafts}"
+            return [fig.run(f"{config} {sets}").tokens.trained_per_s for config in (gain.SEPARATE, gain.SHARED)]
+
+        base = rates()
+        fig.row(f"{batch} x 16", "none", "–", *(fig.k(r) for r in base))
+        for name, method, depth, acceptance, most in DRAFTS:
+            for switch in (None, most):
+                sets = dict(method=method, depth=depth, acceptance=acceptance)
+                if switch is not None:
+                    sets["disable_by_batch_size"] = switch
+                drafts = " simulation.trainer.mtp=true" if method == "mtp" else ""
+                drafts += "".join(f" simulation.rollout.speculation.{key}={value}" for key, value in sets.items())
+                fig.row(f"{batch} x 16", f"{name}, depth {depth}, p = {acceptance}", switch or "–",
+                        *(f"{fig.k(r)} ({r / b:.2f}x)" for r, b in zip(rates(drafts), base)))
+
+
 @figures("exact", "slow")
 def deployments(fig):
     fig.head("batch", "engines", "synchronous, separate", "separate, bound 1", "RL Fusion", "RL Fusion, bound 1",

@@ -4,6 +4,7 @@
 #include "actors/simulation/role_memory.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace temper::rollout {
 namespace {
@@ -39,6 +40,8 @@ EngineCost::EngineCost(const actors::SimulationSettings& settings)
       drafts_(actors::engine_drafts(settings)),
       tokens_per_step_(
           sim_hw::accepted_tokens(settings.config.rollout.speculation.acceptance, drafts_.depth)),
+      most_drafting_(settings.config.rollout.speculation.disable_by_batch_size.value_or(
+          std::numeric_limits<std::int64_t>::max())),
       kv_token_bytes_(actors::kv_token_bytes(settings)),
       experts_(actors::engine_experts(settings)) {
   model_ = sim_hw::make_step_model(
@@ -64,17 +67,21 @@ EngineCost::PerBatch EngineCost::compute(std::int64_t batch, double expert_imbal
   const auto b = static_cast<double>(batch);
   sim_hw::RolloutLayout layout = layout_;
   layout.expert_imbalance = expert_imbalance;
-  const auto seconds = [&](double context) {
-    const sim_hw::ReplicaShape shape{b, b, context, drafts_.queries()};
-    return sim_hw::parallel_decode_seconds(device_, fabric_, model_, layout, shape) +
-           sim_hw::draft_seconds(device_, fabric_, model_, layout, drafts_, shape);
-  };
   PerBatch out;
+  out.drafted = drafts(batch);
+  const double tokens = out.drafted ? tokens_per_step_ : 1;
+  const auto seconds = [&](double context) {
+    const sim_hw::ReplicaShape shape{b, b, context, out.drafted ? drafts_.queries() : 1};
+    const auto drafting = out.drafted ? sim_hw::draft_seconds : sim_hw::follow_seconds;
+    return sim_hw::parallel_decode_seconds(device_, fabric_, model_, layout, shape) +
+           drafting(device_, fabric_, model_, layout, drafts_, shape);
+  };
   const double at_short = seconds(kShort);
   out.per_context = (seconds(kLong) - at_short) / (kLong - kShort);
-  out.fixed = (at_short - out.per_context * kShort + host_overhead_) / tokens_per_step_;
-  out.per_context /= tokens_per_step_;
-  out.sent.add(sim_hw::drafted_traffic(fabric_, model_, layout, drafts_, b), 1 / tokens_per_step_);
+  out.fixed = (at_short - out.per_context * kShort + host_overhead_) / tokens;
+  out.per_context /= tokens;
+  const auto traffic = out.drafted ? sim_hw::drafted_traffic : sim_hw::followed_traffic;
+  out.sent.add(traffic(fabric_, model_, layout, drafts_, b), 1 / tokens);
   out.known = true;
   return out;
 }
@@ -92,7 +99,7 @@ const EngineCost::PerBatch& EngineCost::per_batch(std::int64_t batch) {
 EngineCost::Decode EngineCost::decode(const VersionLoad& load) {
   const PerBatch& kept = per_batch((load.running + replicas_ - 1) / replicas_);
   const auto all = static_cast<double>(load.running);
-  return {kept.fixed, kept.per_context / all, all, load.context, kept.sent};
+  return {kept.fixed, kept.per_context / all, all, load.context, kept.sent, kept.drafted};
 }
 
 double EngineCost::decode_flops(std::int64_t running,
@@ -173,7 +180,9 @@ double EngineCost::prefill(const std::deque<PrefillPiece>& pieces, std::int64_t 
   const double extra = copying + model_.layers * attended;
   if (decoding == 0)
     return extra + pass(share) + host_overhead_;
-  const double decoded = share_of(decoding, 0) * drafts_.queries();
+  const double responses = share_of(decoding, 0);
+  const bool drafted = drafts(static_cast<std::int64_t>(responses));
+  const double decoded = responses * (drafted ? drafts_.queries() : 1);
   return extra + pass(decoded + share) - pass(decoded);
 }
 

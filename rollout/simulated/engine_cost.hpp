@@ -10,7 +10,8 @@
 //            sim_hw/steps/drafts.hpp), always this mean. Its seconds and exchanges are spread
 //            evenly over them, so that a token takes 1 / a of a step, and what is here called a
 //            step is the part that brings one token. No chance is drawn: a replay repeats the run,
-//            and responses of equal length end together, as without drafts
+//            and responses of equal length end together, as without drafts. A pass with b above
+//            disable_by_batch_size drafts nothing; a layer that drafts in others follows it
 //   prefill  one pass over t = max(tokens / dp, longest piece) tokens of a replica: operators and
 //            exchanges as for t tokens, attention of each piece over itself and what is cached
 //            before it (the difference of two causal triangles), spread over the replicas likewise
@@ -54,6 +55,7 @@ class EngineCost {
     double running = 0;
     std::int64_t context = 0;
     sim_hw::LevelBytes sent;  ///< Bytes per step and device.
+    bool drafted = false;
     /// The sum of an arithmetic series.
     double seconds(std::int64_t steps) const {
       const auto k = static_cast<double>(steps);
@@ -86,7 +88,7 @@ class EngineCost {
   double copy_seconds(const PrefillPiece& piece) const { return copies(piece, piece.tokens); }
   /// Bytes on one device per cached token.
   double kv_token_bytes() const { return kv_token_bytes_; }
-  /// Tokens of each response in a step of the hardware, at least 1.
+  /// Tokens of each response in a step of the hardware that drafts, at least 1.
   double tokens_per_step() const { return tokens_per_step_; }
   /// Removes what that step computed.
   void finish_prefill(std::deque<PrefillPiece>& pieces) const;
@@ -99,8 +101,12 @@ class EngineCost {
     double fixed = 0;
     double per_context = 0;  ///< Per token of the mean context.
     sim_hw::LevelBytes sent;
+    bool drafted = false;
     bool known = false;
   };
+  bool drafts(std::int64_t batch) const {
+    return drafts_.by != sim_hw::Draft::None && batch <= most_drafting_;
+  }
   const PerBatch& per_batch(std::int64_t batch);
   PerBatch compute(std::int64_t batch, double expert_imbalance) const;
   /// Changes the imbalance, and drops what depends on it.
@@ -124,6 +130,7 @@ class EngineCost {
   double host_overhead_;
   sim_hw::Drafts drafts_;
   double tokens_per_step_;
+  std::int64_t most_drafting_;  ///< Responses per replica; no step with more drafts.
   double kv_token_bytes_;
   // Mutable state: loads of the experts, and cached results.
   actors::ExpertImbalance experts_;

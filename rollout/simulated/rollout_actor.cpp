@@ -67,14 +67,14 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   swap_beside_ = from_seconds(actors::swap_beside_seconds(fabric, settings_));
   batch_.emplace(limits(), version_);
   has_weights_ = has_kv_ = !settings_.colocated;
-  const double most = std::ranges::max(instances_, {}, &Instance::weights).weights;
+  double Instance::*const at_start = settings_.colocated ? &Instance::draft : &Instance::weights;
+  const double loaded = std::ranges::max(instances_, {}, at_start).*at_start;
   meter_.predict(memory);
-  if (!settings_.colocated)
-    meter_.add_from_host(on_all(&Instance::weights));
+  meter_.add_from_host(on_all(at_start));
   now_ = now;
   begin(Operation::Loading,
         now,
-        from_seconds(settings_.colocated ? 0 : sim_hw::to_device_seconds(fabric, most)));
+        from_seconds(loaded > 0 ? sim_hw::to_device_seconds(fabric, loaded) : 0));
   next_message_ = next_change();
   return {};
 }
@@ -244,6 +244,8 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
       [[fallthrough]];
     case Operation::Decode:
       count_steps(run_steps_);
+      if (std::ranges::any_of(run_cost_, [](const auto& pass) { return !pass.drafted; }))
+        undrafted_steps_ += run_steps_;
       batch_->decode(run_steps_, ended_);
       calls_.begin(*batch_, batch_->take_calls(), now_);
       count_held();

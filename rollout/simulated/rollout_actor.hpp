@@ -101,6 +101,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
     double devices = 0;
     double weights = 0;
     double version = 0;
+    double draft = 0;  ///< Of the weights, those that stay while other roles have the cards.
     double kv = 0;
     double other = 0;
   };
@@ -185,6 +186,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   Time ends_{};
   std::int64_t run_steps_ = 0;  ///< Steps of the decode run.
   std::int64_t run_context_ = 0;
+  std::int64_t undrafted_steps_ = 0;  ///< Of the finished ones, those with a pass without drafts.
   std::vector<EngineCost::Decode> run_cost_;  ///< A pass for each version.
   PolicyVersion committing_;
   HeldMemory switch_before_;

@@ -45,6 +45,7 @@ Status SimulatedRollout::make_instances() {
          static_cast<double>(cards * s.cluster.dies_per_card),
          device.weights,
          actors::decoded_version(s),
+         actors::frozen_draft_bytes(s),
          device.kv_cache,
          device.total() - device.weights - device.older_weights - device.kv_cache});
     return {};
@@ -70,7 +71,7 @@ BatchLimits SimulatedRollout::limits() const {
   limits.block = c.block;
   limits.replica_blocks = actors::kv_tokens(settings_).count() / c.block;
   limits.blocks = limits.replica_blocks * cost_->replicas();
-  limits.drafts = c.speculation.depth;
+  limits.drafts = static_cast<std::int64_t>(actors::engine_drafts(settings_).depth);
   limits.deadline_first = settings_.deadline_first;
   limits.tools = tools_ ? &*tools_ : nullptr;
   limits.chunked_prefill = c.chunked_prefill;
@@ -173,8 +174,8 @@ void SimulatedRollout::stop(Time now, actors::Outbox& out) {
 SimulatedRollout::HeldMemory SimulatedRollout::held() const {
   Bytes device;
   for (const Instance& i : instances_)
-    device +=
-        actors::bytes_on(settings_, i.cards, (has_weights_ ? i.weights : 0) + (has_kv_ ? i.kv : 0));
+    device += actors::bytes_on(
+        settings_, i.cards, (has_weights_ ? i.weights : i.draft) + (has_kv_ ? i.kv : 0));
   const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
                         static_cast<double>(cost_->replicas());
   return {device,
@@ -273,8 +274,9 @@ void SimulatedRollout::count_held() {
                         static_cast<double>(cost_->replicas());
   const Instance& decode = instances_[0];
   const double older = static_cast<double>(batch_->older_versions()) * decode.version;
-  meter_.hold(has_weights_ ? decode.weights + older + decode.other + used * decode.kv : 0,
-              parked + (staged_ ? staged_bytes() : 0));
+  meter_.hold(
+      has_weights_ ? decode.weights + older + decode.other + used * decode.kv : decode.draft,
+      parked + (staged_ ? staged_bytes() : 0));
 }
 
 void SimulatedRollout::report(Time now, actors::Outbox& out) {
@@ -288,8 +290,9 @@ void SimulatedRollout::report(Time now, actors::Outbox& out) {
 
 SimulatedRollout::Counters SimulatedRollout::counters() const {
   Counters out = counters_;
-  out.decode_steps = static_cast<std::int64_t>(
-      std::ceil(static_cast<double>(batch_->steps_done()) / cost_->tokens_per_step()));
+  const auto drafted = static_cast<double>(batch_->steps_done() - undrafted_steps_);
+  out.decode_steps =
+      undrafted_steps_ + static_cast<std::int64_t>(std::ceil(drafted / cost_->tokens_per_step()));
   out.preemptions = batch_->preemptions();
   out.most_blocks = batch_->most_blocks();
   out.blocks = batch_->kv().capacity();

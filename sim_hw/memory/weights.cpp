@@ -115,6 +115,11 @@ LayerParameters layer_parameters(const ModelSpec& model, const Layout& layout) {
   return weights;
 }
 
+double eagle_parameters(const ModelSpec& model, const Layout& layout) {
+  const LayerParameters layer = layer_parameters(model, layout);
+  return layer.attention + layer.dense + 2 * as_double(model.hidden * model.hidden);
+}
+
 std::int64_t dense_stage_layers(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
   const std::int64_t layers = stage_layers(model, layout, stage);
   const std::int64_t before = layers_before(model, layout, stage);

@@ -25,6 +25,10 @@ LayerParameters layer_parameters(const ModelSpec& model,
                                  const Layout& layout,
                                  const Adapter& adapter);
 
+/// Of an EAGLE draft on one device: a dense layer behind a projection of two hidden states.
+/// Embedding and head are the model's.
+double eagle_parameters(const ModelSpec& model, const Layout& layout);
+
 /// Parameters of one stage on one device.
 struct StageParameters {
   double layers = 0;              ///< Without routed experts.

@@ -3,22 +3,20 @@
 //   step      parallel_decode_seconds() over 1 + depth tokens per sequence, and the drafts
 //   draft     depth passes of one layer and the head: the model's own kind of layer (MTP), or a
 //             dense one (EAGLE); n-gram look-up costs nothing
+//   follow    in a step without drafts, one pass of that layer without the head, which caches the
+//             step's tokens, so that a later step can draft
 //   tokens    accepted per sequence and step: 1 + p + p^2 + ... + p^depth for an acceptance p of
 //             each draft given that the ones before it were accepted
-// Assumed: no time of the engine's host. Pure functions.
+// Assumed: no time of the engine's host; prompts are prefilled without that layer. An adapter is
+// not part of an EAGLE draft. Pure functions.
 #pragma once
 
-#include "core/describe.hpp"
+#include "sim_hw/steps/draft.hpp"
 #include "sim_hw/steps/parallel_decode.hpp"
 
-#include <array>
 #include <cmath>
-#include <string_view>
-#include <utility>
 
 namespace temper::sim_hw {
-
-enum class Draft { None, Mtp, Eagle, Ngram };
 
 struct Drafts {
   Draft by = Draft::None;
@@ -44,6 +42,8 @@ inline StepModel draft_model(StepModel m, Draft by) {
   m.layers = 1;
   m.moe_layers = experts ? 1 : 0;
   m.dense_layers = experts ? 0 : 1;
+  if (by == Draft::Eagle)
+    m.adapter.reset();
   return m;
 }
 
@@ -61,6 +61,23 @@ inline double draft_seconds(const Device& d,
          parallel_decode_seconds(d, fabric, draft_model(m, drafts.by), layout, shape);
 }
 
+/// Seconds of the layer that drafts in a step of this shape that drafts nothing.
+inline double follow_seconds(const Device& d,
+                             const Fabric& fabric,
+                             const StepModel& m,
+                             const RolloutLayout& layout,
+                             const Drafts& drafts,
+                             ReplicaShape shape) {
+  if (!drafts.computed())
+    return 0;
+  double seconds = 0;
+  const auto sum = [&](Op op, Pass, double count, double each, OpSizes) {
+    seconds += op == Op::Head || op == Op::Sampling ? 0 : count * each;
+  };
+  visit_parallel_decode(d, fabric, draft_model(m, drafts.by), layout, shape, sum);
+  return seconds;
+}
+
 /// Bytes that each device sends in a step of `b` sequences per replica, drafts included.
 inline LevelBytes drafted_traffic(const Fabric& fabric,
                                   const StepModel& m,
@@ -73,11 +90,16 @@ inline LevelBytes drafted_traffic(const Fabric& fabric,
   return out;
 }
 
-}  // namespace temper::sim_hw
+/// The same in a step that drafts nothing.
+inline LevelBytes followed_traffic(const Fabric& fabric,
+                                   const StepModel& m,
+                                   const RolloutLayout& layout,
+                                   const Drafts& drafts,
+                                   double b) {
+  LevelBytes out = rollout_traffic(fabric, m, layout, b);
+  if (drafts.computed())
+    out.add(rollout_traffic(fabric, draft_model(m, drafts.by), layout, b));
+  return out;
+}
 
-template <>
-struct temper::EnumNames<temper::sim_hw::Draft> {
-  using E = temper::sim_hw::Draft;
-  static constexpr std::array<std::pair<E, std::string_view>, 4> value{
-      {{E::None, "none"}, {E::Mtp, "mtp"}, {E::Eagle, "eagle"}, {E::Ngram, "ngram"}}};
-};
+}  // namespace temper::sim_hw

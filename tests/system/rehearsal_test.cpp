@@ -60,6 +60,8 @@ class Rehearsal : public NamedRunsTest {
   Rehearsal() : NamedRunsTest(kRehearsal) {}
   /// As processes and in one process: the same log, clean and replayed.
   void expect_same_in_both_hosts(const std::vector<std::string>& sets) {
+    for (const char* folder : {"processes", "one"})
+      fs::remove_all(run_folder(folder));
     Arguments mode;
     for (const std::string& set : sets)
       mode.insert(mode.end(), {"--set", set});
@@ -163,29 +165,27 @@ TEST_F(Rehearsal, PrefillCardsAreTheSameInBothHostsInEveryPlacement) {
                                       "rollout.replicas=2"};
   for (auto sets :
        std::vector<std::vector<std::string>>{{"rollout.replicas=2"}, kFused, one_by_one, lent}) {
-    for (const char* folder : {"processes", "one"})
-      fs::remove_all(run_folder(folder));
     expect_same_in_both_hosts(with(sets, kPrefillCards));
   }
 }
 
 TEST_F(Rehearsal, EnginesThatDraftAreTheSameInBothHostsToo) {
-  expect_same_in_both_hosts({"placement.cards=8",
-                             "placement.rollout_cards=2",
-                             "placement.reference_cards=2",
+  expect_same_in_both_hosts({"placement={cards: 8, rollout_cards: 2, reference_cards: 2}",
                              "rollout.replicas=1",
                              "simulation.model=pangu-pro-moe-v2-72b",
                              "simulation.trainer={tp: 4, ep: 4, mtp: true}",
                              "simulation.rollout={tp: 2, ep: 2, kv_share: 0.5, weights: fp8_block, "
                              "speculation: {depth: 2, acceptance: 0.6}}"});
+  expect_same_in_both_hosts(
+      with(kFused,
+           {"simulation.rollout.speculation={method: eagle, depth: 3, acceptance: 0.5, "
+            "disable_by_batch_size: 8}"}));
 }
 
 const std::string kAdapter = "model.lora={rank: 8, targets: [q_proj, v_proj, down_proj]}";
 
 TEST_F(Rehearsal, AdaptersOnFusedCardsAreTheSameInBothHostsToo) {
-  std::vector<std::string> sets = kFused;
-  sets.push_back(kAdapter);
-  expect_same_in_both_hosts(sets);
+  expect_same_in_both_hosts(with(kFused, {kAdapter}));
 }
 
 TEST_F(Rehearsal, AdaptersOfSeveralVersionsAreTheSameInBothHostsToo) {

@@ -11,6 +11,7 @@ namespace temper::actors {
 namespace {
 
 using sim_hw::CacheFormat;
+using sim_hw::Draft;
 using sim_hw::WeightFormat;
 
 /// 32 cards of a CM384 (64 devices, 16 replicas) with the 718B model, and a trainer of 128 cards.
@@ -85,6 +86,42 @@ TEST(EngineFormats, DraftingModulesAreHeldAndPublished) {
   EXPECT_LT(more, 2 * module);
 }
 
+TEST(EngineFormats, AnEagleDraftIsHeldAndNotPublished) {
+  const SimulationSettings without = engine(WeightFormat::Int8, CacheFormat::Int8);
+  SimulationSettings with = without;
+  with.config.rollout.speculation = {.depth = 3, .acceptance = 0.5, .method = Draft::Eagle};
+  ASSERT_TRUE(check_rollout(with)) << "without simulation.trainer.mtp";
+  const double draft = frozen_draft_bytes(with);
+  EXPECT_GT(draft, 2 * 7680 * 7680) << "the projection alone, a byte per weight";
+  EXPECT_LT(draft, 4 * 2 * 7680 * 7680);
+  EXPECT_NEAR(
+      rollout_memory(with).device.weights, rollout_memory(without).device.weights + draft, 1);
+  EXPECT_EQ(rollout_memory(with).host.weights, rollout_memory(without).host.weights)
+      << "the staged version";
+  EXPECT_EQ(kv_token_bytes(with), kv_token_bytes(without) * 62 / 61);
+  EXPECT_LT(kv_tokens(with), kv_tokens(without));
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(with.cluster);
+  EXPECT_EQ(publish_seconds(fabric, with), publish_seconds(fabric, without));
+  EXPECT_NEAR(swap_bytes(with), swap_bytes(without), 1);
+
+  with.config.rollout.weights = WeightFormat::Bf16;
+  EXPECT_EQ(frozen_draft_bytes(with), 2 * draft);
+  with.config.rollout.speculation.method = Draft::None;
+  EXPECT_EQ(frozen_draft_bytes(with), 0);
+}
+
+TEST(EngineFormats, NgramDraftsTakeNoMemoryButLogits) {
+  const SimulationSettings without = engine(WeightFormat::Int8, CacheFormat::Int8);
+  SimulationSettings with = without;
+  with.config.rollout.speculation = {.depth = 3, .acceptance = 0.25, .method = Draft::Ngram};
+  ASSERT_TRUE(check_rollout(with));
+  EXPECT_EQ(kv_token_bytes(with), kv_token_bytes(without));
+  sim_hw::Ledger memory = rollout_memory(with).device;
+  EXPECT_EQ(memory.head, 4 * rollout_memory(without).device.head);
+  memory.head = rollout_memory(without).device.head;
+  EXPECT_EQ(memory.total(), rollout_memory(without).device.total());
+}
+
 TEST(EngineFormats, SpeculationNamesWhatItLacks) {
   const auto refused = [](const SimulationSettings& s) {
     const Status status = check_rollout(s);
@@ -105,6 +142,16 @@ TEST(EngineFormats, SpeculationNamesWhatItLacks) {
   EXPECT_EQ(
       refused(s),
       "speculation.depth = 1, but openPangu-Ultra-MoE-718B has no MTP modules; nearest: depth = 0");
+  s.config.rollout.speculation = {.method = Draft::Ngram};
+  EXPECT_EQ(refused(s),
+            "speculation.method = ngram, but speculation.depth = 0, so that nothing is drafted; "
+            "nearest: depth = 1, or method = none");
+  s.config.rollout.speculation = {.disable_by_batch_size = 32};
+  EXPECT_EQ(refused(s),
+            "speculation.disable_by_batch_size = 32, but speculation.depth = 0, so that there is "
+            "nothing to disable; nearest: depth = 1, or no disable_by_batch_size");
+  s.config.rollout.speculation = {.depth = 3, .method = Draft::None};
+  EXPECT_EQ(refused(s), "") << "of any depth";
 }
 
 }  // namespace

@@ -233,6 +233,27 @@ TEST(SimulatedMemory, ALayoutThatDoesNotDivideIsNamed) {
   EXPECT_FALSE(check_memory(p));
 }
 
+TEST(SimulatedMemory, AnEagleDraftIsOnTheCardsThroughoutAndNotSent) {
+  SimulatedPlacement p = large();
+  p.mode = PlacementMode::Fused;
+  p.run.trainer_cards = p.rollout_cards = 256;
+  const auto without = memory_phases(p);
+  p.run.config.rollout.speculation = {
+      .depth = 3, .acceptance = 0.5, .method = sim_hw::Draft::Eagle};
+  const auto phases = memory_phases(p);
+  ASSERT_TRUE(without && phases) << phases.error().context;
+  const double draft = actors::frozen_draft_bytes(actors::switching_engine(p));
+  EXPECT_GT(draft, 1e8);
+  for (std::size_t i = 0; i < phases->size(); ++i) {
+    const PhaseLedger& each = (*phases)[i];
+    EXPECT_NEAR(each.parts[1].memory.device.weights,
+                (*without)[i].parts[1].memory.device.weights + draft,
+                1)
+        << each.phase;
+    EXPECT_EQ(each.parts[1].memory.host.weights, 0) << each.phase;
+  }
+}
+
 TEST(SimulatedMemory, AReferenceThatTakesTurnsIsOnTheCardsOnlyToScore) {
   SimulatedPlacement p = large();
   p.mode = PlacementMode::Fused;

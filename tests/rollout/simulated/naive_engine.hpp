@@ -6,6 +6,7 @@
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/tool_calls.hpp"
 #include "actors/simulation/weight_moves.hpp"
+#include "tests/rollout/simulated/naive_pass.hpp"
 #include "tests/rollout/simulated/naive_pool.hpp"
 #include "tests/rollout/simulated/simulated_world.hpp"
 
@@ -32,17 +33,12 @@ class NaiveEngine {
       : s_(s),
         on_new_weights_(on_new_weights),
         cost_(s),
-        device_(sim_hw::make_device(s.cluster, s.config.rollout.formats())),
-        fabric_(sim_hw::make_fabric(s.cluster)),
-        layout_(actors::rollout_layout(s)),
-        model_(sim_hw::make_step_model(s.model, layout_.tp, layout_.ep, s.adapter)),
+        pass_(s),
         prompts_(s.config.prompt, seed, actors::kPromptLengths),
         responses_(s.config.response, seed, actors::kResponseLengths) {
-    replicas_ = static_cast<std::int64_t>(layout_.dp);
     if (s.config.tools)
       tools_.emplace(*s.config.tools, seed);
-    layout_.dp = layout_.ep / layout_.tp;
-    capacity_ = actors::kv_tokens(s).count() / s.config.rollout.block * replicas_;
+    capacity_ = actors::kv_tokens(s).count() / s.config.rollout.block * pass_.replicas();
     if (s.config.rollout.prefill_cards > 0)
       pool_.emplace(s);
   }
@@ -92,7 +88,8 @@ class NaiveEngine {
   }
 
   std::vector<NaivelyFinished> finished;
-  std::int64_t steps = 0;  ///< Of one token each.
+  std::int64_t steps = 0;      ///< Of one token each.
+  std::int64_t undrafted = 0;  ///< Of them, those with a pass without drafts.
   std::int64_t prefills = 0;
   std::int64_t preemptions = 0;
   std::int64_t most_blocks = 0;
@@ -281,7 +278,7 @@ class NaiveEngine {
   void commit(PolicyVersion version) {
     if (pool_ && pool_->ends > now_)
       pool_->ends = kNever;
-    now_ += actors::swap_seconds(fabric_, s_);
+    now_ += actors::swap_seconds(sim_hw::make_fabric(s_.cluster), s_);
     version_ = version;
     if (on_new_weights_ != OnNewWeights::Recompute)
       return;
@@ -388,6 +385,9 @@ class NaiveEngine {
       passes[version_of(r)].push_back(&r);
     for (const auto& [version, responses] : passes)
       now_ += pass_seconds(responses);
+    const bool drafted = std::ranges::all_of(
+        passes, [this](const auto& pass) { return pass_.drafts(std::ssize(pass.second)); });
+    undrafted += drafted ? 0 : 1;
     if (!pieces_.empty() && !pool_)
       now_ += cost_.prefill(pieces_, std::ssize(running_));
     ++steps;
@@ -410,28 +410,18 @@ class NaiveEngine {
     double context = 0;
     for (const Response* r : responses)
       context += static_cast<double>(r->prompt + r->done);
-    const auto all = static_cast<double>(responses.size());
-    const double batch = std::ceil(all / static_cast<double>(replicas_));
-    const sim_hw::Drafts drafts = actors::engine_drafts(s_);
-    const sim_hw::ReplicaShape shape{batch, batch, context / all, drafts.queries()};
-    const double step = sim_hw::parallel_decode_seconds(device_, fabric_, model_, layout_, shape) +
-                        sim_hw::draft_seconds(device_, fabric_, model_, layout_, drafts, shape);
-    return step / sim_hw::accepted_tokens(s_.config.rollout.speculation.acceptance, drafts.depth);
+    return pass_.seconds(std::ssize(responses), context);
   }
 
   actors::SimulationSettings s_;
   OnNewWeights on_new_weights_;
   EngineCost cost_;
   std::optional<NaivePool> pool_;
-  sim_hw::Device device_;
-  sim_hw::Fabric fabric_;
-  sim_hw::RolloutLayout layout_;
-  sim_hw::StepModel model_;
+  NaivePass pass_;
   actors::Lengths prompts_;
   actors::Lengths responses_;
   std::optional<actors::ToolCalls> tools_;
   std::int64_t calls_ = 0;
-  std::int64_t replicas_ = 1;
   std::int64_t capacity_ = 0;
   double now_ = 0;
   PolicyVersion version_;

@@ -9,8 +9,9 @@ namespace {
 
 /// Caches that left the device.
 struct Moved {
-  std::int64_t parked = 0;   ///< In host memory.
-  std::int64_t evicted = 0;  ///< Of responses that were not running.
+  std::int64_t parked = 0;                  ///< In host memory.
+  std::int64_t evicted = 0;                 ///< Of responses that were not running.
+  std::int64_t drafted = 0, undrafted = 0;  ///< Steps of one token with and without drafts.
 };
 
 /// Adds to `moved`.
@@ -36,10 +37,13 @@ void expect_the_same(const actors::SimulationSettings& s,
     ASSERT_EQ(answer.error, "");
   ASSERT_EQ(finished.size(), naive.finished.size());
   const auto counters = world.actor().counters();
-  const auto& drafts = s.config.rollout.speculation;
-  const double tokens_per_step =
-      sim_hw::accepted_tokens(drafts.acceptance, static_cast<double>(drafts.depth));
-  EXPECT_EQ(counters.decode_steps, std::ceil(static_cast<double>(naive.steps) / tokens_per_step));
+  const double tokens_per_step = sim_hw::accepted_tokens(s.config.rollout.speculation.acceptance,
+                                                         actors::engine_drafts(s).depth);
+  const auto drafted = static_cast<double>(naive.steps - naive.undrafted);
+  moved.drafted += naive.steps - naive.undrafted;
+  moved.undrafted += naive.undrafted;
+  EXPECT_EQ(counters.decode_steps,
+            naive.undrafted + static_cast<std::int64_t>(std::ceil(drafted / tokens_per_step)));
   EXPECT_EQ(counters.prefill_steps, naive.prefills);
   EXPECT_EQ(counters.preemptions, naive.preemptions);
   moved.parked += naive.parked;
@@ -187,6 +191,23 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationWithDraftsIn8Bits) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
     expect_the_same_lives(s, seed, moved, kKeepOrFinish);
+  }
+}
+
+TEST(SimulatedRollout, FollowsTheNaiveSimulationWithDraftsForSmallBatchesOnly) {
+  using sim_hw::Draft;
+  for (const Draft method : {Draft::Mtp, Draft::Eagle, Draft::Ngram}) {
+    Moved moved;
+    auto s = drafting_engine();
+    s.config.rollout.speculation.method = method;
+    s.config.rollout.speculation.disable_by_batch_size = 6;
+    limit_cache(s, 3500);
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+      SCOPED_TRACE(seed);
+      expect_the_same_lives(s, seed, moved, kKeepOrFinish);
+    }
+    EXPECT_GT(moved.drafted, 500);
+    EXPECT_GT(moved.undrafted, 500);
   }
 }
 
