@@ -6,6 +6,7 @@
 #include "actors/task/internal/text.hpp"
 #include "core/clock.hpp"
 #include "core/json_document.hpp"
+#include "core/split.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -3,6 +3,7 @@
 #include "actors/border/values.hpp"
 #include "actors/task/internal/text.hpp"
 #include "core/json_document.hpp"
+#include "core/split.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -6,11 +6,11 @@
 #include "core/files.hpp"
 #include "core/hash.hpp"
 #include "core/json_document.hpp"
+#include "core/split.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace temper::actors {
@@ -344,10 +344,9 @@ Result<std::vector<JsonlRow>> parse_jsonl(std::string_view name,
     return invalid_input(fmt::format("{}: the file is empty; {}", name, kExpectedRows));
   std::vector<JsonlRow> rows;
   LineErrors errors(name);
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  std::size_t number = 0;
+  for (const std::string_view line : lines_of(text)) {
+    ++number;
     if (trimmed(line).empty())
       continue;
     Result<JsonlRow> row = parse_line(line, rule, prompt_template);

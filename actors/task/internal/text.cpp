@@ -52,12 +52,4 @@ std::string excerpt(std::string_view text, std::size_t limit) {
   return out;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n\v\f";
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos)
-    return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
-
 }  // namespace temper::actors

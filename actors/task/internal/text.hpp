@@ -1,4 +1,4 @@
-// Text helpers: UTF-8 validation, trimming, excerpts for messages.
+// Text helpers: UTF-8 validation, excerpts for messages.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,5 @@ std::optional<std::size_t> first_invalid_utf8(std::string_view text);
 /// For error messages: at most `limit` bytes on one line; other characters than printable ASCII
 /// become "?".
 std::string excerpt(std::string_view text, std::size_t limit = 80);
-
-/// Removes ASCII white space at both ends.
-std::string_view trimmed(std::string_view text);
 
 }  // namespace temper::actors

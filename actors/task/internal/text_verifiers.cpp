@@ -2,6 +2,7 @@
 
 #include "actors/task/internal/numbers.hpp"
 #include "actors/task/internal/text.hpp"
+#include "core/split.hpp"
 
 #include <fmt/format.h>
 

@@ -2,6 +2,7 @@
 
 #include "actors/task/internal/text.hpp"
 #include "core/random.hpp"
+#include "core/split.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <fmt/format.h>
