@@ -11,10 +11,12 @@
 #include "actors/policy/reference.hpp"
 #include "actors/policy/transformer.hpp"
 #include "actors/task/prompts.hpp"
+#include "actors/task/same_problems.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/hash.hpp"
+#include "core/msgpack.hpp"
 #include "rollout/torch/engine.hpp"
 #include "trainer/torch/engine.hpp"
 
@@ -199,10 +201,20 @@ Result<actors::Weights> weights_for(const Options& options, const std::string& i
   return actors::Weights::from_image(layout, std::as_bytes(std::span(image)));
 }
 
+/// Equal options, equal name.
+std::string cache_name(const actors::PretrainOptions& o) {
+  actors::ModelConfig model = o.model;
+  model.compute_dtype = {};  // Pretraining uses neither.
+  model.lora.reset();
+  const std::string inputs = encode(model) + encode(actors::same_problems(o.task)) +
+                             encode(o.pretrain) + encode(o.temperature) + encode(o.seed);
+  return fmt::format("{:016x}.safetensors", hash64(inputs));
+}
+
 /// The base checkpoint, from the cache if it exists there.
 Result<actors::PretrainResult> make_base(const Options& options) {
   const std::filesystem::path folder = options.cache;
-  const auto path = folder / (actors::pretrain_key(options.base) + ".safetensors");
+  const auto path = folder / cache_name(options.base);
   if (!options.cache.empty() && std::filesystem::exists(path)) {
     TEMPER_TRY(const std::string image, read_file(path));
     TEMPER_TRY(auto weights, weights_for(options, image));

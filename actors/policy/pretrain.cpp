@@ -5,53 +5,16 @@
 #include "actors/policy/sampler.hpp"
 #include "actors/policy/transformer.hpp"
 #include "actors/task/prompts.hpp"
-#include "actors/task/same_problems.hpp"
 #include "actors/task/tokenizer.hpp"
-#include "core/hash.hpp"
 #include "core/random.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
 
 namespace temper::actors {
 
 namespace {
-
-/// Writes every field as text, for the checkpoint key.
-struct TextVisitor {
-  template <class T>
-  void field(int id, std::string_view, T& value, const std::type_identity_t<FieldMeta<T>>& = {}) {
-    if constexpr (OptionalLike<T>) {
-      if (value)
-        field(id, {}, *value);
-      else
-        text += fmt::format("{}=;", id);
-    } else if constexpr (QuantityLike<T>) {
-      text += fmt::format("{}={};", id, value.count());
-    } else if constexpr (std::is_enum_v<T>) {
-      text += fmt::format("{}={};", id, name_of(value));
-    } else if constexpr (VectorLike<T>) {
-      text += fmt::format("{}={};", id, fmt::join(value, ","));
-    } else if constexpr (MapLike<T>) {
-      for (auto& [key, element] : value) {
-        text += fmt::format("{}:", key);
-        field(id, {}, element);
-      }
-    } else if constexpr (Described<T>) {
-      TextVisitor inner;
-      describe(inner, value);
-      text += fmt::format("{}={{{}}};", id, inner.text);
-    } else {
-      text += fmt::format("{}={};", id, value);
-    }
-  }
-
-  std::string text;
-};
 
 struct TokenizedProblem {
   std::vector<TokenId> prompt;
@@ -259,21 +222,6 @@ Result<PretrainResult> pretrain(const PretrainOptions& options,
       break;
   }
   return PretrainResult{std::move(weights), last};
-}
-
-std::string pretrain_key(const PretrainOptions& options) {
-  PretrainOptions o = options;
-  o.model.compute_dtype = {};  // Pretraining uses neither.
-  o.model.lora.reset();
-  o.task = same_problems(std::move(o.task));
-  TextVisitor visitor;
-  describe(visitor, o.model);
-  visitor.text += "|";
-  describe(visitor, o.task);
-  visitor.text += "|";
-  describe(visitor, o.pretrain);
-  visitor.text += fmt::format("|{}|{}", o.temperature, o.seed);
-  return fmt::format("{:016x}", hash64(visitor.text));
 }
 
 Result<double> measure_accuracy(const PretrainOptions& options,

@@ -37,9 +37,6 @@ struct PretrainResult {
 Result<PretrainResult> pretrain(const PretrainOptions& options,
                                 const std::function<void(const PretrainProgress&)>& progress);
 
-/// A file name for the checkpoint of these options; equal options give equal names.
-std::string pretrain_key(const PretrainOptions& options);
-
 /// Measures the share of problems whose sampled (temperature > 0) or most likely (temperature 0)
 /// answer is correct, on held-out problems or on training problems from `first` on.
 struct AccuracyQuery {
