@@ -347,6 +347,7 @@ def test_a_resume_generates_what_the_killed_orchestrator_held(tmp_path: pathlib.
         ("huge_sum", "the sum over tokens: reward 1.6e+18, expected"),
         ("segments", "has 1 tokens, its segments 2"),
         ("future", "has tokens of version 1000"),
+        ("undecodable", "ValueError: caf"),
         ("too_many", "twice"),
     ],
 )
@@ -357,6 +358,23 @@ def test_an_engine_that_goes_wrong_once_costs_nothing(
     run = Run(tmp_path, **{**WELL, "rollout": engine})
     run.expect_whole()
     assert why in run.log()
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("infinite", "Reward.judge(): term "),
+        ("misnamed", "Reward.judge(): terms: found the name "),
+        ("undecodable", "OSError: caf"),
+    ],
+)
+def test_a_reward_that_goes_wrong_once_costs_one_response(
+    tmp_path: pathlib.Path, how: str, why: str
+) -> None:
+    run = Run(tmp_path, **{**WELL, "reward": python("ill:Reward", how=how)})
+    run.expect_whole()
+    assert why in run.log()
+    assert "lost; starting it again" not in run.log()
 
 
 def test_an_engine_that_hangs_is_replaced(tmp_path: pathlib.Path) -> None:

@@ -206,7 +206,7 @@ def test_impossible_scores_are_left_to_the_orchestrator(
     ],
 )
 def test_a_reward_that_is_no_number_names_who_gave_it(given: Any) -> None:
-    item = verdict("Mine.judge()", given)
+    item, _ = verdict("Mine.judge()", given)
     assert item.failure.startswith("Mine.judge() returned ")
     assert type(given).__name__ in item.failure
     assert len(item.failure) < 300
@@ -214,7 +214,7 @@ def test_a_reward_that_is_no_number_names_who_gave_it(given: Any) -> None:
 
 @pytest.mark.parametrize("given", [1, True, 0.5, np.float32(2), np.array(3.0), Fraction(1, 2)])
 def test_any_number_is_a_reward(given: Any) -> None:
-    assert verdict("Mine.judge()", given) == m.JudgedItem(float(given), "")
+    assert verdict("Mine.judge()", given) == (m.JudgedItem(float(given), ""), {})
 
 
 class Reward(temper.Reward):

@@ -18,10 +18,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
+
+from .errors import escaped, message_of
 
 
 class Refused(RuntimeError):
@@ -183,11 +186,14 @@ async def _run(play: Callable[[Episode], Awaitable[float | None]]) -> None:
 
 
 async def _play(play: Callable[[Episode], Awaitable[float | None]], episode: Episode) -> None:
-    said: dict[str, Any] = {"episode": episode.id}
     try:
-        said["reward"] = float(await play(episode) or 0.0)
-        said["counts"] = episode.counts
+        reward = float(await play(episode) or 0.0)
+        if not math.isfinite(reward):
+            raise ValueError(f"expected a finite reward, found {reward}")
+        counts = {escaped(str(name)): count for name, count in episode.counts.items()}
+        said = {"episode": episode.id, "reward": reward, "counts": counts}
+        line = json.dumps(said, allow_nan=False, default=float)  # also of numbers of numpy
     except Exception as error:  # any error fails this episode only
-        said["error"] = f"{type(error).__name__}: {error}"
-    sys.stdout.write(json.dumps(said) + "\n")
+        line = json.dumps({"episode": episode.id, "error": f"{type(error).__name__}: {message_of(error)}"})
+    sys.stdout.write(line + "\n")
     sys.stdout.flush()

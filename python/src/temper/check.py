@@ -39,7 +39,7 @@ def problem(kind: str, key: str, name: str) -> str:
             if not isinstance(found, type) or not issubclass(found, base):
                 raise RoleError(f'{key} "{name}": expected a subclass of temper.{base.__name__}')
     except BaseException as error:  # also of a module that calls sys.exit()
-        return one_line(error) or type(error).__name__
+        return one_line(error)
     return ""
 
 

@@ -50,15 +50,30 @@ def _is_of_a_library(filename: str) -> bool:
     return "site-packages" in filename or filename.startswith(("<", _STANDARD_LIBRARY))
 
 
+def escaped(text: str) -> str:
+    r"""The text with an escape such as `\udcff` for each lone surrogate, which UTF-8 cannot encode."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def message_of(error: BaseException) -> str:
+    """The text of an error in one line of valid UTF-8."""
+    try:
+        text = str(error)
+    except Exception as failure:
+        text = f"no text, since its __str__() raised {type(failure).__name__}"
+    return escaped(text.strip().replace("\n", "; "))
+
+
 def one_line(error: BaseException) -> str:
     """Describes an error in one line, like "ValueError: bad shape (engine.py:12, in generate)".
 
-    The place is the innermost one in user code: outside this package and the libraries.
+    The place is the innermost one in user code: outside this package and the libraries. The line is
+    never empty, and it is valid UTF-8.
     """
-    text = str(error).strip().replace("\n", "; ")
+    text = message_of(error)
     if isinstance(error, (RoleError, OrchestratorGone)) and error.__cause__ is None:
-        return text
-    name = "" if isinstance(error, RoleError) else type(error).__name__
+        return text or type(error).__name__
+    name = "" if isinstance(error, RoleError) and text else type(error).__name__
     said = f"{name}: {text}" if name and text else name or text
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if not _is_ours(f.filename)]

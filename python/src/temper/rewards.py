@@ -34,7 +34,7 @@ from .errors import BrokenReward, RoleError, one_line
 from .names import import_name
 from .process import die_with_parent, name_process
 from .roles import Sample
-from .scoring import reward_of, shown
+from .values import reward_of, shown
 
 #: Other arguments that TRL passes; here they do nothing.
 _EXTRAS: dict[str, Any] = {

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .errors import RoleError
 from .messages import FinishReason, Segment
 from .role_types import Arrays, Batch, Memory, Role, Row
 from .weights import Weights
@@ -36,7 +35,7 @@ class Completion:
         segments: Consecutive tokens with the version that sampled them; None: the current version.
         mask: 0 where a token was not sampled by the policy, shape [new tokens]; None: all sampled.
         rewards: Per-token rewards, shape [new tokens]; None: none.
-        why: The reason if `finish` is FAILED.
+        why: The reason if `finish` is FAILED; None or an empty text: none.
         tensors: Arrays for the trainer, by name; None if there are none.
     """
 
@@ -44,10 +43,10 @@ class Completion:
     tokens: Any
     logprobs: Any
     finish: FinishReason = FinishReason.END
-    segments: Sequence[Segment] | None = None
+    segments: Sequence[Segment | tuple[int, int]] | None = None
     mask: Any = None
     rewards: Any = None
-    why: str = ""
+    why: str | BaseException | None = ""
     tensors: Mapping[str, Any] | None = None
 
 
@@ -82,13 +81,13 @@ class Request:
         logprobs: Any,
         finish: str | FinishReason = "end",
         *,
-        segments: Sequence[Segment] | None = None,
+        segments: Sequence[Segment | tuple[int, int]] | None = None,
         mask: Any = None,
         rewards: Any = None,
-        why: str = "",
+        why: str | BaseException | None = "",
         tensors: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """Creates the completion of this request.
+        """Creates the completion of this request. The worker checks it when generate() gives it back.
 
         Args:
             tokens: Newly sampled token ids without the prefix, shape [new tokens]. A response with
@@ -96,26 +95,22 @@ class Request:
             logprobs: Log-probability (nats) of each new token, shape [new tokens].
             finish: `end` (the last token is an end token), `length` or `failed`. Interrupted
                 requests are returned by `Engine.interrupt()` only.
-            segments: Consecutive tokens with the version that sampled them; None: the current one.
+            segments: Consecutive tokens with the version that sampled them, as `temper.Segment` or
+                pairs (version, number of tokens); None: the current one.
             mask: 0 where a token was not sampled by the policy, shape [new tokens].
             rewards: Per-token rewards, shape [new tokens].
-            why: The reason if `finish` is `failed`.
+            why: The reason if `finish` is `failed`: a text or an exception.
             tensors: Arrays of numpy (or torch, in host memory) for the trainer, by name, about the
                 whole response with its prefix. They are in the run's store until the response was
                 trained; the trainer finds them in `Row.tensors`. At most 16.
 
         Returns:
             The completion, for `generate()` to yield or return.
-
-        Raises:
-            RoleError: `finish` is unknown.
         """
+        reason: Any = finish
         if isinstance(finish, str):
-            if finish.upper() not in FinishReason.__members__:
-                known = ", ".join(name.lower() for name in FinishReason.__members__)
-                raise RoleError(f'done(): finish: expected one of {known}, found "{finish}"')
-            finish = FinishReason[finish.upper()]
-        return Completion(self, tokens, logprobs, finish, segments, mask, rewards, why, tensors)
+            reason = FinishReason.__members__.get(finish.upper(), finish)
+        return Completion(self, tokens, logprobs, reason, segments, mask, rewards, why, tensors)
 
 
 class Engine:
@@ -346,7 +341,9 @@ class Verdict:
     Attributes:
         reward: The reward.
         terms: Its parts by name, before their weights. They are shown beside it: as `terms/NAME` in
-            the metrics and with each sample.
+            the metrics and with each sample. A name has 1 to 100 letters, digits and `_ - . :`; a
+            part is a number from -1e18 to 1e18, or NaN if it does not apply. The responses of one
+            call may have 100 different names. With other terms, the response fails.
     """
 
     reward: float

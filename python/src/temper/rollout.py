@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import operator
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from .roles import Completion, Engine, Request
 from .stores import StoreError, open_store
 from .switching import perform_switch
 from .tensors import TensorWriter
+from .values import list_of, shown
 from .weights import Assembler, Weights, open_shared
 from .wire import no_f4, no_i4, no_u1
 
@@ -125,13 +127,13 @@ class RolloutActor:
         items: list[m.GeneratedItem] = []
         until = time.monotonic() + _SLICE
         for result in results:
-            if isinstance(result, Completion) and result.finish is FinishReason.INTERRUPTED:
-                raise RoleError(
-                    f"{self._name()}.generate() returned response {result.request.id} as interrupted: "
-                    "only interrupt() may do so"
-                )
             if result is not None:
-                item = self._checked(result)
+                item = self._checked(result, "generate()")
+                if item is not None and item.finish is FinishReason.INTERRUPTED:
+                    raise RoleError(
+                        f"{self._name()}.generate() returned response {item.response} as "
+                        "interrupted: only interrupt() may do so"
+                    )
                 if item is not None:
                     items.append(item)
             if result is None or len(items) >= _AT_ONCE or time.monotonic() >= until:
@@ -149,17 +151,22 @@ class RolloutActor:
     def _name(self) -> str:
         return type(self._engine).__name__
 
-    def _checked(self, done: Completion) -> m.GeneratedItem | None:
+    def _checked(self, done: Any, method: str) -> m.GeneratedItem | None:
         """The message item of a completion. Raises RoleError if the engine's answer is invalid."""
         if not isinstance(done, Completion):
             raise RoleError(
-                f"{self._name()}.generate(): expected request.done(...), found {type(done).__name__}"
+                f"{self._name()}.{method}: expected request.done(...), found {type(done).__name__}"
             )
         request = done.request
+        if not isinstance(request, Request):
+            raise RoleError(
+                f"{self._name()}.{method}: a completion's request: expected a temper.Request, found "
+                f"{shown(request)}"
+            )
         if self._running.pop(request.id, None) is None:
             if request.id in self._void:
                 return None
-            raise RoleError(f"{self._name()}.generate() answered response {request.id} twice")
+            raise RoleError(f"{self._name()}.{method} answered response {request.id} twice")
         return self._item(done)
 
     def _item(self, done: Completion) -> m.GeneratedItem:
@@ -181,13 +188,13 @@ class RolloutActor:
             request.id,
             tokens,
             logprobs,
-            self._segments(done, tokens.size),
-            done.finish,
+            self._segments(what, done, tokens.size),
+            _finish(what, done.finish),
             mask,
             rewards,
-            done.why,
+            _reason(what, done.why),
         )
-        if done.tensors is not None and done.finish in (FinishReason.END, FinishReason.LENGTH):
+        if done.tensors is not None and item.finish in (FinishReason.END, FinishReason.LENGTH):
             try:
                 item.tensors = self._tensors.write(done.tensors)
             except RoleError as error:
@@ -197,12 +204,13 @@ class RolloutActor:
                 item.failure = f"its tensors: {error}"
         return item
 
-    def _segments(self, done: Completion, size: int) -> list[Segment]:
+    def _segments(self, what: str, done: Completion, size: int) -> list[Segment]:
         if done.segments is None:
             return [Segment(self._version or 0, size)] if size else []
+        where = f"{what}: segments"
         return [
-            Segment(int(s.version) % 2**64, max(-(2**62), min(2**62, int(s.tokens))))
-            for s in done.segments
+            _segment(where, given)
+            for given in list_of(where, done.segments, "a list of pairs (version, tokens)")
         ]
 
     # --- Cancellation and interruption
@@ -226,9 +234,10 @@ class RolloutActor:
 
     def _interrupt(self) -> None:
         items = []
-        for done in self._engine.interrupt() if self._results is not None else ():
-            done.finish = FinishReason.INTERRUPTED
-            item = self._checked(done)
+        for done in self._interrupted() if self._results is not None else ():
+            if isinstance(done, Completion):
+                done.finish = FinishReason.INTERRUPTED
+            item = self._checked(done, "interrupt()")
             if item is not None:
                 items.append(item)
         if items:
@@ -236,6 +245,10 @@ class RolloutActor:
         self._return([*self._running.values(), *self._waiting.values()])
         self._waiting.clear()
         self._close()
+
+    def _interrupted(self) -> list[Any]:
+        where = f"{self._name()}.interrupt()"
+        return list_of(where, self._engine.interrupt(), "a list of completions")
 
     def _close(self) -> None:
         close = getattr(self._results, "close", None)
@@ -321,19 +334,50 @@ class RolloutActor:
         )
 
 
+def _finish(what: str, given: Any) -> FinishReason:
+    if not isinstance(given, FinishReason):
+        known = ", ".join(name.lower() for name in FinishReason.__members__)
+        raise RoleError(f"{what}: finish: found {shown(given)}; expected one of {known}")
+    return given
+
+
+def _reason(what: str, given: Any) -> str:
+    if isinstance(given, BaseException):
+        return one_line(given)
+    if given is not None and not isinstance(given, str):
+        raise RoleError(f"{what}: why: found {shown(given)}; expected a text or an exception")
+    return given or ""
+
+
+def _segment(where: str, given: Any) -> Segment:
+    try:
+        pair = (given.version, given.tokens) if isinstance(given, Segment) else given
+        version, tokens = (operator.index(x) for x in pair)
+    except Exception:  # of any array library
+        raise RoleError(
+            f"{where}: found {shown(given)}; expected a pair of integers (version, tokens)"
+        ) from None
+    return Segment(version % 2**64, max(-(2**62), min(2**62, tokens)))
+
+
 def _vector(what: str, name: str, values: Any, dtype: type) -> Any:
+    floats = dtype == np.float32
     try:
         array = np.asarray(values)
+    except Exception as error:  # ragged lists, and tensors on a device or with a gradient
+        found = f"{type(values).__name__} ({one_line(error.with_traceback(None))})"
+    else:
         if array.size == 0:
             return np.empty(0, dtype)
-        if array.ndim != 1 or array.dtype.kind not in ("iub" if dtype != np.float32 else "fiub"):
-            raise ValueError
-    except (ValueError, TypeError):
-        shape = f"shape {np.shape(values)}" if hasattr(values, "__len__") else repr(values)
-        raise RoleError(
-            f"{what}: {name}: found {type(values).__name__}, {shape}; expected a list of "
-            f"{'numbers' if dtype == np.float32 else 'integers'}"
-        ) from None
+        if array.ndim == 1 and array.dtype.kind in ("fiub" if floats else "iub"):
+            return _cast(array, dtype)
+        of = f"{type(values).__name__}, shape {array.shape} of {array.dtype}"
+        found = of if array.ndim else shown(values)
+    expected = f"a list of {'numbers' if floats else 'integers'}"
+    raise RoleError(f"{what}: {name}: found {found}; expected {expected}")
+
+
+def _cast(array: Any, dtype: type) -> Any:
     if dtype == np.float32:
         with np.errstate(over="ignore"):
             return array.astype(dtype, copy=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import reprlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from .errors import BrokenReward, RoleError, one_line
 from .messages import CardState, SwitchAction
 from .roles import Reference, Reward, Sample, Scored, Verdict
 from .switching import perform_switch
+from .values import MOST_TERMS, list_of, reward_of, shown, terms_of
 
 
 class ReferenceActor:
@@ -54,63 +54,70 @@ class ReferenceActor:
     def _score(self, work: m.ScoreReference) -> None:
         name = type(self._reference).__name__
         with self._activity.span(CardState.REFERENCE):
-            scores = list(self._reference.score([Scored(i.prompt, i.response) for i in work.items]))
+            scores = list_of(
+                f"{name}.score()",
+                self._reference.score([Scored(i.prompt, i.response) for i in work.items]),
+                "a list of log-probs, an array per response",
+            )
             if len(scores) != len(work.items):
                 raise RoleError(
                     f"{name}.score(): expected {len(work.items)} results, one per response, found "
                     f"{len(scores)}"
                 )
             logprobs = []
-            for item, score in zip(work.items, scores):
-                with np.errstate(over="ignore"):
-                    array = np.asarray(score, np.float32)
+            for i, (item, score) in enumerate(zip(work.items, scores)):
+                expected = (
+                    f"{name}.score(): result {i}: expected log-probs of shape [{item.response.size}], "
+                    "one per response token, found"
+                )
+                try:
+                    with np.errstate(over="ignore"):
+                        array = np.asarray(score, np.float32)
+                except Exception as error:  # of any array library
+                    raise RoleError(f"{expected} {shown(score)}: {error}") from None
                 if array.ndim != 1:
-                    raise RoleError(
-                        f"{name}.score(): expected log-probs of shape [{item.response.size}], one per "
-                        f"response token, found shape {list(array.shape)}"
-                    )
+                    raise RoleError(f"{expected} shape {list(array.shape)}")
                 logprobs.append(array)  # the orchestrator checks the number and range of values
         self._send(m.ReferenceScored(work.lease, logprobs))
 
 
-def reward_of(name: str, given: Any) -> float:
-    """Converts a reward to a float; the orchestrator checks its range.
-
-    Raises:
-        RoleError: It is no number. The message has the function's name and the value.
-    """
-    if not isinstance(given, (str, bytes)):
-        try:
-            return float(given)
-        except Exception:  # of any array library
-            pass
-    raise RoleError(f"{name} returned {shown(given)} as a reward: expected a number or None")
-
-
-def shown(given: Any) -> str:
-    """A short description of a value that a user's function returned."""
-    return f"{reprlib.repr(given)} ({type(given).__name__})"
-
-
-def verdict(name: str, given: Any) -> m.JudgedItem:
-    """A reward, or the reason why there is none."""
+def verdict(where: str, given: Any) -> tuple[m.JudgedItem, dict[str, float]]:
+    """A reward with its terms, or the reason why there is none."""
     if isinstance(given, BaseException):
-        return m.JudgedItem(0.0, one_line(given) or type(given).__name__)
-    if isinstance(given, Verdict):
-        given = given.reward
-    if given is None:
-        return m.JudgedItem(0.0, "no reward function applies: each one returned None")
+        return _failed(given), {}
+    reward, terms = (given.reward, given.terms) if isinstance(given, Verdict) else (given, {})
+    if reward is None:
+        return m.JudgedItem(0.0, "no reward function applies: each one returned None"), {}
     try:
-        return m.JudgedItem(reward_of(name, given), "")
-    except RoleError as error:
-        return m.JudgedItem(0.0, one_line(error))
+        return m.JudgedItem(reward_of(where, reward), ""), terms_of(where, terms)
+    except Exception as error:  # also of a user's mapping
+        return _failed(error), {}
 
 
-def terms_of(verdicts: Sequence[Any]) -> dict[str, list[float]]:
-    """The parts of rewards by name, one per response; NaN where there is none."""
-    parts = [v.terms if isinstance(v, Verdict) else {} for v in verdicts]
-    names = sorted({name for of_response in parts for name in of_response})
-    return {name: [float(p.get(name, math.nan)) for p in parts] for name in names}
+def _failed(error: BaseException) -> m.JudgedItem:
+    return m.JudgedItem(0.0, one_line(error))
+
+
+def verdicts(where: str, given: Sequence[Any]) -> tuple[list[m.JudgedItem], dict[str, list[float]]]:
+    """The verdicts of all responses, and each term's rewards; NaN where a response has none."""
+    items: list[m.JudgedItem] = []
+    rows: list[dict[str, float]] = []
+    names: set[str] = set()
+    for of_response in given:
+        item, terms = verdict(where, of_response)
+        if len(names | terms.keys()) > MOST_TERMS:
+            new = min(terms.keys() - names)
+            item = _failed(
+                RoleError(
+                    f'{where}: term "{new}": found {len(names | terms.keys())} different terms in '
+                    f"one call; expected at most {MOST_TERMS}"
+                )
+            )
+            terms = {}
+        names |= terms.keys()
+        items.append(item)
+        rows.append(terms)
+    return items, {name: [row.get(name, math.nan) for row in rows] for name in sorted(names)}
 
 
 class RewardActor:
@@ -136,21 +143,21 @@ class RewardActor:
             )
             for i in message.items
         ]
+        where = f"{type(self._reward).__name__}.judge()"
         try:
             with self._activity.span(CardState.REWARD):
-                rewards = list(self._reward.judge(samples))
+                rewards = list_of(
+                    where, self._reward.judge(samples), "a list of rewards, one per response"
+                )
         except BrokenReward as error:
-            failed = m.JudgedItem(0.0, one_line(error))
-            self._send(m.Judged(message.lease, [failed] * len(samples), True, usage=self._usage()))
+            items = [_failed(error)] * len(samples)
+            self._send(m.Judged(message.lease, items, True, usage=self._usage()))
             return
         if len(rewards) != len(samples):
             raise RoleError(
-                f"{type(self._reward).__name__}.judge(): expected {len(samples)} rewards, one per "
-                f"response, found {len(rewards)}"
+                f"{where}: expected {len(samples)} rewards, one per response, found {len(rewards)}"
             )
-        name = f"{type(self._reward).__name__}.judge()"
-        items = [verdict(name, r) for r in rewards]
-        terms = terms_of(rewards)
+        items, terms = verdicts(where, rewards)
         self._send(m.Judged(message.lease, items, terms=terms, usage=self._usage()))
 
     def _usage(self) -> m.JudgeUsage | None:

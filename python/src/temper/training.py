@@ -18,6 +18,7 @@ from .role_types import Batch, Row, TrainerMethods
 from .stores import Store, open_store
 from .switching import perform_switch
 from .tensors import Tensors
+from .values import LARGEST_COUNT, number_of, shown
 from .weights import Publisher, make_image
 
 _METRICS = [f.name for f in dataclasses.fields(m.UpdateMetrics)]
@@ -76,15 +77,28 @@ def row_of(item: m.TrainItem, store: Store | None) -> Row:
     )
 
 
-def metrics_of(name: str, given: Any, batch: Batch) -> m.UpdateMetrics:
-    """The metrics that update() returned, completed with those of the batch.
+def _metric(where: str, key: str, given: Any) -> float:
+    number = number_of(given)
+    if number is None:
+        raise RoleError(f"{where}: {key}: expected a finite number, found {shown(given)}")
+    if not math.isfinite(number):
+        raise NotFinite(f"{where}: {key}: expected a finite number, found {number}")
+    if not isinstance(getattr(m.UpdateMetrics(), key), int):
+        return number
+    if not 0 <= number <= LARGEST_COUNT:
+        raise RoleError(f"{where}: {key}: expected 0 to {LARGEST_COUNT}, found {shown(given)}")
+    return int(number)
+
+
+def metrics_of(where: str, given: Any, batch: Batch) -> m.UpdateMetrics:
+    """The metrics that a user's code gave at `where`, completed with those of the batch.
 
     Raises:
         RoleError: `given` is not a mapping of known names to finite numbers.
     """
     if given is not None and not hasattr(given, "items"):
         raise RoleError(
-            f"{name}.update(): expected a mapping of metrics by name, found {type(given).__name__}"
+            f"{where}: expected a mapping of metrics by name, found {type(given).__name__}"
         )
     metrics = m.UpdateMetrics(
         reward_mean=sum(r.reward for r in batch.rows) / max(1, len(batch.rows)),
@@ -95,13 +109,9 @@ def metrics_of(name: str, given: Any, batch: Batch) -> m.UpdateMetrics:
     for key, value in (given or {}).items():
         if key not in _METRICS:
             raise RoleError(
-                f'{name}.update(): unknown metric "{key}"; known metrics: {", ".join(_METRICS)}'
+                f'{where}: unknown metric "{key}"; known metrics: {", ".join(_METRICS)}'
             )
-        number = float(value)
-        if not math.isfinite(number):
-            raise NotFinite(f"{name}.update(): {key}: expected a finite number, found {number}")
-        whole = isinstance(getattr(metrics, key), int)
-        setattr(metrics, key, int(number) if whole else number)
+        setattr(metrics, key, _metric(where, key, value))
     return metrics
 
 
@@ -153,7 +163,9 @@ class TrainerActor:
     def _train(self, work: m.Train) -> None:
         begin = self._activity.now()
         batch = self.begin(work)
-        self.finish(work, batch, begin, self._trainer.update(batch), self._trainer.publish)
+        given = self._trainer.update(batch)
+        where = f"{type(self._trainer).__name__}.update()"
+        self.finish(work, batch, begin, given, self._trainer.publish, where)
 
     def begin(self, work: m.Train) -> Batch:
         try:
@@ -173,9 +185,13 @@ class TrainerActor:
         begin: int,
         given: Any,
         publish: Callable[[], Any],
+        where: str = "batch.publish()",
     ) -> None:
-        """Completes the step that started at `begin` (ns): sends its metrics, then its weights."""
-        metrics = metrics_of(type(self._trainer).__name__, given, batch)
+        """Completes the step that started at `begin` (ns): sends its metrics, then its weights.
+
+        `where` is the user's method that gave the metrics, for errors.
+        """
+        metrics = metrics_of(where, given, batch)
         self._activity.add(CardState.TRAIN, begin)
         self._version += 1
         groups = [entry.group for entry in work.certificate.groups]

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from .errors import NotFinite, RoleError
+from .errors import NotFinite, RoleError, escaped
 from .messages import WeightsChunk, WeightsHandle
+from .values import shown
 from .xxh3 import hash64
 
 CHUNK = 1 << 20
@@ -92,8 +93,12 @@ class Weights(Mapping[str, np.ndarray]):
         return len(self._entries())
 
 
-def _as_array(name: str, tensor: Any) -> tuple[np.ndarray, str]:
-    """Converts a tensor of numpy or torch to an array and its safetensors dtype."""
+def _as_array(name: Any, tensor: Any) -> tuple[np.ndarray, str]:
+    """Converts a tensor of numpy or torch to an array, little-endian, and its safetensors dtype."""
+    if not isinstance(name, str) or escaped(name) != name:
+        raise RoleError(
+            f"publish(): expected a text in UTF-8 as a tensor's name, found {shown(name)}"
+        )
     if hasattr(tensor, "detach"):
         tensor = tensor.detach().cpu()
         if str(tensor.dtype) == "torch.bfloat16":
@@ -101,7 +106,11 @@ def _as_array(name: str, tensor: Any) -> tuple[np.ndarray, str]:
 
             return tensor.contiguous().view(torch.int16).numpy().view("<u2"), "BF16"
         tensor = tensor.numpy()
-    array = np.ascontiguousarray(tensor)
+    try:
+        array = np.ascontiguousarray(tensor)
+    except (TypeError, ValueError) as error:  # such as a ragged list
+        raise RoleError(f"publish(): tensor {name}: {error}") from None
+    array = array.astype(array.dtype.newbyteorder("<"), copy=False)
     if array.dtype not in _NAMES:
         raise RoleError(
             f"publish(): tensor {name}: expected one of the dtypes {', '.join(map(str, _NAMES))}, found "
@@ -120,7 +129,7 @@ def make_image(tensors: Mapping[str, Any] | bytes) -> bytes:
         The bytes of a safetensors file.
 
     Raises:
-        RoleError: A tensor has an unknown dtype or values that are not finite.
+        RoleError: A tensor has an invalid name, an unknown dtype, or values that are not finite.
     """
     if isinstance(tensors, (bytes, bytearray, memoryview)):
         return bytes(tensors)

@@ -66,7 +66,8 @@ def of_u1(values: npt.ArrayLike) -> bytes:
 
 def pack(fields: Fields) -> bytes:
     """Encodes fields; canonical and byte-identical to the C++ encoding."""
-    packed: bytes = msgpack.packb(fields, use_bin_type=True)
+    # Lone surrogates of a user's text must not end its sender.
+    packed: bytes = msgpack.packb(fields, use_bin_type=True, unicode_errors="backslashreplace")
     return packed
 
 

@@ -77,6 +77,10 @@ class Engine(well.Engine):
     def future(self, requests):
         return [r.done([3], [-1.0], segments=[temper.Segment(1000, 1)]) for r in requests]
 
+    def undecodable(self, requests):
+        error = ValueError(b"caf\xe9".decode(errors="surrogateescape"))
+        return [r.done([], [], "failed", why=error) for r in requests]
+
     def too_many(self, requests):
         return [r.done([3], [-1.0]) for r in requests] * 2
 
@@ -97,6 +101,29 @@ class Trainer(well.Trainer):
     def not_finite(self, batch):
         super().update(batch)
         return {"loss": float("nan")}
+
+
+class Reward(well.Reward):
+    """Gives one response, at its first call, an invalid answer."""
+
+    def __init__(self, how):
+        self.how = how
+
+    def judge(self, samples):
+        rewards = list(super().judge(samples))
+        how, self.how = self.how, None
+        if how:
+            rewards[0] = getattr(self, how)()
+        return rewards
+
+    def infinite(self):
+        return temper.Verdict(1.0, {"a": float("inf")})
+
+    def misnamed(self):
+        return temper.Verdict(1.0, {"a/b\n": 1.0})
+
+    def undecodable(self):
+        return OSError(b"caf\xe9".decode(errors="surrogateescape"))
 
 
 class NanWeights(well.Trainer):
