@@ -25,8 +25,11 @@ struct LearningRateSchedule {
 
 /// The learning rate of the step after `updates` ones, divided by `algorithm.learning_rate`: from
 /// 1 / warm_up_steps to 1 in the warm-up, then down to `end` after `decay_steps`, which must be set
-/// if there is a decay.
-double share_at(const LearningRateSchedule& schedule, std::uint64_t updates);
+/// if there is a decay. The warm-up follows the first `untrained` steps, in which other weights are
+/// trained.
+double share_at(const LearningRateSchedule& schedule,
+                std::uint64_t updates,
+                std::int64_t untrained = 0);
 
 template <class V>
 void describe(V& v, LearningRateSchedule& c) {

@@ -27,6 +27,14 @@ TEST(LearningRateSchedule, RisesInEqualPartsDuringTheWarmUp) {
   EXPECT_EQ(first_six(schedule), Shares({0.25, 0.5, 0.75, 1, 1, 1}));
 }
 
+TEST(LearningRateSchedule, TheWarmUpFollowsStepsThatTrainOtherWeights) {
+  LearningRateSchedule schedule{.warm_up_steps = 2, .decay = Decay::Linear, .decay_steps = 6};
+  Shares shares;
+  for (std::uint64_t updates = 2; updates < 7; ++updates)
+    shares.push_back(share_at(schedule, updates, 2));
+  EXPECT_EQ(shares, Shares({0.5, 1, 1, 0.5, 0}));
+}
+
 TEST(LearningRateSchedule, FallsToItsEndAndStaysThere) {
   EXPECT_EQ(first_six({.decay = Decay::Linear, .decay_steps = 4}),
             Shares({1, 0.75, 0.5, 0.25, 0, 0}));

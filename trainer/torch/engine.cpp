@@ -93,9 +93,10 @@ class TorchEngine final : public Engine {
   Status step(const Minibatch& minibatch, Update& update, UpdateMetrics& metrics);
   Status check_step(double norm, double loss, const UpdateSums::Ratio& largest) const;
   void pass(const MicroBatch& micro, Update& update);
-  /// The learning rate of this step as a share of the configured one.
-  double rate_share() const {
-    return share_at(options_.algorithm.learning_rate_schedule, updates_);
+  /// The learning rate of this step as a share of the configured one, for weights that the first
+  /// `untrained` steps do not train.
+  double rate_share(std::int64_t untrained = 0) const {
+    return share_at(options_.algorithm.learning_rate_schedule, updates_, untrained);
   }
   actors::AdamWConfig adamw(double effective_samples) const;
   actors::Canary canary() const;
@@ -128,7 +129,7 @@ Status TorchEngine::usable(std::string_view what) const {
 actors::AdamWConfig TorchEngine::adamw(double effective_samples) const {
   const AlgorithmConfig& a = options_.algorithm;
   const double scale = a.scale_by_effective_samples ? std::sqrt(effective_samples) : 1;
-  return {a.learning_rate * rate_share() * scale,
+  return {a.learning_rate * rate_share(critic_ ? a.critic.warm_up_steps : 0) * scale,
           a.beta1,
           a.beta2,
           a.adam_epsilon,

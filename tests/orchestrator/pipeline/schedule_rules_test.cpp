@@ -6,10 +6,10 @@
 namespace temper::orchestrator {
 namespace {
 
-/// The issues of a run of 100 steps with this schedule.
-std::string issues_of(const std::string& schedule) {
+/// The issues of a run of 100 steps with this schedule and these other keys.
+std::string issues_of(const std::string& schedule, const std::string& other = "") {
   const LoadedConfig loaded(
-      "c.yaml", "steps: 100\nalgorithm: {learning_rate_schedule: " + schedule + "}\n", {});
+      "c.yaml", "steps: 100\nalgorithm: {learning_rate_schedule: " + schedule + other + "}\n", {});
   return render(loaded.issues());
 }
 
@@ -31,6 +31,12 @@ TEST(ScheduleRules, RefuseADecayThatEndsInTheWarmUp) {
             std::string::npos);
   EXPECT_NE(issues_of("{decay: linear, warm_up_steps: 9, decay_steps: 5}").find(limit + "5)"),
             std::string::npos);
+  const std::string critic = ", name: ppo_critic, critic: {warm_up_steps: 90}";
+  const std::string late = "{decay: linear, warm_up_steps: 20}";
+  EXPECT_NE(issues_of(late, critic)
+                .find(limit + "100), found 20 after the 90 steps of critic.warm_up_steps"),
+            std::string::npos)
+      << issues_of(late, critic);
 }
 
 }  // namespace

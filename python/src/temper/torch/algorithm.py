@@ -59,16 +59,20 @@ def check_written_out(a: AlgorithmConfig) -> AlgorithmConfig:
     return a
 
 
-def learning_rate_share(schedule: LearningRateSchedule, updates: int) -> float:
-    """The learning rate of the step after `updates` ones, divided by `algorithm.learning_rate`."""
-    warm_up = schedule.warm_up_steps
-    if updates < warm_up:
-        return (updates + 1) / warm_up
+def learning_rate_share(schedule: LearningRateSchedule, updates: int, untrained: int = 0) -> float:
+    """The learning rate of the step after `updates` ones, divided by `algorithm.learning_rate`.
+
+    The warm-up follows the first `untrained` steps, in which other weights are trained.
+    """
+    done = max(updates, untrained)
+    warm = untrained + schedule.warm_up_steps
+    if done < warm:
+        return (done - untrained + 1) / schedule.warm_up_steps
     if schedule.decay == Decay.NONE:
         return 1.0
     assert schedule.decay_steps is not None  # check_written_out()
-    steps = schedule.decay_steps - warm_up
-    passed = min(1.0, (updates - warm_up) / steps) if steps > 0 else 1.0
+    steps = schedule.decay_steps - warm
+    passed = min(1.0, (done - warm) / steps) if steps > 0 else 1.0
     linear = schedule.decay == Decay.LINEAR
     left = 1 - passed if linear else (1 + math.cos(math.pi * passed)) / 2
     return schedule.end + (1 - schedule.end) * left

@@ -195,7 +195,8 @@ class Update:
         trains_policy = not self._critic or self._updates >= self._a.critic.warm_up_steps
         recomputes = needs_proximal(self._a) and self._a.proximal == Proximal.RECOMPUTED
         proximal = self._proximal(minibatches[1:]) if recomputes else {}
-        share = learning_rate_share(self._a.learning_rate_schedule, self._updates)
+        schedule, untrained = self._a.learning_rate_schedule, self._a.critic.warm_up_steps
+        share = learning_rate_share(schedule, self._updates, untrained if self._critic else 0)
         sums = dict.fromkeys(SUMS, 0.0)
         metrics = {"micro_batches": 0.0, "gradient_norm": 0.0}
         for number, minibatch in enumerate(minibatches):
@@ -212,7 +213,8 @@ class Update:
                 self._policy.step(norm, share * scale)
                 metrics["learning_rate"] = self._a.learning_rate * share * scale
             if self._critic:
-                self._train_critic(self._critic, minibatch, found, sums, share)
+                own = learning_rate_share(schedule, self._updates)
+                self._train_critic(self._critic, minibatch, found, sums, own)
         for network in self._networks():
             network.zero_gradients()
         self._policy.check_weights(f"step {self._updates}: the new weights")
