@@ -81,14 +81,14 @@ int run_faults(const FaultsCommand& command, std::ostream& out, std::ostream& er
     err << "temper faults: " << report.error().context << "\n";
     return exit_code_of(report.error());
   }
+  out << (command.json ? to_json(*report, JsonStyle::Pretty) + "\n" : study::faults_text(*report));
+  beside(command.json, out, err) << constants_note(command.config, command.sets);
   if (!command.plot.empty()) {
     if (Status status = write_file_atomically(command.plot, study::faults_svg(*report)); !status) {
       err << "temper faults: " << status.error().context << "\n";
       return exit_code_of(status.error());
     }
   }
-  out << (command.json ? to_json(*report, JsonStyle::Pretty) + "\n" : study::faults_text(*report));
-  beside(command.json, out, err) << constants_note(command.config, command.sets);
   return 0;
 }
 

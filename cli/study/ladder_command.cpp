@@ -79,7 +79,6 @@ Result<study::DeploymentOptions> to_options(const LadderOptions& command) {
 }
 
 Status write_files(const study::DeploymentComparison& ladder, const fs::path& folder) {
-  TEMPER_TRY_STATUS(make_folder(folder));
   const std::vector<study::DeploymentRow> rows = study::deployment_rows(ladder);
   TEMPER_TRY_STATUS(write_file_atomically(folder / "ladder.csv",
                                           to_csv(std::span<const study::DeploymentRow>(rows))));
@@ -102,6 +101,8 @@ Result<study::DeploymentComparison> climb(const LadderOptions& command, std::ost
   TEMPER_TRY(study::DeploymentOptions options, to_options(command));
   const std::size_t all = options.deployments.size() * options.spreads.size() *
                           std::max<std::size_t>(1, options.batches.size());
+  if (!command.out.empty())
+    TEMPER_TRY_STATUS(make_folder(command.out));
   options.on_cell = [&](const study::DeploymentComparison& so_far) {
     const study::DeploymentRow row = study::deployment_rows(so_far).back();
     err << fmt::format("{:>3} of {}  {} x {}  {:<16}{:<34}{:>7.1f}k tokens/s\n",

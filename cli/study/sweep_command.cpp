@@ -6,6 +6,7 @@
 #include "core/files.hpp"
 #include "core/parallel.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/run/virtual/stop_signals.hpp"
 #include "orchestrator/start/start_run.hpp"
 #include "study/sweep/sweep_report.hpp"
 
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 namespace temper::cli {
 namespace {
@@ -69,6 +71,12 @@ Result<study::SweepOptions> to_options(const SweepOptions& command) {
   return options;
 }
 
+bool has_real_runs(const std::vector<study::SweepJob>& jobs) {
+  return std::ranges::any_of(jobs, [](const study::SweepJob& job) {
+    return job.run.end != study::SweepEnd::NotRun && study::is_real_run(job.config);
+  });
+}
+
 /// Checks that this machine can do the real runs, and chooses their folder.
 Status prepare_real_runs(study::SweepOptions& options,
                          const std::vector<study::SweepJob>& jobs,
@@ -116,7 +124,6 @@ void report_progress(study::SweepOptions& options, std::ostream& err) {
 
 Status write_files(const study::Sweep& done, const fs::path& folder, const std::string& name) {
   using Axis = study::RewardAxis;
-  TEMPER_TRY_STATUS(make_folder(folder));
   TEMPER_TRY_STATUS(write_file_atomically(folder / "sweep.csv", study::sweep_csv(done)));
   TEMPER_TRY_STATUS(write_file_atomically(
       folder / "sweep.md", fmt::format("# Sweep of {}\n\n{}", name, study::sweep_text(done))));
@@ -139,10 +146,25 @@ Result<study::Sweep> sweep(SweepOptions& command, std::ostream& err, std::string
   TEMPER_TRY_STATUS(prepare_real_runs(options, jobs, err));
   report_progress(options, err);
   folder = options.out.string();
+  if (!folder.empty())
+    TEMPER_TRY_STATUS(make_folder(folder));
+  std::optional<orchestrator::StopSignals> signals;
+  if (!has_real_runs(jobs)) {  // They have their own.
+    signals.emplace();
+    options.simulate.stop = [&] { return signals->count() > 0; };
+  }
   TEMPER_TRY(study::Sweep done, study::run_sweep(options, std::move(jobs)));
   if (!options.out.empty())
     TEMPER_TRY_STATUS(write_files(done, options.out, fs::path(command.config).stem().string()));
   return done;
+}
+
+/// Of runs, which --resume continues.
+bool has_folders(const study::Sweep& sweep) {
+  return std::ranges::any_of(sweep.cells, [](const study::SweepCell& cell) {
+    return std::ranges::any_of(cell.runs,
+                               [](const study::SweepRun& run) { return !run.folder.empty(); });
+  });
 }
 
 /// Failed runs, and all of them.
@@ -172,9 +194,12 @@ int run_sweep(SweepOptions command, std::ostream& out, std::ostream& err) {
     out << study::sweep_text(*done);
   beside(command.json, out, err) << constants_note(command.config, command.sets);
   if (done->end == study::Sweep::End::Stopped) {
-    err << fmt::format(
-        "temper: stopped on request; to continue, add --resume --out {} to the same command\n",
-        folder);
+    err << (has_folders(*done)
+                ? fmt::format(
+                      "temper: stopped on request; to continue, add --resume --out {} to the "
+                      "same command\n",
+                      folder)
+                : "temper: stopped on request; the table has the runs that had ended\n");
     return 130;
   }
   const auto [failed, all] = count_failed(*done);
@@ -204,7 +229,9 @@ Handler sweep_command(Flags& flags) {
       "--target-reward", options->target_reward, "Also report how soon this reward is reached");
   flags.number("--threads", options->threads, "Simulated runs in parallel (default: one per core)");
   flags.text("--out", options->out, "Folder for sweep.md, sweep.csv, plots and run folders");
-  flags.flag("--resume", options->resume, "Resume the sweep in --out; finished runs are kept");
+  flags.flag("--resume",
+             options->resume,
+             "Continue the sweep in --out: finished runs are kept, others resumed");
   flags.json(options->json, "Print a JSON list with one object per run");
   return [options] { return run_sweep(*options, std::cout, std::cerr); };
 }

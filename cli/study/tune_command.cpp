@@ -105,6 +105,8 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
     auto bytes = parse_bytes(command.max_memory);
     if (!bytes)
       return std::move(bytes).error().within("--max-memory");
+    if (*bytes <= Bytes(0))
+      return invalid_input("--max-memory: expected more than 0, found " + command.max_memory);
     options.constraints.max_memory = *bytes;
   }
   if (fs::exists(command.calibration)) {
@@ -126,7 +128,6 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
 }
 
 Status write_files(const study::TuneResult& tuned, const fs::path& folder) {
-  TEMPER_TRY_STATUS(make_folder(folder));
   const std::vector<study::TuneRow> rows = study::tune_rows(tuned);
   TEMPER_TRY_STATUS(
       write_file_atomically(folder / "tune.csv", to_csv(std::span<const study::TuneRow>(rows))));
@@ -160,6 +161,7 @@ Result<study::TuneResult> search(const TuneOptions& command,
     return invalid_input(fmt::format("{} already exists; choose another folder with --out",
                                      (folder / "tuned.yaml").string()));
   }
+  TEMPER_TRY_STATUS(make_folder(folder));
   orchestrator::StopSignals signals;
   options.stop = [&] { return signals.count() > 0; };
   const RealClock clock;

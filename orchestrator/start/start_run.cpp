@@ -262,12 +262,17 @@ Status check_tensor_server(const PipelineConfig& config) {
   return {};
 }
 
-/// Moves a run aside that was stopped before it started, or failed before its first step: there is
+/// False for a run that was stopped before it started, or failed before its first step: there is
 /// nothing to resume.
+bool has_begun(const RunDir& run_dir) {
+  const fs::path log = run_dir.file("events.log");
+  return fs::exists(log) && !never_started(run_dir) && !is_stillborn(log);
+}
+
+/// Moves a run aside that has not begun.
 Status set_failed_run_aside(const RunPlan& plan) {
   const RunDir run_dir(plan.run_dir);
-  const fs::path log = run_dir.file("events.log");
-  if (!fs::exists(log) || !(never_started(run_dir) || is_stillborn(log)))
+  if (!fs::exists(run_dir.file("events.log")) || has_begun(run_dir))
     return {};
   TEMPER_TRY(const RunLock lock, run_dir.lock());
   const fs::path kept = free_name(plan.run_dir.string() + ".failed");
@@ -374,22 +379,23 @@ Result<std::optional<RunLock>> prepare_unless_stopped(RunPlan& plan, std::string
 }  // namespace
 
 Result<RunEnd> start_run_quietly(const PipelineConfig& config, const OnUpdate& on_update) {
+  using From = RunPlan::From;
   const std::vector<BrokenRule> broken = rules_of_this_machine(config);
   if (!broken.empty())
     return invalid_input(
         fmt::format("{}: {}", broken.front().keys.front(), broken.front().message));
   TEMPER_TRY(ResolvedPipeline pipeline, resolve(config));
+  const RunDir run_dir(fs::absolute(config.run_dir));
   RunPlan plan{std::move(pipeline),
-               fs::absolute(config.run_dir),
+               run_dir.root(),
                DriverKind::InProcess,
-               RunPlan::From::Start};
+               has_begun(run_dir) ? From::Checkpoint : From::Start};
   plan.warnings = RunPlan::Warnings::InLog;
   TEMPER_TRY_STATUS(provide_descriptors(plan));
   RunEnd stopped{false, true, {}};
   TEMPER_TRY(const auto lock, prepare_unless_stopped(plan, stopped.reason));
   if (!lock)
     return stopped;
-  const RunDir run_dir(plan.run_dir);
   const RealClock clock;
   TEMPER_TRY(const Log log, Log::to_file(clock, run_dir.log_of("orchestrator")));
   TEMPER_TRY(const auto recorder,

@@ -67,8 +67,9 @@ Result<RunDriver> make_driver(const RunPlan& plan, const RunObserver& observer, 
 
 /// Called after every step.
 using OnUpdate = std::function<void(const RunMetrics&)>;
-/// Runs a pipeline without output, from its start to its summary. Error: it could not start, or its
-/// files could not be written.
+/// Runs a pipeline without output, from its start to its summary; resumes the run that its folder
+/// holds, if any. Errors: it could not start; the run in the folder is damaged, or not one of this
+/// configuration; its files could not be written.
 Result<RunEnd> start_run_quietly(const PipelineConfig& config, const OnUpdate& on_update);
 
 }  // namespace temper::orchestrator

@@ -13,12 +13,19 @@ namespace {
 
 constexpr double kMostEta = 1024;  // As in the configuration.
 
+/// Not inside brackets, braces and quotes of YAML.
 std::vector<std::string> split(std::string_view text, char at) {
   std::vector<std::string> out(1);
   int depth = 0;
+  char quote = 0;
   for (const char c : text) {
-    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
-    if (c == at && depth == 0)
+    if (quote != 0)
+      quote = c == quote ? '\0' : quote;
+    else if (c == '"' || c == '\'')
+      quote = c;
+    else
+      depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
+    if (c == at && depth == 0 && quote == 0)
       out.emplace_back();
     else
       out.back() += c;

@@ -378,7 +378,7 @@ Result<Figures> figures_of_log(const std::filesystem::path& log,
     return read.error();
   const auto& finish = observers.metrics.finish();
   if (!finish)
-    return Error{ErrorCode::Internal, "the run was interrupted"};
+    return Error{ErrorCode::Internal, "the run has not ended, or was interrupted"};
   if (!finish->ok)
     return Error{ErrorCode::Internal,
                  orchestrator::end_of(*finish, observers.metrics.config().actors).reason};
@@ -409,6 +409,13 @@ std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::Pipeline
   std::vector<std::optional<Result<Figures>>> results(configs.size());
   FinishedCounter finished;
   for_each_index(configs.size(), options.threads, [&](std::size_t i) {
+    {
+      const MutexLock lock(finished.mutex);
+      if (options.stop && options.stop()) {
+        results[i] = Error{ErrorCode::Unavailable, "stopped on request"};
+        return;
+      }
+    }
     results[i] = one(configs[i]);
     const MutexLock lock(finished.mutex);
     ++finished.count;

@@ -121,6 +121,9 @@ struct SimulateOptions {
   std::int64_t response_weight = 1;  ///< Above 1: sampled runs of at most this weight.
   /// Called after each run, by one thread at a time.
   std::function<void(std::size_t done, std::size_t of)> on_progress;
+  /// Called before each run, by one thread at a time. True: it does not begin, and its result is
+  /// the error Unavailable.
+  std::function<bool()> stop{};
 };
 
 /// One result per configuration, in their order, independent of the number of threads.

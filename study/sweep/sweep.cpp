@@ -151,8 +151,12 @@ Result<Sweep> run_sweep(const SweepOptions& options, std::vector<SweepJob> jobs)
   if (sweep.end == Sweep::End::Stopped)
     configs.clear(), simulated.clear();
   auto results = simulate_all(configs, options.simulate);
-  for (std::size_t i = 0; i < simulated.size(); ++i)
-    figures[simulated[i]] = std::move(results[i]);
+  for (std::size_t i = 0; i < simulated.size(); ++i) {
+    if (!results[i] && results[i].error().code == ErrorCode::Unavailable)
+      sweep.end = Sweep::End::Stopped;
+    else
+      figures[simulated[i]] = std::move(results[i]);
+  }
 
   const std::size_t seeds = std::max<std::size_t>(1, options.seeds.size());
   const std::size_t fixed_keys = keys_of(options.over, {}).size();

@@ -34,8 +34,8 @@
 
 namespace temper::study {
 
-/// Runs config in config.run_dir from start to end and returns how it ended. Error: it could not
-/// start. `on_update` is called after each update.
+/// Runs config in config.run_dir to its end and returns how it ended; resumes the run that the
+/// folder holds, if any. Error: it could not start. `on_update` is called after each update.
 using StartRun = std::function<Result<orchestrator::RunEnd>(
     const orchestrator::PipelineConfig& config,
     const std::function<void(const orchestrator::RunMetrics&)>& on_update)>;
@@ -57,7 +57,7 @@ struct SweepOptions {
   // --- Real runs
   std::filesystem::path out;  ///< Run folders are out/runs/*.
   /// New: no run folder may exist. Resume: complete runs of the same configuration are kept; others
-  /// are restarted.
+  /// are resumed, or restarted if they are simulated and train a policy.
   enum class Folders { New, Resume } folders = Folders::New;
   StartRun start_run;
   /// Progress lines: Lasting for each finished run, Passing in between.
@@ -112,7 +112,7 @@ struct Sweep {
   double target_reward = 0;
   enum class Interval { Whole, Steady } interval = Interval::Whole;  ///< Of the rates.
   enum class Time { Wall, Virtual } time = Time::Virtual;
-  enum class End { Whole, Stopped } end = End::Whole;  ///< Stopped: the user stopped a real run.
+  enum class End { Whole, Stopped } end = End::Whole;  ///< Stopped: by the user.
 };
 
 /// A run of the grid before it runs.

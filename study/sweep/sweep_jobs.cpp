@@ -39,6 +39,14 @@ std::vector<std::pair<std::string_view, const SweepAxis*>> axes_of(const SweepOp
   return out;
 }
 
+/// Whether the keys are equal, or one is the section of the other.
+bool overlap(std::string_view a, std::string_view b) {
+  const auto [shorter, longer] =
+      std::minmax(a, b, [](auto x, auto y) { return x.size() < y.size(); });
+  return longer.starts_with(shorter) &&
+         (longer.size() == shorter.size() || longer[shorter.size()] == '.');
+}
+
 /// A key that two options set is an error.
 Status check_keys(const SweepOptions& options) {
   std::vector<std::pair<std::string, std::string>> taken{{"run_dir", "is set by the sweep"}};
@@ -51,7 +59,7 @@ Status check_keys(const SweepOptions& options) {
   for (const auto& [flag, axis] : axes_of(options)) {
     for (const std::string& key : axis->keys) {
       for (const auto& [other, why] : taken) {
-        if (other == key)
+        if (overlap(other, key))
           return invalid_input(
               fmt::format("{} {}: {} {}; remove it", flag, axis->name(), key, why));
       }

@@ -162,6 +162,10 @@ std::vector<Column> columns_of(const Sweep& sweep) {
   return out;
 }
 
+std::string setting_of(const Sweep& sweep, const SweepCell& cell) {
+  return setting_text(short_names(keys_of(sweep.over, sweep.any)), cell.values);
+}
+
 std::string notes(const Sweep& sweep) {
   std::string out;
   const std::size_t seeds = sweep.cells.front().runs.size();
@@ -170,6 +174,11 @@ std::string notes(const Sweep& sweep) {
         "\nValues are means over {} seeds, with (least..most) in parentheses; max s is "
         "the largest.\n",
         seeds);
+    for (const SweepCell& cell : sweep.cells) {
+      const std::size_t ran = range_of(cell, &SweepRun::seconds).count;
+      if (ran > 0 && ran < seeds)
+        out += fmt::format("{}: {} of {} seeds.\n", setting_of(sweep, cell), ran, seeds);
+    }
   }
   if (std::ranges::any_of(sweep.cells, learns)) {
     out += fmt::format(
@@ -185,9 +194,8 @@ std::string notes(const Sweep& sweep) {
 
 std::string reasons(const Sweep& sweep) {
   std::string not_run, failed;
-  const std::vector<std::string> names = short_names(keys_of(sweep.over, sweep.any));
   for (const SweepCell& cell : sweep.cells) {
-    const std::string setting = setting_text(names, cell.values);
+    const std::string setting = setting_of(sweep, cell);
     for (const SweepRun& run : cell.runs) {
       if (run.end == SweepEnd::Failed) {
         failed += fmt::format("  {} seed {}: {}{}{}\n",

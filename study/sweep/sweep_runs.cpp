@@ -60,9 +60,14 @@ Status check_folder(const SweepOptions& options, const orchestrator::PipelineCon
   return fs::exists(folder / "config.yaml") ? check_same(folder, config) : Status();
 }
 
-Status not_in_use(const fs::path& folder) {
+/// Error: it is in use.
+Status remove_run(const fs::path& folder) {
+  if (!fs::exists(folder))
+    return {};
   TEMPER_TRY(const orchestrator::RunLock lock, orchestrator::RunDir(folder).lock());
-  return {};
+  std::error_code error;
+  fs::remove_all(folder, error);
+  return error ? Status(io_error("cannot empty " + folder.string(), error.value())) : Status();
 }
 
 class RealRuns {
@@ -92,12 +97,8 @@ class RealRuns {
 
  private:
   Result<Figures> make(const SweepJob& job, const orchestrator::ResolvedPipeline& pipeline) {
-    if (fs::exists(job.config.run_dir))
-      TEMPER_TRY_STATUS(not_in_use(job.config.run_dir));
-    std::error_code error;
-    fs::remove_all(job.config.run_dir, error);
-    if (error)
-      return io_error("cannot empty " + job.config.run_dir, error.value());
+    if (job.config.hardware == orchestrator::HardwareKind::Simulated)  // A twin.
+      TEMPER_TRY_STATUS(remove_run(job.config.run_dir));
     say(SweepOptions::Line::Passing, job, "started");
     TEMPER_TRY(const orchestrator::RunEnd finish,
                options_.start_run(job.config, [&](const orchestrator::RunMetrics& metrics) {

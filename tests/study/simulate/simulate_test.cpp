@@ -187,6 +187,20 @@ TEST(SimulateAll, KeepsTheirOrderOnAnyNumberOfThreads) {
   EXPECT_GT(one[1]->steady.sustained_per_s, one[0]->steady.sustained_per_s);
 }
 
+TEST(SimulateAll, BeginsNoRunOnceItIsStopped) {
+  const std::vector<PipelineConfig> configs(3, small_pipeline());
+  int asked = 0;
+  SimulateOptions options;
+  options.stop = [&] { return ++asked > 1; };
+  const auto results = simulate_all(configs, options);
+  ASSERT_EQ(results.size(), 3U);
+  EXPECT_TRUE(results[0]);
+  for (const std::size_t i : {1U, 2U}) {
+    ASSERT_FALSE(results[i]);
+    EXPECT_EQ(results[i].error().code, ErrorCode::Unavailable);
+  }
+}
+
 TEST(SimulateAll, OfNoInputIsEmpty) {
   EXPECT_TRUE(simulate_all({}, {.threads = 3, .on_progress = nullptr}).empty());
 }

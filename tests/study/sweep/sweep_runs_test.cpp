@@ -70,6 +70,9 @@ class RealRuns : public ::testing::Test {
     if (started_.back() == cannot_begin_)
       return invalid_input("no worker");
     const RunDir run_dir(config.run_dir);
+    if (fs::exists(run_dir.file("events.log")))
+      resumed_.push_back(started_.back());
+    fs::remove_all(config.run_dir);
     TEMPER_TRY_STATUS(run_dir.create());
     TEMPER_TRY_STATUS(write_file_atomically(run_dir.file("config.yaml"), to_yaml(config)));
     TEMPER_TRY(EventLog log, EventLog::create(run_dir.file("events.log")));
@@ -96,7 +99,7 @@ class RealRuns : public ::testing::Test {
   }
 
   const fs::path folder_;
-  std::vector<std::string> started_, lines_;
+  std::vector<std::string> started_, resumed_, lines_;
   std::string cannot_begin_, ends_badly_;
   bool stopped_ = false;
 };
@@ -197,6 +200,7 @@ TEST_F(RealRuns, AResumedSweepRunsOnlyMissingRuns) {
   const auto second = sweep_of(o);
   ASSERT_TRUE(second) << second.error().context;
   EXPECT_EQ(started_, (Names{"rule=exact-bound=2-seed1", "rule=exact-bound=1-seed1"}));
+  EXPECT_EQ(resumed_, Names{"rule=exact-bound=2-seed1"}) << "its folder was left as it was";
   ASSERT_EQ(second->cells.size(), 3U);
   EXPECT_EQ(second->cells[0].runs[0].seconds, first->cells[0].runs[0].seconds);
   EXPECT_EQ(second->cells[1].runs[0].seconds,
@@ -258,6 +262,16 @@ TEST_F(RealRuns, StoppingARunSkipsTheRest) {
   EXPECT_EQ(done->cells[2].runs[0].end, SweepEnd::NotRun);
   EXPECT_NE(sweep_text(*done).find("not run\n  rule=exact bound=1: stopped on request\n"),
             std::string::npos);
+}
+
+TEST_F(RealRuns, ARowSaysOfHowManySeedsItIs) {
+  SweepOptions o = options();
+  o.seeds = {1, 2};
+  cannot_begin_ = "rule=exact-bound=2-seed2";
+  const std::string text = sweep_text(sweep_of(o).value());
+  EXPECT_NE(text.find("means over 2 seeds"), std::string::npos);
+  EXPECT_NE(text.find("\nrule=exact bound=2: 1 of 2 seeds.\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("rule=exact bound=0: "), std::string::npos) << text;
 }
 
 TEST_F(RealRuns, FolderNamesContainVariedValues) {

@@ -221,13 +221,13 @@ TEST(SvgPlot, PlacesValuesAtTheirAxisPositions) {
 }
 
 template <class Change>
-std::string error_of(Change change) {
+std::string error_of(Change change, int code = 2) {
   cli::SweepOptions command;
   command.config = small_file();
   command.over = {"rollout.concurrency=8,16"};
   change(command);
   std::ostringstream out, err;
-  EXPECT_EQ(cli::run_sweep(command, out, err), 2);
+  EXPECT_EQ(cli::run_sweep(command, out, err), code);
   EXPECT_EQ(out.str(), "");
   return err.str();
 }
@@ -301,8 +301,25 @@ TEST(SweepCommand, RefusesInvalidAxes) {
             "temper: --over run_dir: run_dir is set by the sweep; remove it\n");
   EXPECT_EQ(error({"steps=3,4", "steps=5"}),
             "temper: --over steps: steps is already set by --over; remove it\n");
+  EXPECT_EQ(error({"staleness.bound=0,1", "staleness={bound: 3}"}),
+            "temper: --over staleness: staleness is already set by --over; remove it\n");
   EXPECT_EQ(error_of([](C& c) { c.over = {"steps=4"}, c.any = {"steps=5"}; }),
             "temper: --any steps: steps is already set by --over; remove it\n");
+}
+
+TEST(SweepCommand, AFolderThatCannotBeMadeIsFoundBeforeTheRuns) {
+  const std::string file = small_file();
+  EXPECT_NE(error_of([&](cli::SweepOptions& c) { c.out = file + "/out"; }, 1)
+                .find("cannot create folder " + file + "/out"),
+            std::string::npos);
+}
+
+TEST(SweepAxis, ValuesMayBeYamlSectionsAndQuotedTexts) {
+  const SweepAxis axis =
+      parse_axis("--over", "a={x: 1, y: 2},{x: 3, y: [4, 5]},'6,7',\"8,9\"").value();
+  EXPECT_EQ(axis.values,
+            (std::vector<std::vector<std::string>>{
+                {"{x: 1, y: 2}"}, {"{x: 3, y: [4, 5]}"}, {"'6,7'"}, {"\"8,9\""}}));
 }
 
 TEST(SweepCommand, ResumesOnlyRealRuns) {
