@@ -5,6 +5,16 @@
 #include <algorithm>
 
 namespace temper::cli {
+namespace {
+
+CLI::Validator not_negative() {
+  return {[](const std::string& text) {
+            return text.starts_with('-') ? "expected at least 0, found " + text : std::string();
+          },
+          "NONNEGATIVE"};
+}
+
+}  // namespace
 
 void Flags::argument(const char* name, std::string& to, const char* help, Need need) {
   command_.add_option(name, to, help)->required(need == Need::Required);
@@ -75,7 +85,7 @@ void Flags::list(const char* name, std::vector<std::string>& to, const char* hel
 }
 
 void Flags::number(const char* name, int& to, const char* help) {
-  auto* option = command_.add_option(name, to, help)->check(CLI::NonNegativeNumber);
+  auto* option = command_.add_option(name, to, help)->check(not_negative());
   if (to != 0)
     option->capture_default_str();
 }
@@ -94,7 +104,7 @@ void Flags::number(const char* name, std::optional<double>& to, const char* help
   command_
       .add_option_function<double>(
           name, [&to](const double& value) { to = value; }, help)
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
 }
 
 void Flags::number(const char* name, std::optional<std::uint64_t>& to, const char* help) {

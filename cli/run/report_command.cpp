@@ -16,6 +16,7 @@
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
+#include "orchestrator/run/run_dir.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -90,8 +91,8 @@ std::string alarms_text(const std::filesystem::path& run) {
 
 /// The state of a run whose log has no end.
 std::string unfinished_text(const std::filesystem::path& run) {
-  const RunFiles files = files_of(run);
-  return files.state() == RunState::Running
+  // A run of a sweep has no live.json.
+  return files_of(run).state() == RunState::Running || orchestrator::RunDir(run).in_progress()
              ? "the run is still running; these are its figures so far"
              : fmt::format(
                    "the run ended without a final record (killed?); resume it with `temper run "

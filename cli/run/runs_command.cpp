@@ -78,10 +78,12 @@ RunRow row_of(const UntrustedFolder& run) {
   const fs::path folder = run.path();
   RunFiles files(folder.filename(), run);
   files.update();
+  const bool of_sweep = files.state() == RunState::Unknown;  // It has no live.json.
+  const bool running = of_sweep && orchestrator::RunDir(folder).in_progress();
   return {files.figures(),
           folder.string(),
           folder.filename(),
-          std::string(name_of(files.state())),
+          std::string(name_of(running ? RunState::Running : files.state())),
           disk_use(folder)};
 }
 

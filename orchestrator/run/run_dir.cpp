@@ -110,6 +110,14 @@ Result<RunLock> RunDir::lock() const {
                            root_.string())};
 }
 
+bool RunDir::in_progress() const {
+  const FileDescriptor fd(::open(file(".lock").c_str(), O_RDONLY | O_CLOEXEC));
+  struct flock whole {};
+  whole.l_type = F_RDLCK;
+  whole.l_whence = SEEK_SET;
+  return fd.is_open() && ::fcntl(fd.get(), F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+}
+
 Status RunDir::seal_inputs(std::map<std::string, std::uint64_t> outside) const {
   std::vector<std::string> names{"config.yaml"};
   std::error_code ignored;

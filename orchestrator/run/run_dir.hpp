@@ -57,6 +57,9 @@ class RunDir {
   Status create() const;
   /// Requires: the folder exists. Error: another process holds the lock.
   Result<RunLock> lock() const;
+  /// Whether another process holds the lock. Not for a process that may hold it itself, which would
+  /// release it.
+  bool in_progress() const;
 
   Checkpoints checkpoints() const { return Checkpoints(root_ / "checkpoints"); }
 

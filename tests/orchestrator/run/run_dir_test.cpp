@@ -154,14 +154,17 @@ class Holder {
 
 TEST_F(RunDirTest, IsHeldByOneProcessAndLetGoHoweverItEnds) {
   const RunDir dir = created(folder());
+  EXPECT_FALSE(dir.in_progress());
   {
     const Holder holder(dir);
     ASSERT_TRUE(holder.has_lock());
+    EXPECT_TRUE(dir.in_progress());
     const auto lock = dir.lock();
     ASSERT_FALSE(lock);
     EXPECT_EQ(lock.error().code, ErrorCode::Unavailable);
     EXPECT_NE(lock.error().context.find("is in progress"), std::string::npos);
   }
+  EXPECT_FALSE(dir.in_progress());
   const auto lock = dir.lock();
   EXPECT_TRUE(lock) << "it was killed";
   EXPECT_FALSE(Holder(dir).has_lock());
