@@ -59,8 +59,9 @@ void describe(V& v, RopeScaling& c) {
 }
 
 /// Operands of matrix products. Sums, other operations, gradients and the trained weights are
-/// float32 in both cases.
-enum class ComputeType { Float32, Bfloat16 };
+/// float32 in both cases. Auto is only in a configuration file: reading it chooses one of the
+/// others (orchestrator/pipeline/model_section.hpp).
+enum class ComputeType { Float32, Bfloat16, Auto };
 
 struct ModelConfig {
   std::int32_t hidden = 64;
@@ -153,9 +154,11 @@ void describe(V& v, ModelConfig& c) {
       17,
       "compute_dtype",
       c.compute_dtype,
-      {.doc = "Operands of matrix products in Temper's own engines, and matrices of the weights "
-              "that are published. The trainer keeps weights, gradients and optimizer in "
-              "float32. `bfloat16` is faster on CPUs with AVX512-BF16 or AMX."});
+      {.doc =
+           "Operands of matrix products in Temper's own engines, and matrices of the weights "
+           "that are published. The trainer keeps weights, gradients and optimizer in "
+           "float32. `bfloat16` is faster on CPUs with AVX512-BF16 or AMX; `auto` is `bfloat16` if "
+           "the orchestrator's host has such a CPU, else `float32`."});
   v.field(18,
           "lora",
           c.lora,
@@ -169,8 +172,8 @@ void describe(V& v, ModelConfig& c) {
 template <>
 struct EnumNames<actors::ComputeType> {
   using T = actors::ComputeType;
-  static constexpr std::array<std::pair<T, std::string_view>, 2> value{
-      {{T::Float32, "float32"}, {T::Bfloat16, "bfloat16"}}};
+  static constexpr std::array<std::pair<T, std::string_view>, 3> value{
+      {{T::Float32, "float32"}, {T::Bfloat16, "bfloat16"}, {T::Auto, "auto"}}};
 };
 
 template <>

@@ -61,8 +61,18 @@ class Comparison {
 
 }  // namespace
 
+actors::ComputeType fastest_compute_type() {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512bf16") != 0)
+    return actors::ComputeType::Bfloat16;
+#endif
+  return actors::ComputeType::Float32;
+}
+
 CompletedModel complete_model(ModelConfig& model,
                               const std::function<bool(const std::string&)>& is_given) {
+  if (model.compute_dtype == actors::ComputeType::Auto)
+    model.compute_dtype = fastest_compute_type();
   CompletedModel completed;
   std::vector<ModelIssue>& issues = completed.issues;
   if (model.path.empty() || is_given("model.vocabulary"))

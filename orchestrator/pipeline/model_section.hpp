@@ -23,11 +23,15 @@ struct CompletedModel {
   std::vector<ModelIssue> warnings;  ///< One for each ignored key of config.json.
 };
 
-/// Replaces model.path by the folder that it stands for (find_model_folder()), and reads that
-/// folder into the section; `context`, `end_tokens` and `ignore` keep the values that are given.
-/// Issues: the folder cannot be read; another key is given and differs from the folder; the context
-/// exceeds the folder's. A section that gives both path and vocabulary was completed before (a
-/// run's own config.yaml) and is used as it is, even if the folder has moved.
+/// Of matrix products, on this host: bfloat16 if its CPU multiplies that, as one with AMX does.
+actors::ComputeType fastest_compute_type();
+
+/// Replaces `compute_dtype: auto` by that, model.path by the folder that it stands for
+/// (find_model_folder()), and reads that folder into the section; `context`, `end_tokens` and
+/// `ignore` keep the values that are given. Issues: the folder cannot be read; another key is given
+/// and differs from the folder; the context exceeds the folder's. A section that gives both path
+/// and vocabulary was completed before (a run's own config.yaml) and is used as it is, even if the
+/// folder has moved.
 CompletedModel complete_model(actors::ModelConfig& model,
                               const std::function<bool(const std::string&)>& is_given);
 

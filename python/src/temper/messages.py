@@ -130,6 +130,7 @@ class Architecture(enum.IntEnum):
 class ComputeType(enum.IntEnum):
     FLOAT32 = 0
     BFLOAT16 = 1
+    AUTO = 2
 
 
 class TaskKind(enum.IntEnum):
@@ -528,7 +529,8 @@ class ModelConfig(Struct):
     ignore: Annotated[list[str], 16] = dataclasses.field(default_factory=list)
     #: Operands of matrix products in Temper's own engines, and matrices of the weights that are
     #: published. The trainer keeps weights, gradients and optimizer in float32. `bfloat16` is
-    #: faster on CPUs with AVX512-BF16 or AMX.
+    #: faster on CPUs with AVX512-BF16 or AMX; `auto` is `bfloat16` if the orchestrator's host
+    #: has such a CPU, else `float32`.
     compute_dtype: Annotated[ComputeType, 17] = ComputeType.FLOAT32
     #: Train and publish low-rank adapters only; the weights of the base stay as they are. null:
     #: train all weights (docs/how-to/lora.md).

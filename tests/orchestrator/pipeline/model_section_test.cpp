@@ -80,6 +80,13 @@ TEST_F(ModelSection, KeepsTheKeysThatTheFolderDoesNotDecide) {
             std::string::npos);
 }
 
+TEST_F(ModelSection, AutoBecomesTheFastestTypeOfThisHost) {
+  EXPECT_EQ(load("  compute_dtype: auto\n").config().model.compute_dtype, fastest_compute_type());
+  EXPECT_NE(fastest_compute_type(), actors::ComputeType::Auto);
+  const auto without_folder = LoadedConfig("c.yaml", "model: {compute_dtype: auto}\n", {});
+  EXPECT_EQ(without_folder.config().model.compute_dtype, fastest_compute_type());
+}
+
 TEST_F(ModelSection, AKeyThatSaysSomethingElseIsAnIssue) {
   EXPECT_EQ(issue("  hidden: 48\n"), "");
   EXPECT_EQ(
