@@ -69,14 +69,14 @@ class KnownEngine final : public rollout::Engine {
   PolicyVersion version_{4};
 };
 
-/// Prologue of the agents in these tests. Loads the module alone, because the whole package needs
+/// Prologue of the agents in these tests. Does not run the __init__.py of the package, which needs
 /// other packages.
 constexpr const char* kHead = R"(
-import importlib.util, os
-spec = importlib.util.spec_from_file_location("agent", ")" TEMPER_SOURCE_DIR
-                              R"(/python/src/temper/agent.py")
-agent = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(agent)
+import os, sys, types
+sys.modules["temper"] = types.ModuleType("temper")
+sys.modules["temper"].__path__ = [")" TEMPER_SOURCE_DIR
+                              R"(/python/src/temper"]
+from temper import agent
 
 async def play(episode):
 )";

@@ -226,20 +226,6 @@ TEST(SimulatedRollout, OnSharedCardsAVersionBesideWeightsInUseComesByWayOfItsHos
   EXPECT_GT(actors::swap_beside_seconds(fabric, s), weights * fabric.to_device);
 }
 
-TEST(SimulatedRollout, SharesThePublicationWithEnginesOfEqualSettings) {
-  const auto s = small_engine();
-  const double publish = actors::publish_seconds(sim_hw::make_fabric(s.cluster), s);
-  const auto publications = std::make_shared<actors::Publications>();
-  for (const double times : {1.0, 2.0}) {
-    World world(s, 1, OnNewWeights::KeepKv, publications);
-    world.run({at(Time{}, stage(1))});
-    ASSERT_EQ(world.all<actors::WeightsStaged>().size(), 1U);
-    EXPECT_EQ(world.now(), time_of(times * publish));
-    ASSERT_TRUE(publications->whole);
-    publications->whole->seconds *= 2;  // The second engine must not compute it again.
-  }
-}
-
 TEST(SimulatedRollout, GeneratesAsMuchWhileWeightsArrive) {
   auto s = small_engine();
   s.config.publication.mode = actors::PublicationMode::Broadcast;

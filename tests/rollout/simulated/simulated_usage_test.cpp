@@ -1,5 +1,6 @@
 // Resource use that a simulated rollout engine reports: FLOP, links, memory.
 #include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "tests/rollout/simulated/simulated_world.hpp"
 #include "tests/support/simulated_drive.hpp"
 
@@ -144,6 +145,20 @@ TEST(SimulatedRollout, AStopInTheMiddleCountsTheStepsThatEnded) {
   ASSERT_NE(stopped, activity.end());
   EXPECT_GT(stopped->usage->flops.count(), 0.3 * all);
   EXPECT_LT(stopped->usage->flops.count(), 0.6 * all);
+}
+
+TEST(SimulatedRollout, SharesThePublicationWithEnginesOfEqualSettings) {
+  const auto s = small_engine();
+  const double publish = actors::publish_seconds(sim_hw::make_fabric(s.cluster), s);
+  const auto publications = std::make_shared<actors::Publications>();
+  for (const double times : {1.0, 2.0}) {
+    World world(s, 1, OnNewWeights::KeepKv, publications);
+    world.run({at(Time{}, stage(1))});
+    ASSERT_EQ(world.all<actors::WeightsStaged>().size(), 1U);
+    EXPECT_EQ(world.now(), time_of(times * publish));
+    ASSERT_TRUE(publications->whole);
+    publications->whole->seconds *= 2;  // The second engine must not compute it again.
+  }
 }
 
 }  // namespace
