@@ -88,16 +88,21 @@ Result<Layout> train_layout(const Params& p, const HardwareSpec& hardware, std::
   return layout;
 }
 
+Result<ClusterWork> cluster_work(const Params& params) {
+  ClusterWork work;
+  TEMPER_TRY(work.prompts, counted(params, "prompts"));
+  TEMPER_TRY(work.group, counted(params, "group"));
+  TEMPER_TRY(work.prompt, amount(params, "prompt_len"));
+  TEMPER_TRY(work.response, amount(params, "response_len"));
+  return work;
+}
+
 /// An iteration on `cards` cards with responses of one length.
 Result<Cost> cost_of_cluster_iteration(const CostContext& context, const Request& r) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const std::string name, r.params.text("model"));
   TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
-  ClusterWork work;
-  TEMPER_TRY(work.prompts, counted(r.params, "prompts"));
-  TEMPER_TRY(work.group, counted(r.params, "group"));
-  TEMPER_TRY(work.prompt, amount(r.params, "prompt_len"));
-  TEMPER_TRY(work.response, amount(r.params, "response_len"));
+  TEMPER_TRY(const ClusterWork work, cluster_work(r.params));
   TEMPER_TRY(const std::int64_t tp, ranks(r.params, "rollout_tp"));
   TEMPER_TRY(const std::int64_t dp, ranks(r.params, "rollout_dp"));
   TEMPER_TRY(const std::int64_t ep, ranks(r.params, "rollout_ep"));
