@@ -145,7 +145,8 @@ Result<Evaluation> evaluate(const EvalOptions& options, bool& stopped) {
   if (of_run) {
     TEMPER_TRY(out.version, provide_base(run, folder.path()));
   }
-  TEMPER_TRY(const auto finish, orchestrator::start_run_quietly(config, nullptr));
+  TEMPER_TRY(const auto finish,
+             orchestrator::start_run_quietly(config, orchestrator::ExistingRun::Refuse, nullptr));
   stopped = finish.stopped;
   if (!finish.ok)
     return Error{ErrorCode::Unavailable, "the evaluation ended early: " + finish.reason};

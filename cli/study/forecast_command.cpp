@@ -41,7 +41,9 @@ Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std:
   options.out = command.out;
   if (command.check > 0 && command.out.empty())
     options.out = fmt::format("runs/forecast-{}", calendar_stamp());
-  options.start_run = orchestrator::start_run_quietly;
+  options.start_run = [](const auto& config, const auto& on_update) {
+    return start_run_quietly(config, orchestrator::ExistingRun::Refuse, on_update);
+  };
   options.on_line = [&err](const std::string& line) { err << line << "\n" << std::flush; };
   TEMPER_TRY(study::Forecasts done, study::forecast(options));
   if (!options.out.empty()) {

@@ -173,11 +173,12 @@ Result<study::MachineModel> measure(const MeasureOptions& options, std::ostream&
                       fmt::format("run {}, step {} of {}", runs, steps, of.steps));
       };
       show(0);
-      return orchestrator::start_run_quietly(of, [&](const orchestrator::RunMetrics& metrics) {
-        show(metrics.updates().size());
-        if (on_update)
-          on_update(metrics);
-      });
+      return orchestrator::start_run_quietly(
+          of, orchestrator::ExistingRun::Refuse, [&](const orchestrator::RunMetrics& metrics) {
+            show(metrics.updates().size());
+            if (on_update)
+              on_update(metrics);
+          });
     };
     return study::measure_processes(
         config, run, scratch.path() / fmt::format("processes-{}", tries), tried);

@@ -67,20 +67,19 @@ Result<study::SweepOptions> to_options(const SweepOptions& command) {
   options.out = command.out;
   if (command.resume)
     options.folders = study::SweepOptions::Folders::Resume;
-  options.start_run = orchestrator::start_run_quietly;
+  const auto existing =
+      command.resume ? orchestrator::ExistingRun::Resume : orchestrator::ExistingRun::Refuse;
+  options.start_run = [existing](const auto& config, const auto& on_update) {
+    return start_run_quietly(config, existing, on_update);
+  };
   return options;
 }
 
-bool has_real_runs(const std::vector<study::SweepJob>& jobs) {
-  return std::ranges::any_of(jobs, [](const study::SweepJob& job) {
-    return job.run.end != study::SweepEnd::NotRun && study::is_real_run(job.config);
-  });
-}
-
-/// Checks that this machine can do the real runs, and chooses their folder.
-Status prepare_real_runs(study::SweepOptions& options,
-                         const std::vector<study::SweepJob>& jobs,
-                         std::ostream& err) {
+/// Checks that this machine can do the real runs, and chooses their folder. Returns whether there
+/// are any.
+Result<bool> prepare_real_runs(study::SweepOptions& options,
+                               const std::vector<study::SweepJob>& jobs,
+                               std::ostream& err) {
   std::string name;  // of the first real run; empty: there is none
   for (const study::SweepJob& job : jobs) {
     if (job.run.end == study::SweepEnd::NotRun || !study::is_real_run(job.config))
@@ -106,7 +105,7 @@ Status prepare_real_runs(study::SweepOptions& options,
     options.out = fmt::format("runs/sweep-{}-{}", name, calendar_stamp());
     err << fmt::format("writing runs to {}\n", options.out.string()) << std::flush;
   }
-  return {};
+  return !name.empty();
 }
 
 void report_progress(study::SweepOptions& options, std::ostream& err) {
@@ -143,13 +142,13 @@ Result<study::Sweep> sweep(SweepOptions& command, std::ostream& err, std::string
   TEMPER_TRY_STATUS(apply_preset(command));
   TEMPER_TRY(study::SweepOptions options, to_options(command));
   TEMPER_TRY(auto jobs, study::sweep_jobs(options));
-  TEMPER_TRY_STATUS(prepare_real_runs(options, jobs, err));
+  TEMPER_TRY(const bool has_real_runs, prepare_real_runs(options, jobs, err));
   report_progress(options, err);
   folder = options.out.string();
   if (!folder.empty())
     TEMPER_TRY_STATUS(make_folder(folder));
   std::optional<orchestrator::StopSignals> signals;
-  if (!has_real_runs(jobs)) {  // They have their own.
+  if (!has_real_runs) {  // They have their own.
     signals.emplace();
     options.simulate.stop = [&] { return signals->count() > 0; };
   }

@@ -378,7 +378,9 @@ Result<std::optional<RunLock>> prepare_unless_stopped(RunPlan& plan, std::string
 
 }  // namespace
 
-Result<RunEnd> start_run_quietly(const PipelineConfig& config, const OnUpdate& on_update) {
+Result<RunEnd> start_run_quietly(const PipelineConfig& config,
+                                 ExistingRun existing,
+                                 const OnUpdate& on_update) {
   using From = RunPlan::From;
   const std::vector<BrokenRule> broken = rules_of_this_machine(config);
   if (!broken.empty())
@@ -386,10 +388,11 @@ Result<RunEnd> start_run_quietly(const PipelineConfig& config, const OnUpdate& o
         fmt::format("{}: {}", broken.front().keys.front(), broken.front().message));
   TEMPER_TRY(ResolvedPipeline pipeline, resolve(config));
   const RunDir run_dir(fs::absolute(config.run_dir));
-  RunPlan plan{std::move(pipeline),
-               run_dir.root(),
-               DriverKind::InProcess,
-               has_begun(run_dir) ? From::Checkpoint : From::Start};
+  RunPlan plan{
+      std::move(pipeline),
+      run_dir.root(),
+      DriverKind::InProcess,
+      existing == ExistingRun::Resume && has_begun(run_dir) ? From::Checkpoint : From::Start};
   plan.warnings = RunPlan::Warnings::InLog;
   TEMPER_TRY_STATUS(provide_descriptors(plan));
   RunEnd stopped{false, true, {}};

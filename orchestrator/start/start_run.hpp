@@ -67,9 +67,13 @@ Result<RunDriver> make_driver(const RunPlan& plan, const RunObserver& observer, 
 
 /// Called after every step.
 using OnUpdate = std::function<void(const RunMetrics&)>;
-/// Runs a pipeline without output, from its start to its summary; resumes the run that its folder
-/// holds, if any. Errors: it could not start; the run in the folder is damaged, or not one of this
-/// configuration; its files could not be written.
-Result<RunEnd> start_run_quietly(const PipelineConfig& config, const OnUpdate& on_update);
+/// What to do with a run that the folder already holds.
+enum class ExistingRun { Refuse, Resume };
+/// Runs a pipeline without output to its summary. Errors: it could not start; the run in its folder
+/// must not be there, is damaged, or is not one of this configuration; its files could not be
+/// written.
+Result<RunEnd> start_run_quietly(const PipelineConfig& config,
+                                 ExistingRun existing,
+                                 const OnUpdate& on_update);
 
 }  // namespace temper::orchestrator

@@ -34,8 +34,9 @@
 
 namespace temper::study {
 
-/// Runs config in config.run_dir to its end and returns how it ended; resumes the run that the
-/// folder holds, if any. Error: it could not start. `on_update` is called after each update.
+/// Runs config in config.run_dir to its end and returns how it ended. With Folders::Resume it
+/// resumes the run that the folder holds, if any. Error: it could not start. `on_update` is called
+/// after each update.
 using StartRun = std::function<Result<orchestrator::RunEnd>(
     const orchestrator::PipelineConfig& config,
     const std::function<void(const orchestrator::RunMetrics&)>& on_update)>;
