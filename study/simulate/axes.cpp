@@ -13,15 +13,16 @@ namespace {
 
 constexpr double kMostEta = 1024;  // As in the configuration.
 
-/// Not inside brackets, braces and quotes of YAML.
+/// Not inside brackets, braces and quotes of YAML. A quote inside a word is part of it.
 std::vector<std::string> split(std::string_view text, char at) {
   std::vector<std::string> out(1);
   int depth = 0;
   char quote = 0;
   for (const char c : text) {
+    const char before = out.back().empty() ? ' ' : out.back().back();
     if (quote != 0)
       quote = c == quote ? '\0' : quote;
-    else if (c == '"' || c == '\'')
+    else if ((c == '"' || c == '\'') && std::string_view(" [{,:").find(before) != std::string::npos)
       quote = c;
     else
       depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;

@@ -151,10 +151,14 @@ Result<Sweep> run_sweep(const SweepOptions& options, std::vector<SweepJob> jobs)
   if (sweep.end == Sweep::End::Stopped)
     configs.clear(), simulated.clear();
   auto results = simulate_all(configs, options.simulate);
+  if (options.simulate.stop && options.simulate.stop())
+    sweep.end = Sweep::End::Stopped;
+  const auto has_begun = [&](const Result<Figures>& result) {
+    return sweep.end == Sweep::End::Whole || result ||
+           result.error().code != ErrorCode::Unavailable;
+  };
   for (std::size_t i = 0; i < simulated.size(); ++i) {
-    if (!results[i] && results[i].error().code == ErrorCode::Unavailable)
-      sweep.end = Sweep::End::Stopped;
-    else
+    if (has_begun(results[i]))
       figures[simulated[i]] = std::move(results[i]);
   }
 

@@ -206,10 +206,15 @@ std::string reasons(const Sweep& sweep) {
                               run.folder);
       }
     }
-    // All seeds of a cell have the same reason.
-    const auto first = std::ranges::find(cell.runs, SweepEnd::NotRun, &SweepRun::end);
-    if (first != cell.runs.end())
-      not_run += fmt::format("  {}: {}\n", setting, first->reason);
+    const auto left_out = std::ranges::count(cell.runs, SweepEnd::NotRun, &SweepRun::end);
+    if (left_out == std::ssize(cell.runs)) {  // For the same reason.
+      not_run += fmt::format("  {}: {}\n", setting, cell.runs.front().reason);
+      continue;
+    }
+    for (const SweepRun& run : cell.runs) {
+      if (run.end == SweepEnd::NotRun)
+        not_run += fmt::format("  {} seed {}: {}\n", setting, run.seed, run.reason);
+    }
   }
   return (not_run.empty() ? "" : "\nnot run\n" + not_run) +
          (failed.empty() ? "" : "\nfailed\n" + failed);

@@ -274,6 +274,18 @@ TEST_F(RealRuns, ARowSaysOfHowManySeedsItIs) {
   EXPECT_EQ(text.find("rule=exact bound=0: "), std::string::npos) << text;
 }
 
+TEST_F(RealRuns, AStoppedSweepNamesTheSeedsThatDidNotRun) {
+  SweepOptions o = options();
+  o.seeds = {1, 2};
+  ends_badly_ = "rule=exact-bound=0-seed2";
+  stopped_ = true;
+  const std::string text = sweep_text(sweep_of(o).value());
+  EXPECT_NE(text.find("not run\n  rule=exact bound=0 seed 2: stopped on request\n"
+                      "  rule=exact bound=2: stopped on request\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST_F(RealRuns, FolderNamesContainVariedValues) {
   SweepOptions o = options();
   o.over = bounds("2");

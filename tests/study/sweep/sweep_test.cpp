@@ -316,10 +316,11 @@ TEST(SweepCommand, AFolderThatCannotBeMadeIsFoundBeforeTheRuns) {
 
 TEST(SweepAxis, ValuesMayBeYamlSectionsAndQuotedTexts) {
   const SweepAxis axis =
-      parse_axis("--over", "a={x: 1, y: 2},{x: 3, y: [4, 5]},'6,7',\"8,9\"").value();
-  EXPECT_EQ(axis.values,
-            (std::vector<std::vector<std::string>>{
-                {"{x: 1, y: 2}"}, {"{x: 3, y: [4, 5]}"}, {"'6,7'"}, {"\"8,9\""}}));
+      parse_axis("--over", "a={x: 1, y: ','},{x: 3, y: [4, 5]},'6,7',\"8,9\",it's,10").value();
+  EXPECT_EQ(
+      axis.values,
+      (std::vector<std::vector<std::string>>{
+          {"{x: 1, y: ','}"}, {"{x: 3, y: [4, 5]}"}, {"'6,7'"}, {"\"8,9\""}, {"it's"}, {"10"}}));
 }
 
 TEST(SweepCommand, ResumesOnlyRealRuns) {
