@@ -57,8 +57,8 @@ class RunDir {
   Status create() const;
   /// Requires: the folder exists. Error: another process holds the lock.
   Result<RunLock> lock() const;
-  /// Whether another process holds the lock. Not for a process that may hold it itself, which would
-  /// release it.
+  /// Whether another process holds the lock. Requires: this process does not, because it would
+  /// release it here.
   bool in_progress() const;
 
   Checkpoints checkpoints() const { return Checkpoints(root_ / "checkpoints"); }

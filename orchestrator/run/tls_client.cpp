@@ -135,7 +135,7 @@ Error TlsClient::failure(int result) const {
     case SSL_ERROR_ZERO_RETURN:
       return unavailable("the server closed the connection");
     case SSL_ERROR_SYSCALL:
-      return unavailable(std::strerror(system));
+      return unavailable(system == 0 ? "the server closed the connection" : std::strerror(system));
     default:
       return unavailable(last_reason());
   }

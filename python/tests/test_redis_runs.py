@@ -210,7 +210,7 @@ def test_a_server_that_comes_back_with_a_certificate_for_another_host_is_not_bel
     ("certificate", "ca", "scheme", "what"),
     [
         ("server", "", "rediss://", "localhost, found: unable to get local issuer certificate"),
-        ("server", "stranger.pem", "rediss://", "localhost, found: unable to get local issuer"),
+        ("server", "unrelated.pem", "rediss://", "localhost, found: unable to get local issuer"),
         ("other", "ca.pem", "rediss://", "localhost, found: hostname mismatch"),
         ("", "ca.pem", "rediss://", "expected a server with TLS, found: "),
         ("server", "", "", "correct the address (rediss:// for TLS)"),

@@ -56,7 +56,7 @@ def test_an_array_arrives_as_it_was(server: RedisServer, host: str) -> None:
     ("certificate", "ca", "what"),
     [
         ("server", "", "unable to get local issuer certificate"),
-        ("server", "stranger.pem", "unable to get local issuer certificate"),
+        ("server", "unrelated.pem", "unable to get local issuer certificate"),
         ("other", "ca.pem", "Hostname mismatch"),
     ],
     ids=["no authority", "another authority", "another host"],

@@ -98,7 +98,7 @@ TEST_F(RedisTls, AServerThatWasRestartedIsReachedAgain) {
 }
 
 TEST_F(RedisTls, AServerWithACertificateOfAnUnknownAuthorityIsRefused) {
-  for (const std::string& trusted : {std::string(), content("stranger.pem")}) {
+  for (const std::string& trusted : {std::string(), content("unrelated.pem")}) {
     RedisAddress other = address();
     other.ca_certificates = trusted;
     const Error error = error_of(other);
