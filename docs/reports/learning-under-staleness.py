@@ -5,6 +5,7 @@ from figures_recipe import figures
 BOUNDS, NAMES, SEEDS = (0, 2, 8), ("grpo", "decoupled_ppo", "tis"), (1, 2, 3)
 STEPS = (11, 22, 33, 44)
 MOMENT = 150  # Seconds.
+CARDS = 2  # States are shares of the time of all cards; the trainer has one.
 FULL = 9  # Steps until samples are as old as the largest bound allows.
 
 
@@ -59,13 +60,15 @@ def sums(fig):
 
 @figures("measured", "slow")
 def ages(fig):
-    fig.head("bound", "algorithm", "age of a trained group", "effective samples", "log ratio by age", "by engine", "clipped tokens", "replaced groups of a step",
-             align="rl" + "r" * 6)
+    fig.head("bound", "algorithm", "largest age", "mean age", "effective samples", "log ratio by age", "clipped tokens", "entropy", "replaced groups of a step",
+             "trainer waits for responses", align="rl" + "r" * 8)
     for bound, name in rows_of():
         late = [step for run in runs_of(fig, bound, name) for step in run[FULL:]]
         ratio = lambda field: mean(step.ratio[field] for step in late)
-        fig.row(bound, f"`{name}`", f"{mean(step.staleness.mean for step in late):.1f}", fig.pct(ratio("effective")), f"{ratio('stale'):.3f}", f"{ratio('mismatch'):.4f}",
-                fig.pct(mean(step.clip_fraction for step in late), 1), f"{mean(step.groups.filtered for step in late):.0f}")
+        waits = CARDS * mean(step.states["wait-data"] for step in late)
+        fig.row(bound, f"`{name}`", max(step.staleness.max for step in late), f"{mean(step.staleness.mean for step in late):.1f}", fig.pct(ratio("effective")),
+                f"{ratio('stale'):.3f}", fig.pct(mean(step.clip_fraction for step in late), 1), f"{mean(step.entropy for step in late):.2f}",
+                f"{mean(step.groups.filtered for step in late):.0f}", fig.pct(waits))
     fig.measured()
 
 
