@@ -12,8 +12,9 @@
 // them; on co-located cards they are resharded from the trainer's at every role switch, and the
 // trainer's go to its hosts and return, as trained weights do.
 // EAGLE draft. In the engine's format, and no part of a version. Its layer caches tokens like one
-// of the model. It stays on the devices, also while other roles have the cards. Constants:
-// kBucketBytes is an assumption (published buckets have 0.5 to 2 GB).
+// of the model. It stays on the devices, also while other roles have the cards.
+//
+// Constants: kBucketBytes is an assumption (published buckets have 0.5 to 2 GB).
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"

@@ -9,7 +9,8 @@ namespace {
 
 CLI::Validator not_negative() {
   return {[](const std::string& text) {
-            return text.starts_with('-') ? "expected at least 0, found " + text : std::string();
+            return text.starts_with('-') ? "expected a number from 0, found " + text
+                                         : std::string();
           },
           "NONNEGATIVE"};
 }

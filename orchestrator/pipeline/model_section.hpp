@@ -23,7 +23,8 @@ struct CompletedModel {
   std::vector<ModelIssue> warnings;  ///< One for each ignored key of config.json.
 };
 
-/// Of matrix products, on this host: bfloat16 if its CPU multiplies that, as one with AMX does.
+/// The faster type for matrix products on this host: bfloat16 if its CPU has AVX512-BF16, as all
+/// CPUs with AMX do.
 actors::ComputeType fastest_compute_type();
 
 /// Replaces `compute_dtype: auto` by that, model.path by the folder that it stands for

@@ -96,7 +96,7 @@ class Request:
             finish: `end` (the last token is an end token), `length` or `failed`. Interrupted
                 requests are returned by `Engine.interrupt()` only.
             segments: Consecutive tokens with the version that sampled them, as `temper.Segment` or
-                pairs (version, number of tokens); None: the current one.
+                pairs (version, number of tokens); None: the current version.
             mask: 0 where a token was not sampled by the policy, shape [new tokens].
             rewards: Per-token rewards, shape [new tokens].
             why: The reason if `finish` is `failed`: a text or an exception.
