@@ -80,8 +80,7 @@ class Recorded : public ::testing::Test {
     std::vector<std::string> names;
     for (const ActorSpec& slot : pipeline.slots)
       names.push_back(slot.name);
-    return record(pipeline,
-                  std::make_unique<InProcessHost>(std::move(names), SimulatedActors()));
+    return record(pipeline, std::make_unique<InProcessHost>(std::move(names), SimulatedActors()));
   }
 
   static Result<Whatif> ask(const fs::path& run, std::vector<std::string> sets) {
