@@ -1,6 +1,6 @@
 // One declaration per struct. A struct that is configured, sent or stored has one function
 //
-//   template <class V> void describe(V& v, LinkConfig& c) {
+//   void describe(auto& v, LinkConfig& c) {
 //     v.field(1, "bandwidth", c.bandwidth, {.doc = "Per direction.", .min = BytesPerSecond(1e6)});
 //   }
 //
@@ -140,8 +140,7 @@ concept BlobElement = std::same_as<T, std::int32_t> || std::same_as<T, float> ||
 
 /// Describes a struct without fields: `TEMPER_NO_FIELDS(Stop)`.
 #define TEMPER_NO_FIELDS(Type) \
-  template <class V>           \
-  void describe(V&, Type&) {}  // NOLINT(bugprone-macro-parentheses): a type cannot have them
+  void describe(auto&, Type&) {}  // NOLINT(bugprone-macro-parentheses): a type cannot have them
 
 template <class... Ts>
 struct TypeList {

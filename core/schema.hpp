@@ -28,16 +28,14 @@ struct StructSchema {
   std::vector<FieldSchema> fields;
 };
 
-template <class V>
-void describe(V& v, FieldSchema& f) {
+void describe(auto& v, FieldSchema& f) {
   v.field(1, "id", f.id);
   v.field(2, "name", f.name);
   v.field(3, "type", f.type);
   v.field(4, "doc", f.doc);
   v.field(5, "default", f.initial);
 }
-template <class V>
-void describe(V& v, StructSchema& s) {
+void describe(auto& v, StructSchema& s) {
   v.field(1, "fields", s.fields);
 }
 

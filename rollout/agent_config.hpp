@@ -18,8 +18,7 @@ struct AgentConfig {
   std::vector<std::string> environment;
 };
 
-template <class V>
-void describe(V& v, AgentConfig& c) {
+void describe(auto& v, AgentConfig& c) {
   v.field(
       1,
       "command",

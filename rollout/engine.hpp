@@ -36,8 +36,7 @@ struct SamplingConfig {
   Tokens max_new_tokens{8};
 };
 
-template <class V>
-void describe(V& v, SamplingConfig& c) {
+void describe(auto& v, SamplingConfig& c) {
   v.field(1,
           "temperature",
           c.temperature,

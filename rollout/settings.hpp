@@ -17,8 +17,7 @@ struct RolloutSettings {
   AgentConfig agent;
 };
 
-template <class V>
-void describe(V& v, RolloutSettings& s) {
+void describe(auto& v, RolloutSettings& s) {
   v.field(1, "sampling", s.sampling, {.doc = "How responses are sampled."});
   v.field(2, "concurrency", s.concurrency, {.doc = "Largest number of responses in flight."});
   v.field(

@@ -49,8 +49,7 @@ struct AlgorithmConfig {
 namespace detail {
 
 /// Keys about groups that are left out, and about long responses.
-template <class V>
-void describe_limits(V& v, AlgorithmConfig& c) {
+void describe_limits(auto& v, AlgorithmConfig& c) {
   v.field(23,
           "filter_equal_rewards",
           c.filter_equal_rewards,
@@ -84,8 +83,7 @@ void describe_limits(V& v, AlgorithmConfig& c) {
 }
 
 /// Keys about the behaviour weight.
-template <class V>
-void describe_weight(V& v, AlgorithmConfig& c) {
+void describe_weight(auto& v, AlgorithmConfig& c) {
   v.field(28,
           "behaviour_weight_floor",
           c.behaviour_weight_floor,
@@ -109,8 +107,7 @@ void describe_weight(V& v, AlgorithmConfig& c) {
 }
 
 /// Keys about a teacher.
-template <class V>
-void describe_distillation(V& v, AlgorithmConfig& c) {
+void describe_distillation(auto& v, AlgorithmConfig& c) {
   v.field(30,
           "distillation",
           c.distillation,
@@ -125,8 +122,7 @@ void describe_distillation(V& v, AlgorithmConfig& c) {
 }
 
 /// Keys that override a column of the table.
-template <class V>
-void describe_columns(V& v, AlgorithmConfig& c) {
+void describe_columns(auto& v, AlgorithmConfig& c) {
   v.field(16,
           "objective",
           c.objective,
@@ -173,8 +169,7 @@ void describe_columns(V& v, AlgorithmConfig& c) {
                   "shape, trained beside it."});
 }
 
-template <class V>
-void describe_optimizer(V& v, AlgorithmConfig& c) {
+void describe_optimizer(auto& v, AlgorithmConfig& c) {
   v.field(8, "learning_rate", c.learning_rate, {.doc = "Learning rate of AdamW.", .min = 0.0});
   v.field(35,
           "learning_rate_schedule",
@@ -207,8 +202,7 @@ void describe_optimizer(V& v, AlgorithmConfig& c) {
 
 }  // namespace detail
 
-template <class V>
-void describe(V& v, AlgorithmConfig& c) {
+void describe(auto& v, AlgorithmConfig& c) {
   v.field(15,
           "name",
           c.name,

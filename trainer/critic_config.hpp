@@ -17,8 +17,7 @@ struct CriticConfig {
   bool operator==(const CriticConfig&) const = default;
 };
 
-template <class V>
-void describe(V& v, CriticConfig& c) {
+void describe(auto& v, CriticConfig& c) {
   v.field(1,
           "gae_lambda",
           c.gae_lambda,

@@ -31,8 +31,7 @@ double share_at(const LearningRateSchedule& schedule,
                 std::uint64_t updates,
                 std::int64_t untrained = 0);
 
-template <class V>
-void describe(V& v, LearningRateSchedule& c) {
+void describe(auto& v, LearningRateSchedule& c) {
   v.field(1,
           "warm_up_steps",
           c.warm_up_steps,

@@ -21,8 +21,7 @@ struct TrainerSettings {
   Bytes synthetic_weights{0};
 };
 
-template <class V>
-void describe(V& v, TrainerSettings& s) {
+void describe(auto& v, TrainerSettings& s) {
   v.field(1, "algorithm", s.algorithm, {.doc = "Advantages, loss and optimizer."});
   v.field(2,
           "temperature",

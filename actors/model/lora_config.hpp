@@ -27,8 +27,7 @@ struct LoraConfig {
   double scale() const { return alpha / rank; }
 };
 
-template <class V>
-void describe(V& v, LoraConfig& c) {
+void describe(auto& v, LoraConfig& c) {
   v.field(1,
           "rank",
           c.rank,

@@ -31,8 +31,7 @@ struct RopeScaling {
   bool operator==(const RopeScaling&) const = default;
 };
 
-template <class V>
-void describe(V& v, RopeScaling& c) {
+void describe(auto& v, RopeScaling& c) {
   v.field(1,
           "factor",
           c.factor,
@@ -88,8 +87,8 @@ struct ModelConfig {
   std::int32_t head_size() const { return head_dim.value_or(hidden / heads); }
 };
 
-template <class V>  // One field after the other. NOLINTNEXTLINE(readability-function-size)
-void describe(V& v, ModelConfig& c) {
+// One field after the other. NOLINTNEXTLINE(readability-function-size)
+void describe(auto& v, ModelConfig& c) {
   v.field(1, "hidden", c.hidden, {.doc = "Width of the residual stream.", .min = 8, .max = 32768});
   v.field(2, "layers", c.layers, {.doc = "Number of transformer blocks.", .min = 1, .max = 256});
   v.field(3, "heads", c.heads, {.doc = "Query heads.", .min = 1, .max = 256});

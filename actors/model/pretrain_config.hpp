@@ -18,8 +18,7 @@ struct PretrainConfig {
   bool operator==(const PretrainConfig&) const = default;
 };
 
-template <class V>
-void describe(V& v, PretrainConfig& c) {
+void describe(auto& v, PretrainConfig& c) {
   v.field(1,
           "target_accuracy",
           c.target_accuracy,

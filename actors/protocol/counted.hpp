@@ -41,8 +41,7 @@ struct CountedGenerate {
   GroupId group;
   std::vector<Item> items;
 };
-template <class V>
-void describe(V& v, CountedGenerate::Item& m) {
+void describe(auto& v, CountedGenerate::Item& m) {
   v.field(1, "response", m.response, {.doc = "Response."});
   v.field(2, "prefix", m.prefix, {.doc = "Tokens from interrupted attempts."});
   v.field(3, "cached", m.cached, {.doc = "Where the KV cache of those tokens is."});
@@ -52,8 +51,7 @@ void describe(V& v, CountedGenerate::Item& m) {
           {.doc = "When the tool answers that an interrupted attempt called after those tokens; "
                   "null: none has been called."});
 }
-template <class V>
-void describe(V& v, CountedGenerate& m) {
+void describe(auto& v, CountedGenerate& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
   v.field(2, "group", m.group, {.doc = "Group; determines the length of the prompt."});
   v.field(3, "items", m.items, {.doc = "Responses to generate."});
@@ -75,8 +73,7 @@ struct CountedGenerated {
   };
   std::vector<Item> items;
 };
-template <class V>
-void describe(V& v, CountedGenerated::Item& m) {
+void describe(auto& v, CountedGenerated::Item& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of the work."});
   v.field(2, "response", m.response, {.doc = "Response."});
   v.field(3, "prompt", m.prompt, {.doc = "Length of its prompt."});
@@ -89,8 +86,7 @@ void describe(V& v, CountedGenerated::Item& m) {
           m.answered,
           {.doc = "Interrupted during a tool call, which continues: when the tool answers."});
 }
-template <class V>
-void describe(V& v, CountedGenerated& m) {
+void describe(auto& v, CountedGenerated& m) {
   v.field(1, "items", m.items, {.doc = "Responses that ended."});
 }
 
@@ -103,8 +99,7 @@ struct CountedScore {
   Tokens repeated;              ///< Tokens of prompts that are identical to the previous response's
                                 ///< prompt.
 };
-template <class V>
-void describe(V& v, CountedScore& m) {
+void describe(auto& v, CountedScore& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
   v.field(2, "lengths", m.lengths, {.doc = "Prompt and response tokens of each response."});
   v.field(3,
@@ -117,8 +112,7 @@ struct CountedScored {
   static constexpr std::uint32_t kTag = 83, kVersion = 1, kOldestVersion = 1;
   LeaseId lease;
 };
-template <class V>
-void describe(V& v, CountedScored& m) {
+void describe(auto& v, CountedScored& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of the work."});
 }
 
@@ -133,13 +127,11 @@ struct CountedJudge {
   LeaseId lease;
   std::vector<Item> items;
 };
-template <class V>
-void describe(V& v, CountedJudge::Item& m) {
+void describe(auto& v, CountedJudge::Item& m) {
   v.field(1, "response", m.response, {.doc = "Response; determines the reward."});
   v.field(2, "tokens", m.tokens, {.doc = "Length of the response."});
 }
-template <class V>
-void describe(V& v, CountedJudge& m) {
+void describe(auto& v, CountedJudge& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
   v.field(2, "items", m.items, {.doc = "Responses to judge."});
 }
@@ -158,15 +150,13 @@ struct CountedTrain {
   Certificate certificate;
   std::vector<Item> items;
 };
-template <class V>
-void describe(V& v, CountedTrain::Item& m) {
+void describe(auto& v, CountedTrain::Item& m) {
   v.field(1, "group", m.group, {.doc = "Group."});
   v.field(2, "prompt", m.prompt, {.doc = "Prompt tokens."});
   v.field(3, "response", m.response, {.doc = "Response tokens."});
   v.field(4, "reward", m.reward, {.doc = "Reward."});
 }
-template <class V>
-void describe(V& v, CountedTrain& m) {
+void describe(auto& v, CountedTrain& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
   v.field(2, "certificate", m.certificate, {.doc = "Versions and bound of the batch."});
   v.field(3, "items", m.items, {.doc = "Responses of the batch."});
@@ -181,8 +171,7 @@ struct CountedPrepare {
   PolicyVersion step;
   std::vector<CountedTrain::Item> items;
 };
-template <class V>
-void describe(V& v, CountedPrepare& m) {
+void describe(auto& v, CountedPrepare& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
   v.field(2, "step", m.step, {.doc = "Policy version being updated."});
   v.field(3, "items", m.items, {.doc = "Responses of the groups."});
@@ -192,8 +181,7 @@ struct CountedPrepared {
   static constexpr std::uint32_t kTag = 87, kVersion = 1, kOldestVersion = 1;
   LeaseId lease;
 };
-template <class V>
-void describe(V& v, CountedPrepared& m) {
+void describe(auto& v, CountedPrepared& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of the work."});
 }
 

@@ -97,8 +97,7 @@ struct EngineConfig {
 
 namespace detail {
 
-template <class V>
-void describe_server(V& v, EngineConfig& c) {
+void describe_server(auto& v, EngineConfig& c) {
   v.field(6,
           "data",
           c.data,
@@ -158,8 +157,7 @@ void describe_server(V& v, EngineConfig& c) {
 
 }  // namespace detail
 
-template <class V>
-void describe(V& v, EngineConfig& c) {
+void describe(auto& v, EngineConfig& c) {
   static const std::string kinds = doc_of_rows("", kEngineKinds);
   v.field(1, "kind", c.kind, {.doc = kinds});
   v.field(2,

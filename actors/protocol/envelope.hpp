@@ -17,8 +17,7 @@ struct Piece {
   std::uint64_t offset = 0;
   std::uint64_t total = 0;
 };
-template <class V>
-void describe(V& v, Piece& p) {
+void describe(auto& v, Piece& p) {
   v.field(1, "offset", p.offset, {.doc = "Position of the frame in the body, in bytes."});
   v.field(2, "total", p.total, {.doc = "Size of the whole body."});
 }
@@ -31,8 +30,7 @@ struct Envelope {
   std::optional<Piece> piece{};  ///< Set if the frame is a piece of the body.
 };
 
-template <class V>
-void describe(V& v, Envelope& e) {
+void describe(auto& v, Envelope& e) {
   v.field(1, "tag", e.tag, {.doc = "Number of the message type."});
   v.field(2, "version", e.version, {.doc = "Version of the message type, from the sender."});
   v.field(3, "sequence", e.sequence, {.doc = "Position among the sender's messages, from 1."});

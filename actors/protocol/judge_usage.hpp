@@ -28,8 +28,7 @@ struct JudgeUsage {
   }
   bool operator==(const JudgeUsage&) const = default;
 };
-template <class V>
-void describe(V& v, JudgeUsage& m) {
+void describe(auto& v, JudgeUsage& m) {
   v.field(1, "requests", m.requests, {.doc = "Requests, repeated ones included."});
   v.field(2, "cached", m.cached, {.doc = "Scores that a request for an equal question gave."});
   v.field(3, "retries", m.retries, {.doc = "Requests that repeat a failed one."});

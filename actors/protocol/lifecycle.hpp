@@ -45,8 +45,7 @@ struct Hello {
   std::uint64_t incarnation = 0;  ///< Incarnation of the orchestrator that it last served; 0: none.
   RelayAddress relay{};
 };
-template <class V>
-void describe(V& v, Hello& m) {
+void describe(auto& v, Hello& m) {
   v.field(1, "protocol", m.protocol, {.doc = "Protocol version; must equal the orchestrator's."});
   v.field(
       2,
@@ -88,8 +87,7 @@ struct Welcome {
   Duration grace{};
   Duration relay_timeout{};
 };
-template <class V>
-void describe(V& v, Welcome& m) {
+void describe(auto& v, Welcome& m) {
   v.field(1, "actor", m.actor, {.doc = "Its id in this run."});
   v.field(2, "role", m.role, {.doc = "Role, cards and engine settings."});
   v.field(3,
@@ -134,8 +132,7 @@ struct Reject {
   std::string reason;
   bool again = false;
 };
-template <class V>
-void describe(V& v, Reject& m) {
+void describe(auto& v, Reject& m) {
   v.field(1, "reason", m.reason, {.doc = "Why, and what to do."});
   v.field(2,
           "again",
@@ -157,8 +154,7 @@ struct HeartbeatAnswer {
   Time sent{};
   Duration held{};
 };
-template <class V>
-void describe(V& v, HeartbeatAnswer& a) {
+void describe(auto& v, HeartbeatAnswer& a) {
   v.field(1, "sent", a.sent, {.doc = "The `sent` of that heartbeat."});
   v.field(2, "held", a.held, {.doc = "Time between its arrival and this heartbeat."});
 }
@@ -172,8 +168,7 @@ struct Heartbeat {
   std::optional<HeartbeatAnswer> answers{};
   bool loading = false;  ///< From a worker that is still loading: it has made progress.
 };
-template <class V>
-void describe(V& v, Heartbeat& m) {
+void describe(auto& v, Heartbeat& m) {
   v.field(1, "resident", m.resident, {.doc = "Resident memory of the process."});
   v.field(2,
           "sent",
@@ -203,8 +198,7 @@ struct Taken {
   static constexpr std::uint32_t kTag = 9, kVersion = 1, kOldestVersion = 1;
   std::uint64_t bytes = 0;
 };
-template <class V>
-void describe(V& v, Taken& m) {
+void describe(auto& v, Taken& m) {
   v.field(1, "bytes", m.bytes, {.doc = "Bytes received so far in bodies of 64 KiB or more."});
 }
 
@@ -215,8 +209,7 @@ struct Span {
   Time end{};
   bool operator==(const Span&) const = default;
 };
-template <class V>
-void describe(V& v, Span& s) {
+void describe(auto& v, Span& s) {
   v.field(1, "state", s.state, {.doc = "State of the actor's cards."});
   v.field(2, "begin", s.begin, {.doc = "Start, on the run's clock."});
   v.field(3, "end", s.end, {.doc = "End, on the run's clock."});
@@ -227,8 +220,7 @@ struct Activity {
   std::vector<Span> spans;
   std::optional<Usage> usage{};
 };
-template <class V>
-void describe(V& v, Activity& m) {
+void describe(auto& v, Activity& m) {
   v.field(1, "spans", m.spans, {.doc = "Busy spans since the last report, in order."});
   v.field(
       2, "usage", m.usage, {.doc = "Sent occasionally: cumulative usage since the actor started."});
@@ -242,8 +234,7 @@ struct Failed {
   bool permanent = false;
   bool not_finite = false;
 };
-template <class V>
-void describe(V& v, Failed& m) {
+void describe(auto& v, Failed& m) {
   v.field(1, "reason", m.reason, {.doc = "What failed."});
   v.field(2,
           "permanent",
@@ -263,8 +254,7 @@ struct Left {
   static constexpr std::uint32_t kTag = 10, kVersion = 1, kOldestVersion = 1;
   std::string reason;
 };
-template <class V>
-void describe(V& v, Left& m) {
+void describe(auto& v, Left& m) {
   v.field(1, "reason", m.reason, {.doc = "Why it leaves. It sends nothing after this."});
 }
 

@@ -12,8 +12,7 @@ struct RelayAddress {
   std::string key;       ///< Its CURVE public key.
   bool operator==(const RelayAddress&) const = default;
 };
-template <class V>
-void describe(V& v, RelayAddress& a) {
+void describe(auto& v, RelayAddress& a) {
   v.field(1, "endpoint", a.endpoint, {.doc = "Where it listens; empty: it does not relay."});
   v.field(2,
           "key",

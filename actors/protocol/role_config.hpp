@@ -24,8 +24,7 @@ struct Vocabulary {
   std::string folder;  ///< Model folder with the tokenizer; empty: the fields above apply.
 };
 
-template <class V>
-void describe(V& v, Vocabulary& c) {
+void describe(auto& v, Vocabulary& c) {
   v.field(1, "size", c.size, {.doc = "Token ids are 0 to size - 1."});
   v.field(2, "pad", c.pad, {.doc = "Padding token."});
   v.field(3, "end", c.end, {.doc = "Token that ends a response; it is the response's last token."});
@@ -56,8 +55,7 @@ struct TensorPlace {
   std::string ca_certificates;  ///< PEM; trusted besides those of the worker's system.
 };
 
-template <class V>
-void describe(V& v, TensorPlace& c) {
+void describe(auto& v, TensorPlace& c) {
   v.field(
       1,
       "folder",
@@ -113,8 +111,7 @@ struct RoleConfig {
   TensorPlace tensors{};  ///< rollout, trainer: where tensors of responses are.
 };
 
-template <class V>
-void describe(V& v, RoleConfig& c) {
+void describe(auto& v, RoleConfig& c) {
   v.field(1, "kind", c.kind, {.doc = "Role."});
   v.field(2, "policy", c.policy, {.doc = "Engine family."});
   v.field(3, "cards", c.cards, {.doc = "Cards (cores) to pin to."});

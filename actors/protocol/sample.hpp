@@ -18,8 +18,7 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-template <class V>
-void describe(V& v, Segment& s) {
+void describe(auto& v, Segment& s) {
   v.field(1, "version", s.version, {.doc = "Policy version."});
   v.field(2, "tokens", s.tokens, {.doc = "Number of consecutive tokens."});
 }
@@ -35,8 +34,7 @@ struct Tensor {
   std::string file;  ///< From the engine: a name in the store. To the trainer: a path, or a key.
 };
 
-template <class V>
-void describe(V& v, Tensor& t) {
+void describe(auto& v, Tensor& t) {
   v.field(1, "name", t.name, {.doc = "Name."});
   v.field(2, "dtype", t.dtype, {.doc = "Type of an element, as numpy names it: `int32`."});
   v.field(3, "shape", t.shape, {.doc = "Shape, in C order."});

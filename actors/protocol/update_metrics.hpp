@@ -33,8 +33,7 @@ struct UpdateMetrics {
   std::optional<double> critic_clip_fraction;       ///< Share of tokens whose value was clipped.
 };
 
-template <class V>
-void describe(V& v, UpdateMetrics& m) {
+void describe(auto& v, UpdateMetrics& m) {
   v.field(1, "loss", m.loss, {.doc = "Loss, mean over minibatches."});
   v.field(2, "kl", m.kl, {.doc = "k3 estimate to the reference."});
   v.field(3, "clip_fraction", m.clip_fraction, {.doc = "Share of tokens clipped."});

@@ -19,8 +19,7 @@ struct PlaneUse {
   BytesPerSecond bandwidth;
   bool operator==(const PlaneUse&) const = default;
 };
-template <class V>
-void describe(V& v, PlaneUse& m) {
+void describe(auto& v, PlaneUse& m) {
   v.field(1, "plane", m.plane, {.doc = "Name of the level, `to host` or `from host`."});
   v.field(2, "bytes", m.bytes, {.doc = "Bytes moved by all devices; each byte counts once."});
   v.field(3, "bandwidth", m.bandwidth, {.doc = "Bandwidth of one device in one direction."});
@@ -33,8 +32,7 @@ struct MemoryUse {
   Bytes capacity;
   bool operator==(const MemoryUse&) const = default;
 };
-template <class V>
-void describe(V& v, MemoryUse& m) {
+void describe(auto& v, MemoryUse& m) {
   v.field(1, "peak", m.peak, {.doc = "Highest usage."});
   v.field(2,
           "predicted",
@@ -51,8 +49,7 @@ struct EngineUse {
   std::int64_t decode_tokens = 0;
   bool operator==(const EngineUse&) const = default;
 };
-template <class V>
-void describe(V& v, EngineUse& m) {
+void describe(auto& v, EngineUse& m) {
   v.field(1,
           "prefill_devices",
           m.prefill_devices,
@@ -78,8 +75,7 @@ struct Usage {
   std::optional<EngineUse> engine{};
   bool operator==(const Usage&) const = default;
 };
-template <class V>
-void describe(V& v, Usage& m) {
+void describe(auto& v, Usage& m) {
   v.field(1, "devices", m.devices, {.doc = "Devices of the actor; a device is a die."});
   v.field(2, "flops", m.flops, {.doc = "Model FLOP performed, without recomputation."});
   v.field(3, "peak", m.peak, {.doc = "Dense BF16 peak of one device."});

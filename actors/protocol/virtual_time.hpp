@@ -18,8 +18,7 @@ struct Carried {
   std::uint32_t version = 1;
   std::string body;
 };
-template <class V>
-void describe(V& v, Carried& m) {
+void describe(auto& v, Carried& m) {
   v.field(1, "tag", m.tag, {.doc = "As in an envelope."});
   v.field(2, "version", m.version, {.doc = "As in an envelope."});
   v.field(3, "body", m.body, {.doc = "msgpack encoding of the message."});
@@ -62,14 +61,12 @@ struct temper::EnumNames<temper::actors::Advance::Then> {
 
 namespace temper::actors {
 
-template <class V>
-void describe(V& v, Advance::Act& m) {
+void describe(auto& v, Advance::Act& m) {
   v.field(1, "actor", m.actor, {.doc = "The actor."});
   v.field(2, "role", m.role, {.doc = "If present, the actor is created first."});
   v.field(3, "messages", m.messages, {.doc = "Messages delivered at `until`, in order."});
 }
-template <class V>
-void describe(V& v, Advance& m) {
+void describe(auto& v, Advance& m) {
   v.field(1, "until", m.until, {.doc = "Time on the run's virtual clock; never decreases."});
   v.field(2, "acts", m.acts, {.doc = "The actors to run, in this order."});
   v.field(3,
@@ -77,8 +74,7 @@ void describe(V& v, Advance& m) {
           m.then,
           {.doc = "`stop`: the actors send their last messages and do not run again."});
 }
-template <class V>
-void describe(V& v, Advanced::Act& m) {
+void describe(auto& v, Advanced::Act& m) {
   v.field(1, "said", m.said, {.doc = "Messages sent by the actor, in order."});
   v.field(2, "next", m.next, {.doc = "When it acts next on its own; null: only on request."});
   v.field(3,
@@ -86,8 +82,7 @@ void describe(V& v, Advanced::Act& m) {
           m.error,
           {.doc = "Why it failed; empty if it did not. Later actors did not run."});
 }
-template <class V>
-void describe(V& v, Advanced& m) {
+void describe(auto& v, Advanced& m) {
   v.field(1, "until", m.until, {.doc = "As requested."});
   v.field(
       3, "acts", m.acts, {.doc = "Results in the order of the request, up to the first failure."});

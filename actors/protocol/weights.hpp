@@ -20,8 +20,7 @@ struct WeightsHandle {
   std::int32_t fd = -1;
   std::string path{};  ///< Path of the file with the image, if not empty.
 };
-template <class V>
-void describe(V& v, WeightsHandle& w) {
+void describe(auto& v, WeightsHandle& w) {
   v.field(1, "version", w.version, {.doc = "Policy version of the image."});
   v.field(2,
           "bytes",
@@ -43,8 +42,7 @@ struct TrainerReady {
   static constexpr std::uint32_t kTag = 60, kVersion = 1, kOldestVersion = 1;
   WeightsHandle weights;
 };
-template <class V>
-void describe(V& v, TrainerReady& m) {
+void describe(auto& v, TrainerReady& m) {
   v.field(1, "weights", m.weights, {.doc = "Its current weights."});
 }
 
@@ -57,8 +55,7 @@ struct Trained {
   UpdateMetrics metrics;
   WeightsHandle weights;
 };
-template <class V>
-void describe(V& v, Trained& m) {
+void describe(auto& v, Trained& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of the update."});
   v.field(2, "groups", m.groups, {.doc = "Groups that the trainer trained on."});
   v.field(3, "metrics", m.metrics, {.doc = "Metrics of this update."});
@@ -72,8 +69,7 @@ struct StageWeights {
   WeightsHandle weights;
   std::vector<RelayAddress> sources{};  ///< If not empty, no chunks follow unless requested.
 };
-template <class V>
-void describe(V& v, StageWeights& m) {
+void describe(auto& v, StageWeights& m) {
   v.field(1, "weights", m.weights, {.doc = "What to load and from where."});
   v.field(
       2,
@@ -93,8 +89,7 @@ struct FetchWeights {
   std::uint64_t checksum = 0;
   std::uint64_t offset = 0;
 };
-template <class V>
-void describe(V& v, FetchWeights& m) {
+void describe(auto& v, FetchWeights& m) {
   v.field(1, "version", m.version, {.doc = "Policy version of the image."});
   v.field(2, "checksum", m.checksum, {.doc = "Checksum of the whole image, as announced."});
   v.field(3, "offset", m.offset, {.doc = "Offset of the first missing chunk, in bytes."});
@@ -107,8 +102,7 @@ struct FeedWeights {
   std::string key;
   bool admitted = true;
 };
-template <class V>
-void describe(V& v, FeedWeights& m) {
+void describe(auto& v, FeedWeights& m) {
   v.field(1, "key", m.key, {.doc = "Public key of the other worker."});
   v.field(2, "admitted", m.admitted, {.doc = "Whether it may fetch weights from now on."});
 }
@@ -123,8 +117,7 @@ struct WeightsChunk {
   std::uint64_t checksum = 0;
   std::vector<std::byte> data;
 };
-template <class V>
-void describe(V& v, WeightsChunk& m) {
+void describe(auto& v, WeightsChunk& m) {
   v.field(1, "version", m.version, {.doc = "Policy version of the image."});
   v.field(2, "offset", m.offset, {.doc = "Position of the chunk in the image, in bytes."});
   v.field(3, "checksum", m.checksum, {.doc = "XXH3-64 of the chunk."});
@@ -137,8 +130,7 @@ struct WeightsStaged {
   PolicyVersion version;
   std::string error;
 };
-template <class V>
-void describe(V& v, WeightsStaged& m) {
+void describe(auto& v, WeightsStaged& m) {
   v.field(1, "version", m.version, {.doc = "Version staged."});
   v.field(2, "error", m.error, {.doc = "Why staging failed; empty if it succeeded."});
 }
@@ -149,8 +141,7 @@ struct CommitWeights {
   static constexpr std::uint32_t kTag = 64, kVersion = 1, kOldestVersion = 1;
   PolicyVersion version;
 };
-template <class V>
-void describe(V& v, CommitWeights& m) {
+void describe(auto& v, CommitWeights& m) {
   v.field(1, "version", m.version, {.doc = "Version to switch to."});
 }
 
@@ -160,8 +151,7 @@ struct WeightsCommitted {
   PolicyVersion version;
   std::string error;
 };
-template <class V>
-void describe(V& v, WeightsCommitted& m) {
+void describe(auto& v, WeightsCommitted& m) {
   v.field(1, "version", m.version, {.doc = "Version that is now in use."});
   v.field(2, "error", m.error, {.doc = "Why the commit failed; empty if it succeeded."});
 }
@@ -185,8 +175,7 @@ struct Switch {
   SwitchAction action = SwitchAction::Interrupt;
   std::vector<CardId> cards{};
 };
-template <class V>
-void describe(V& v, Switch& m) {
+void describe(auto& v, Switch& m) {
   v.field(1, "action", m.action, {.doc = "The action."});
   v.field(
       2,
@@ -204,8 +193,7 @@ struct SwitchCost {
   Bytes host_before, host_after;
   Bytes process_peak, process_after;
 };
-template <class V>
-void describe(V& v, SwitchCost& c) {
+void describe(auto& v, SwitchCost& c) {
   v.field(1, "duration", c.duration, {.doc = "Wall time of the action."});
   v.field(2, "device_before", c.device_before, {.doc = "Bytes on the card before."});
   v.field(3, "device_after", c.device_after, {.doc = "Bytes on the card after."});
@@ -222,8 +210,7 @@ struct Switched {
   SwitchCost cost;
   std::string error;
 };
-template <class V>
-void describe(V& v, Switched& m) {
+void describe(auto& v, Switched& m) {
   v.field(1, "action", m.action, {.doc = "The action."});
   v.field(2, "cost", m.cost, {.doc = "Time and bytes."});
   v.field(3, "error", m.error, {.doc = "Why the action failed; empty if it succeeded."});

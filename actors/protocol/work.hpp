@@ -29,13 +29,11 @@ struct Generate {
   std::vector<Item> items;
   bool greedy = false;
 };
-template <class V>
-void describe(V& v, Generate::Item& m) {
+void describe(auto& v, Generate::Item& m) {
   v.field(1, "response", m.response, {.doc = "Which response."});
   v.field(2, "prefix", m.prefix, {.doc = "Tokens from an interrupted attempt."});
 }
-template <class V>
-void describe(V& v, Generate& m) {
+void describe(auto& v, Generate& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this dispatch."});
   v.field(2, "prompt", m.prompt, {.doc = "Token ids, shared by the group."});
   v.field(3, "items", m.items, {.doc = "Responses to generate."});
@@ -60,8 +58,7 @@ struct Generated {
   };
   std::vector<Item> items;
 };
-template <class V>
-void describe(V& v, Generated::Item& m) {
+void describe(auto& v, Generated::Item& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease it was dispatched under."});
   v.field(2, "response", m.response, {.doc = "Which response."});
   v.field(3, "tokens", m.tokens, {.doc = "Token ids sampled by this attempt, without the prefix."});
@@ -86,8 +83,7 @@ void describe(V& v, Generated::Item& m) {
           m.tensors,
           {.doc = "Arrays for the trainer, about the whole response. None if it was interrupted."});
 }
-template <class V>
-void describe(V& v, Generated& m) {
+void describe(auto& v, Generated& m) {
   v.field(1, "items", m.items, {.doc = "Responses."});
 }
 
@@ -97,8 +93,7 @@ struct Cancel {
   static constexpr std::uint32_t kTag = 22, kVersion = 1, kOldestVersion = 1;
   std::vector<ResponseId> responses;
 };
-template <class V>
-void describe(V& v, Cancel& m) {
+void describe(auto& v, Cancel& m) {
   v.field(1, "responses", m.responses, {.doc = "Responses that are no longer needed."});
 }
 
@@ -108,8 +103,7 @@ struct Withdraw {
   static constexpr std::uint32_t kTag = 23, kVersion = 1, kOldestVersion = 1;
   std::vector<ResponseId> responses;
 };
-template <class V>
-void describe(V& v, Withdraw& m) {
+void describe(auto& v, Withdraw& m) {
   v.field(1, "responses", m.responses, {.doc = "Responses that continue on another engine."});
 }
 
@@ -124,13 +118,11 @@ struct ScoreReference {
   LeaseId lease;
   std::vector<Item> items;
 };
-template <class V>
-void describe(V& v, ScoreReference::Item& m) {
+void describe(auto& v, ScoreReference::Item& m) {
   v.field(1, "prompt", m.prompt, {.doc = "Prompt token ids."});
   v.field(2, "response", m.response, {.doc = "Response token ids."});
 }
-template <class V>
-void describe(V& v, ScoreReference& m) {
+void describe(auto& v, ScoreReference& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this batch."});
   v.field(2, "items", m.items, {.doc = "Responses to score."});
 }
@@ -141,8 +133,7 @@ struct ReferenceScored {
   LeaseId lease;
   std::vector<LogprobBlob> logprobs;
 };
-template <class V>
-void describe(V& v, ReferenceScored& m) {
+void describe(auto& v, ReferenceScored& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of the batch."});
   v.field(2, "logprobs", m.logprobs, {.doc = "Per item, one log-prob per response token."});
 }
@@ -160,8 +151,7 @@ struct Judge {
   LeaseId lease;
   std::vector<Item> items;
 };
-template <class V>
-void describe(V& v, Judge::Item& m) {
+void describe(auto& v, Judge::Item& m) {
   v.field(1, "prompt", m.prompt, {.doc = "Prompt text."});
   v.field(2, "answer", m.answer, {.doc = "Expected answer."});
   v.field(3, "response", m.response, {.doc = "Response token ids."});
@@ -170,8 +160,7 @@ void describe(V& v, Judge::Item& m) {
           m.columns,
           {.doc = "Other columns of the prompt's row in its file, as a JSON object; or empty."});
 }
-template <class V>
-void describe(V& v, Judge& m) {
+void describe(auto& v, Judge& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this batch."});
   v.field(2, "items", m.items, {.doc = "Responses to judge."});
 }
@@ -189,13 +178,11 @@ struct Judged {
   TermRewards terms{};
   std::optional<JudgeUsage> usage{};
 };
-template <class V>
-void describe(V& v, Judged::Item& m) {
+void describe(auto& v, Judged::Item& m) {
   v.field(1, "reward", m.reward, {.doc = "The reward, if judged."});
   v.field(2, "failure", m.failure, {.doc = "Why judging failed; empty if it succeeded."});
 }
-template <class V>
-void describe(V& v, Judged& m) {
+void describe(auto& v, Judged& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of the batch."});
   v.field(2, "items", m.items, {.doc = "One verdict per response, in order."});
   v.field(3,
@@ -226,8 +213,7 @@ struct Certificate {
   std::uint64_t bound = 0;
   std::vector<Entry> groups;
 };
-template <class V>
-void describe(V& v, Certificate::Entry& c) {
+void describe(auto& v, Certificate::Entry& c) {
   v.field(1, "group", c.group, {.doc = "Which group."});
   v.field(2,
           "dispatched",
@@ -239,8 +225,7 @@ void describe(V& v, Certificate::Entry& c) {
           {.doc = "Version from which its age is counted, if not v0: the mean version of its "
                   "tokens, rounded down."});
 }
-template <class V>
-void describe(V& v, Certificate& c) {
+void describe(auto& v, Certificate& c) {
   v.field(1, "step", c.step, {.doc = "T: the policy version being updated."});
   v.field(2, "bound", c.bound, {.doc = "Largest allowed age, in versions."});
   v.field(3, "groups", c.groups, {.doc = "The groups of the batch."});
@@ -268,8 +253,7 @@ struct Train {
   Certificate certificate;
   std::vector<Item> items;
 };
-template <class V>
-void describe(V& v, Train::Item& m) {
+void describe(auto& v, Train::Item& m) {
   v.field(1, "group", m.group, {.doc = "Group of the response."});
   v.field(2, "prompt", m.prompt, {.doc = "Prompt token ids."});
   v.field(3, "response", m.response, {.doc = "Response token ids."});
@@ -283,8 +267,7 @@ void describe(V& v, Train::Item& m) {
   v.field(11, "id", m.id, {.doc = "Which response; errors name it."});
   v.field(12, "tensors", m.tensors, {.doc = "Arrays that its engine attached."});
 }
-template <class V>
-void describe(V& v, Train& m) {
+void describe(auto& v, Train& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this update."});
   v.field(2, "certificate", m.certificate, {.doc = "Versions, ages and bound of the batch."});
   v.field(3, "items", m.items, {.doc = "Responses; those of a group are adjacent."});
@@ -299,8 +282,7 @@ struct Prepare {
   PolicyVersion step;
   std::vector<Train::Item> items;
 };
-template <class V>
-void describe(V& v, Prepare& m) {
+void describe(auto& v, Prepare& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
   v.field(2, "step", m.step, {.doc = "Policy version being updated."});
   v.field(3, "items", m.items, {.doc = "Responses; those of a group are adjacent."});
@@ -310,8 +292,7 @@ struct Prepared {
   static constexpr std::uint32_t kTag = 56, kVersion = 1, kOldestVersion = 1;
   LeaseId lease;
 };
-template <class V>
-void describe(V& v, Prepared& m) {
+void describe(auto& v, Prepared& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of the work."});
 }
 
@@ -322,8 +303,7 @@ struct SaveState {
   PolicyVersion version;
   std::string folder;
 };
-template <class V>
-void describe(V& v, SaveState& m) {
+void describe(auto& v, SaveState& m) {
   v.field(1, "version", m.version, {.doc = "Current version of the trainer."});
   v.field(2, "folder", m.folder, {.doc = "Existing folder to write into."});
 }
@@ -334,8 +314,7 @@ struct StateSaved {
   PolicyVersion version;
   std::string error;
 };
-template <class V>
-void describe(V& v, StateSaved& m) {
+void describe(auto& v, StateSaved& m) {
   v.field(1, "version", m.version, {.doc = "Version saved."});
   v.field(2, "error", m.error, {.doc = "Why saving failed; empty if it succeeded."});
 }

@@ -17,8 +17,7 @@ struct ClusterConfig {
   std::optional<BytesPerSecond> port{};
   bool operator==(const ClusterConfig&) const = default;
 };
-template <class V>
-void describe(V& v, ClusterConfig& c) {
+void describe(auto& v, ClusterConfig& c) {
   v.field(1, "hardware", c.hardware, {.doc = "Hardware, from configs/hardware or a path."});
   v.field(2,
           "cards",
@@ -40,8 +39,7 @@ struct BetweenConfig {
   Duration latency{};
   bool operator==(const BetweenConfig&) const = default;
 };
-template <class V>
-void describe(V& v, BetweenConfig& c) {
+void describe(auto& v, BetweenConfig& c) {
   v.field(1,
           "bandwidth",
           c.bandwidth,

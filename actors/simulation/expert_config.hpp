@@ -24,8 +24,7 @@ struct ExpertConfig {
   double sequence_spread = 0;  ///< Log spread of a load between sequences, without a loss.
   double loss_strength = 0;    ///< Of the trainer's load-balance loss; 0: none.
 };
-template <class V>
-void describe(V& v, ExpertConfig& c) {
+void describe(auto& v, ExpertConfig& c) {
   v.field(1,
           "loads",
           c.loads,

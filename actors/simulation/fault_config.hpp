@@ -34,8 +34,7 @@ struct FaultConfig {
 
   bool any() const { return rate > 0 || !trace.empty(); }
 };
-template <class V>
-void describe(V& v, FaultConfig& c) {
+void describe(auto& v, FaultConfig& c) {
   v.field(1, "rate", c.rate, {.doc = "Factor for all failure rates; 0: no failures.", .min = 0.0});
   v.field(2,
           "card_mtbf",
@@ -81,8 +80,7 @@ struct CheckpointCostConfig {
   BytesPerSecond bandwidth{};
   double bytes_per_parameter = 14;
 };
-template <class V>
-void describe(V& v, CheckpointCostConfig& c) {
+void describe(auto& v, CheckpointCostConfig& c) {
   v.field(1,
           "bandwidth",
           c.bandwidth,

@@ -26,8 +26,7 @@ struct LengthConfig {
   std::vector<std::int32_t> lengths;  ///< trace: content of the file, filled when it is read.
   double sibling_correlation = 0;     ///< lognormal: correlation of logarithms within a group.
 };
-template <class V>
-void describe(V& v, LengthConfig& c) {
+void describe(auto& v, LengthConfig& c) {
   v.field(1, "kind", c.kind, {.doc = "constant, lognormal, histogram or trace."});
   v.field(2, "mean", c.mean, {.doc = "Mean in tokens, after the cap.", .min = 1.0});
   v.field(3,

@@ -64,8 +64,7 @@ struct SpeculationConfig {
 
   bool operator==(const SpeculationConfig&) const = default;
 };
-template <class V>
-void describe(V& v, SpeculationConfig& c) {
+void describe(auto& v, SpeculationConfig& c) {
   v.field(1,
           "depth",
           c.depth,
@@ -117,8 +116,7 @@ struct RolloutEngineConfig {
   sim_hw::EngineFormats formats() const { return {weights, kv_cache, false}; }
   bool operator==(const RolloutEngineConfig&) const = default;
 };
-template <class V>
-void describe(V& v, RolloutEngineConfig& c) {
+void describe(auto& v, RolloutEngineConfig& c) {
   v.field(1, "tp", c.tp, {.doc = "Tensor parallelism, in devices.", .min = 1});
   v.field(2, "ep", c.ep, {.doc = "Expert parallelism, in devices of one engine.", .min = 1});
   v.field(
@@ -177,8 +175,7 @@ struct TrainerEngineConfig {
 
   bool operator==(const TrainerEngineConfig&) const = default;
 };
-template <class V>
-void describe(V& v, TrainerEngineConfig& c) {
+void describe(auto& v, TrainerEngineConfig& c) {
   v.field(1, "tp", c.tp, {.doc = "Tensor parallelism, in devices.", .min = 1});
   v.field(2, "pp", c.pp, {.doc = "Pipeline stages.", .min = 1});
   v.field(3, "vpp", c.vpp, {.doc = "Virtual pipeline chunks per stage.", .min = 1});
@@ -217,8 +214,7 @@ struct RewardPoolConfig {
   double p99_over_median = 4;
   std::int32_t pool = 256;
 };
-template <class V>
-void describe(V& v, RewardPoolConfig& c) {
+void describe(auto& v, RewardPoolConfig& c) {
   v.field(1, "mean", c.mean, {.doc = "Mean time to judge one response.", .min = Duration(0)});
   v.field(2,
           "p99_over_median",
@@ -231,8 +227,7 @@ struct PublicationConfig {
   PublicationMode mode = PublicationMode::Relay;
   double link_share = 1;
 };
-template <class V>
-void describe(V& v, PublicationConfig& c) {
+void describe(auto& v, PublicationConfig& c) {
   v.field(1,
           "mode",
           c.mode,
@@ -266,8 +261,7 @@ struct SimulationConfig {
   bool shared_host_links = false;  ///< All devices of a node copy to or from their hosts at once.
   std::optional<ToolConfig> tools{};
 };
-template <class V>
-void describe(V& v, SimulationConfig& c) {
+void describe(auto& v, SimulationConfig& c) {
   v.field(
       1,
       "cluster",
@@ -321,8 +315,7 @@ struct RoleCluster {
   sim_hw::HardwareSpec hardware;
   BytesPerSecond port{};  ///< Bandwidth of one device toward other clusters.
 };
-template <class V>
-void describe(V& v, RoleCluster& c) {
+void describe(auto& v, RoleCluster& c) {
   v.field(1, "index", c.index);
   v.field(2, "hardware", c.hardware);
   v.field(3, "port", c.port);
@@ -331,8 +324,7 @@ void describe(V& v, RoleCluster& c) {
 struct RoleClusters {
   RoleCluster trainer, rollout, reference;
 };
-template <class V>
-void describe(V& v, RoleClusters& c) {
+void describe(auto& v, RoleClusters& c) {
   v.field(1, "trainer", c.trainer);
   v.field(2, "rollout", c.rollout);
   v.field(3, "reference", c.reference);
@@ -369,8 +361,7 @@ struct SimulationSettings : SimulatedRun {
   /// of the engine's own ledger.
   std::optional<double> host_left{};
 };
-template <class V>
-void describe(V& v, SimulationSettings& c) {
+void describe(auto& v, SimulationSettings& c) {
   v.field(1, "config", c.config);
   v.field(2, "cluster", c.cluster);
   v.field(3, "model", c.model);

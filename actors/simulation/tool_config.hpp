@@ -15,8 +15,7 @@ struct LatencyConfig {
   std::string trace;                       ///< File with a JSON array of milliseconds.
   std::vector<std::int32_t> milliseconds;  ///< Content of the file, filled when it is read.
 };
-template <class V>
-void describe(V& v, LatencyConfig& c) {
+void describe(auto& v, LatencyConfig& c) {
   v.field(1,
           "mean",
           c.mean,
@@ -48,8 +47,7 @@ struct ToolConfig {
   std::int64_t pool = 0;
   double failure_rate = 0;
 };
-template <class V>
-void describe(V& v, ToolConfig& c) {
+void describe(auto& v, ToolConfig& c) {
   v.field(1,
           "turn",
           c.turn,

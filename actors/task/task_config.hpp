@@ -45,8 +45,7 @@ struct TaskConfig {
   SetAside set_aside;
 };
 
-template <class V>
-void describe(V& v, TaskSource& c) {
+void describe(auto& v, TaskSource& c) {
   v.field(1,
           "path",
           c.path,
@@ -70,8 +69,7 @@ void describe(V& v, TaskSource& c) {
            .example = "{0: 3, 200: 1}"});
 }
 
-template <class V>
-void describe(V& v, SetAside& c) {
+void describe(auto& v, SetAside& c) {
   v.field(1,
           "easy",
           c.easy,
@@ -90,8 +88,7 @@ void describe(V& v, SetAside& c) {
            .max = 1 << 20});
 }
 
-template <class V>
-void describe(V& v, TaskConfig& c) {
+void describe(auto& v, TaskConfig& c) {
   v.field(1, "kind", c.kind, {.doc = "`addition` (built in) or `jsonl` (a file of prompts)."});
   v.field(2, "digits", c.digits, {.doc = "addition: digits of each summand.", .min = 1, .max = 9});
   v.field(3,

@@ -25,14 +25,12 @@ struct Verdict {
   std::vector<double> terms{};  ///< Of a sum: the reward of each of its terms().
 };
 
-template <class V>
-void describe(V& v, JudgeRequest& r) {
+void describe(auto& v, JudgeRequest& r) {
   v.field(1, "prompt", r.prompt);
   v.field(2, "answer", r.answer);
   v.field(3, "response", r.response);
 }
-template <class V>
-void describe(V& v, Verdict& d) {
+void describe(auto& v, Verdict& d) {
   v.field(1, "reward", d.reward);
   v.field(2, "failure", d.failure);
   v.field(3, "terms", d.terms);

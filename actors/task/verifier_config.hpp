@@ -127,8 +127,7 @@ bool needs_python(const VerifierConfig& config);
 namespace detail {
 
 /// Keys about each request.
-template <class V>
-void describe_requests(V& v, JudgeConfig& c) {
+void describe_requests(auto& v, JudgeConfig& c) {
   v.field(10,
           "temperature",
           c.temperature,
@@ -166,8 +165,7 @@ void describe_requests(V& v, JudgeConfig& c) {
 
 }  // namespace detail
 
-template <class V>
-void describe(V& v, JudgeConfig& c) {
+void describe(auto& v, JudgeConfig& c) {
   v.field(1,
           "url",
           c.url,
@@ -204,8 +202,7 @@ void describe(V& v, JudgeConfig& c) {
   detail::describe_requests(v, c);
 }
 
-template <class V>
-void describe(V& v, ClassifierConfig& c) {
+void describe(auto& v, ClassifierConfig& c) {
   v.field(1,
           "path",
           c.path,
@@ -231,8 +228,7 @@ void describe(V& v, ClassifierConfig& c) {
 }
 
 /// Keys of `kind: command`, and of the processes that other kinds use.
-template <class V>
-void describe_processes(V& v, SingleVerifier& c) {
+void describe_processes(auto& v, SingleVerifier& c) {
   v.field(4,
           "command",
           c.command,
@@ -279,8 +275,7 @@ void describe_processes(V& v, SingleVerifier& c) {
            .example = "[/home/me/.ssh]"});
 }
 
-template <class V>
-void describe(V& v, SingleVerifier& c) {
+void describe(auto& v, SingleVerifier& c) {
   static const std::string kinds = doc_of_rows("How responses are judged. ", kVerifierKinds);
   v.field(1, "kind", c.kind, {.doc = kinds});
   v.field(2,
@@ -304,8 +299,7 @@ void describe(V& v, SingleVerifier& c) {
   v.field(14, "model", c.model, {.doc = "model: the classifier."});
 }
 
-template <class V>
-void describe(V& v, VerifierTerm& c) {
+void describe(auto& v, VerifierTerm& c) {
   describe(v, static_cast<SingleVerifier&>(c));
   v.field(15,
           "weight",
@@ -315,8 +309,7 @@ void describe(V& v, VerifierTerm& c) {
            .max = 1e6});
 }
 
-template <class V>
-void describe(V& v, VerifierConfig& c) {
+void describe(auto& v, VerifierConfig& c) {
   describe(v, static_cast<SingleVerifier&>(c));
   v.field(
       12,

@@ -38,21 +38,18 @@ struct RunAddress {
   std::uint64_t incarnation = 0;  ///< Number of times the run was started or resumed.
 };
 
-template <class V>
-void describe(V& v, KeyPair& k) {
+void describe(auto& v, KeyPair& k) {
   v.field(1, "open", k.open);
   v.field(2, "secret", k.secret);
 }
-template <class V>
-void describe(V& v, Credentials& c) {
+void describe(auto& v, Credentials& c) {
   v.field(1, "secret", c.secret);
   v.field(2, "orchestrator_key", c.orchestrator_key);
   v.field(3, "own", c.own);
   v.field(4, "run", c.run);
   v.field(5, "name", c.name);
 }
-template <class V>
-void describe(V& v, RunAddress& a) {
+void describe(auto& v, RunAddress& a) {
   v.field(1, "endpoint", a.endpoint);
   v.field(2, "run", a.run);
   v.field(3, "incarnation", a.incarnation);

@@ -15,8 +15,7 @@ struct TransportConfig {
   Duration handshake = std::chrono::seconds(5);
 };
 
-template <class V>
-void describe(V& v, TransportConfig& c) {
+void describe(auto& v, TransportConfig& c) {
   v.field(
       1,
       "max_frame",

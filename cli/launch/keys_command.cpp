@@ -27,8 +27,7 @@ struct KeysOptions {
 struct ListedKey {
   std::string name, place, made, revoked, open;
 };
-template <class V>
-void describe(V& v, ListedKey& k) {
+void describe(auto& v, ListedKey& k) {
   v.field(1, "name", k.name);
   v.field(2, "place", k.place);
   v.field(3, "made", k.made);
@@ -39,8 +38,7 @@ struct KeyListing {
   std::string run;
   std::vector<ListedKey> keys;
 };
-template <class V>
-void describe(V& v, KeyListing& l) {
+void describe(auto& v, KeyListing& l) {
   v.field(1, "run", l.run);
   v.field(2, "keys", l.keys);
 }

@@ -27,8 +27,7 @@ struct ReplayReport {
   std::vector<std::string> written_by;
 };
 
-template <class V>
-void describe(V& v, ReplayReport& r) {
+void describe(auto& v, ReplayReport& r) {
   v.field(1, "ok", r.ok);
   v.field(2, "events", r.events);
   v.field(3, "commands", r.commands);

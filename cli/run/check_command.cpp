@@ -50,8 +50,7 @@ struct CheckReport {
   std::vector<ConfigIssue> warnings{};
 };
 
-template <class V>
-void describe(V& v, CheckReport& r) {
+void describe(auto& v, CheckReport& r) {
   v.field(1, "ok", r.ok);
   v.field(2, "issues", r.issues);
   v.field(3, "config", r.config);
@@ -311,8 +310,7 @@ void check_machine(const orchestrator::LoadedConfig& loaded, std::vector<ConfigI
 
 }  // namespace
 
-template <class V>
-void describe(V& v, ConfigIssue& i) {
+void describe(auto& v, ConfigIssue& i) {
   v.field(1, "location", i.location);
   v.field(2, "key", i.key);
   v.field(3, "message", i.message);

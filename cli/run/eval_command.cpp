@@ -32,8 +32,7 @@ struct Evaluation {
   double pass_1_low = 0, pass_1_high = 0;  ///< 95 % confidence interval over problems.
 };
 
-template <class V>
-void describe(V& v, Evaluation& e) {
+void describe(auto& v, Evaluation& e) {
   v.field(1, "what", e.what);
   v.field(2, "version", e.version);
   v.field(3, "problems", e.problems);

@@ -21,8 +21,7 @@ struct MessageSchema {
   std::uint32_t oldest = 0;
   actors::Direction direction{};
 };
-template <class V>
-void describe(V& v, MessageSchema& m) {
+void describe(auto& v, MessageSchema& m) {
   v.field(1, "name", m.name);
   v.field(2, "type", m.type);
   v.field(3, "tag", m.tag);
@@ -39,8 +38,7 @@ struct ProtocolSchema {
   std::uint32_t checkpoint_format = trainer::kCheckpointFormat;
   Schema types;
 };
-template <class V>
-void describe(V& v, ProtocolSchema& p) {
+void describe(auto& v, ProtocolSchema& p) {
   v.field(1, "protocol", p.protocol);
   v.field(2, "envelope", p.envelope);
   v.field(3, "messages", p.messages);

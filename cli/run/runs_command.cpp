@@ -204,8 +204,7 @@ struct Difference {
   std::string key;
   std::optional<std::string> a, b;
 };
-template <class V>
-void describe(V& v, Difference& d) {
+void describe(auto& v, Difference& d) {
   v.field(1, "key", d.key);
   v.field(2, "a", d.a);
   v.field(3, "b", d.b);
@@ -214,8 +213,7 @@ struct FigurePair {
   std::string name;
   std::optional<double> a, b, ratio;
 };
-template <class V>
-void describe(V& v, FigurePair& f) {
+void describe(auto& v, FigurePair& f) {
   v.field(1, "name", f.name);
   v.field(2, "a", f.a);
   v.field(3, "b", f.b);
@@ -225,8 +223,7 @@ struct RunDifference {
   std::vector<Difference> config;
   std::vector<FigurePair> figures;
 };
-template <class V>
-void describe(V& v, RunDifference& d) {
+void describe(auto& v, RunDifference& d) {
   v.field(1, "config", d.config);
   v.field(2, "figures", d.figures);
 }

@@ -18,8 +18,7 @@ struct RunRow : RunFigures {
   std::string state;  ///< running, finished, stopped, failed, lost, broken, not begun, empty, link
   std::int64_t disk_bytes = 0;
 };
-template <class V>
-void describe(V& v, RunRow& r) {
+void describe(auto& v, RunRow& r) {
   v.field(1, "run", r.run);
   v.field(2, "name", r.name);
   v.field(3, "state", r.state);

@@ -52,8 +52,7 @@ struct Losses {
   std::vector<Loss> losses;             ///< By card time; without those below 0.1 %.
 };
 
-template <class V>
-void describe(V& v, BusiestCards& b) {
+void describe(auto& v, BusiestCards& b) {
   v.field(1, "roles", b.roles);
   v.field(2, "cards", b.cards);
   v.field(3, "busy", b.busy);
@@ -64,8 +63,7 @@ void describe(V& v, BusiestCards& b) {
   v.field(8, "advice", b.advice);
   v.field(9, "command", b.command);
 }
-template <class V>
-void describe(V& v, Loss& l) {
+void describe(auto& v, Loss& l) {
   v.field(1, "what", l.what);
   v.field(2, "state", l.state);
   v.field(3, "card_s", l.card_s);
@@ -79,8 +77,7 @@ void describe(V& v, Loss& l) {
   v.field(11, "predicted", l.predicted);
   v.field(12, "predicted_error", l.predicted_error);
 }
-template <class V>
-void describe(V& v, Losses& l) {
+void describe(auto& v, Losses& l) {
   v.field(1, "busiest", l.busiest);
   v.field(2, "losses", l.losses);
 }

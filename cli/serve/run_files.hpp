@@ -25,8 +25,7 @@ struct RunFigures {
   double trained_per_s = 0, busy = 0;
   std::uint64_t cards = 0, alarms = 0;
 };
-template <class V>
-void describe(V& v, RunFigures& f) {
+void describe(auto& v, RunFigures& f) {
   v.field(4, "simulated", f.simulated);
   v.field(5, "began", f.began);
   v.field(6, "steps", f.steps);

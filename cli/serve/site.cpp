@@ -42,8 +42,7 @@ struct ListedRun : RunFigures {
   RunState state = RunState::Unknown;
   std::string name;
 };
-template <class V>
-void describe(V& v, ListedRun& r) {
+void describe(auto& v, ListedRun& r) {
   v.field(1, "id", r.id);
   v.field(2, "state", r.state);
   v.field(3, "name", r.name);

@@ -134,8 +134,7 @@ struct LeftOutRow {
   std::string row;
   std::string why;
 };
-template <class V>
-void describe(V& v, LeftOutRow& r) {
+void describe(auto& v, LeftOutRow& r) {
   v.field(1, "row", r.row);
   v.field(2, "why", r.why);
 }
@@ -148,8 +147,7 @@ struct Report {
   std::string written;
   std::vector<LeftOutRow> left_out{};
 };
-template <class V>
-void describe(V& v, Report& r) {
+void describe(auto& v, Report& r) {
   v.field(1, "constants", r.constants);
   v.field(2, "fitted", r.fitted);
   v.field(3, "undetermined", r.undetermined);

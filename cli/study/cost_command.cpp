@@ -29,8 +29,7 @@ struct TermJson {
   double share = 0;
   std::string equation;
 };
-template <class V>
-void describe(V& v, TermJson& t) {
+void describe(auto& v, TermJson& t) {
   v.field(1, "name", t.name);
   v.field(2, "count", t.count);
   v.field(3, "value", t.value);
@@ -44,8 +43,7 @@ struct MetricJson {
   double value = 0;
   std::vector<TermJson> terms;
 };
-template <class V>
-void describe(V& v, MetricJson& m) {
+void describe(auto& v, MetricJson& m) {
   v.field(1, "name", m.name);
   v.field(2, "unit", m.unit);
   v.field(3, "value", m.value);
@@ -57,8 +55,7 @@ struct TogetherJson {
   std::string hardware;
   double value = 0;
 };
-template <class V>
-void describe(V& v, TogetherJson& t) {
+void describe(auto& v, TogetherJson& t) {
   v.field(1, "hardware", t.hardware);
   v.field(2, "value", t.value);
 }
@@ -72,8 +69,7 @@ struct CostJson {
   std::vector<sim_hw::ConstantEffect> unmeasured{};
   std::vector<TogetherJson> as_elsewhere{};
 };
-template <class V>
-void describe(V& v, CostJson& e) {
+void describe(auto& v, CostJson& e) {
   v.field(1, "kind", e.kind);
   v.field(2, "hardware", e.hardware);
   v.field(3, "cards", e.cards);
@@ -88,8 +84,7 @@ struct KindJson {
   std::string doc;
   std::string parameters;
 };
-template <class V>
-void describe(V& v, KindJson& k) {
+void describe(auto& v, KindJson& k) {
   v.field(1, "kind", k.kind);
   v.field(2, "doc", k.doc);
   v.field(3, "parameters", k.parameters);

@@ -27,8 +27,7 @@ namespace fs = std::filesystem;
 struct SweepPreset {
   std::vector<std::string> over, any, set;
 };
-template <class V>
-void describe(V& v, SweepPreset& p) {
+void describe(auto& v, SweepPreset& p) {
   v.field(1, "over", p.over);
   v.field(2, "any", p.any);
   v.field(3, "set", p.set);

@@ -30,8 +30,7 @@ struct KindErrorsJson {
   std::int64_t n = 0;
   std::optional<double> mape, bias, max, rank_correlation;
 };
-template <class V>
-void describe(V& v, KindErrorsJson& k) {
+void describe(auto& v, KindErrorsJson& k) {
   v.field(1, "kind", k.kind);
   v.field(2, "n", k.n);
   v.field(3, "mape", k.mape);
@@ -50,8 +49,7 @@ struct RowJson {
   std::optional<double> low{}, high{};  ///< Of a row that leaves conditions open.
   std::string matters{};                ///< The open parameter that changes the answer most.
 };
-template <class V>
-void describe(V& v, RowJson& r) {
+void describe(auto& v, RowJson& r) {
   v.field(1, "id", r.id);
   v.field(2, "hardware", r.hardware);
   v.field(3, "cards", r.cards);
@@ -72,8 +70,7 @@ struct ValidateJson {
   std::vector<RowJson> rows;
   std::vector<sim_hw::Coverage> coverage{};
 };
-template <class V>
-void describe(V& v, ValidateJson& j) {
+void describe(auto& v, ValidateJson& j) {
   v.field(3, "coverage", j.coverage);
   v.field(1, "kinds", j.kinds);
   v.field(2, "rows", j.rows);

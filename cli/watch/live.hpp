@@ -69,14 +69,12 @@ Live make_live(const Frame& frame,
 /// The frame that the terminal shows for this state.
 Frame frame_of(const Live& live);
 
-template <class V>
-void describe(V& v, FrameRates& r) {
+void describe(auto& v, FrameRates& r) {
   v.field(1, "raw", r.generated);
   v.field(2, "trained", r.trained);
   v.field(3, "effective", r.effective);
 }
-template <class V>
-void describe(V& v, LiveActor& a) {
+void describe(auto& v, LiveActor& a) {
   v.field(1, "name", a.name);
   v.field(2, "role", a.role);
   v.field(3, "state", a.state);
@@ -86,21 +84,18 @@ void describe(V& v, LiveActor& a) {
   v.field(7, "restarts", a.restarts);
   v.field(8, "cause", a.cause);
 }
-template <class V>
-void describe(V& v, LiveCards& c) {
+void describe(auto& v, LiveCards& c) {
   v.field(1, "cards", c.cards);
   v.field(2, "actors", c.actors);
   v.field(3, "recent", c.recent);
   v.field(4, "whole", c.whole);
   v.field(5, "host", c.host);
 }
-template <class V>
-void describe(V& v, LiveHealth& h) {
+void describe(auto& v, LiveHealth& h) {
   v.field(1, "memory_bytes", h.memory_bytes);
   v.field(2, "disk_free_bytes", h.disk_free_bytes);
 }
-template <class V>
-void describe(V& v, Live& l) {
+void describe(auto& v, Live& l) {
   v.field(1, "subtitle", l.subtitle);
   v.field(2, "pid", l.pid);
   v.field(3, "host", l.host);

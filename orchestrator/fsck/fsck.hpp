@@ -43,14 +43,12 @@ enum class Repair { No, Yes };
 /// Error: not a run folder, in use (with Repair::Yes), or it cannot be read or repaired.
 Result<FsckReport> check_run(const std::filesystem::path& run, Repair repair);
 
-template <class V>
-void describe(V& v, CheckedFile& f) {
+void describe(auto& v, CheckedFile& f) {
   v.field(1, "name", f.name);
   v.field(2, "state", f.state);
   v.field(3, "what", f.what);
 }
-template <class V>
-void describe(V& v, FsckReport& r) {
+void describe(auto& v, FsckReport& r) {
   v.field(1, "files", r.files);
   v.field(2, "repaired", r.repaired);
   v.field(3, "next", r.next);

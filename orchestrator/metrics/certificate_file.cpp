@@ -14,8 +14,7 @@ namespace {
 struct Versions {
   std::optional<PolicyVersion> oldest, newest;
 };
-template <class V>
-void describe(V& v, Versions& r) {
+void describe(auto& v, Versions& r) {
   v.field(1, "oldest", r.oldest);
   v.field(2, "newest", r.newest);
 }
@@ -26,8 +25,7 @@ struct GroupPart {
   std::uint64_t age = 0;
   Versions versions;
 };
-template <class V>
-void describe(V& v, GroupPart& g) {
+void describe(auto& v, GroupPart& g) {
   v.field(1, "group", g.group);
   v.field(2, "v0", g.v0);
   v.field(3, "age", g.age);
@@ -43,8 +41,7 @@ struct Line {
   Versions versions;
   std::vector<GroupPart> groups;
 };
-template <class V>
-void describe(V& v, Line& l) {
+void describe(auto& v, Line& l) {
   v.field(1, "step", l.step);
   v.field(2, "bound", l.bound);
   v.field(3, "age_max", l.age_max);

@@ -37,8 +37,7 @@ struct CostSummary {
 /// Tokens are trained ones, with prompts. nullopt: neither a price nor a power is given.
 std::optional<CostSummary> cost_of(const CostSection& cost, PaidCards cards, const CardUse& use);
 
-template <class V>
-void describe(V& v, CostSummary& s) {
+void describe(auto& v, CostSummary& s) {
   v.field(1, "price", s.price, {.doc = "Of all cards, in the currency of `cost.card_hour`."});
   v.field(2, "tokens_per_price", s.tokens_per_price, {.doc = "Trained tokens per unit of price."});
   v.field(3, "kwh", s.kwh, {.doc = "Energy of all cards."});

@@ -28,8 +28,7 @@ struct TimeLost {
   /// 0 for a run without time.
   double goodput() const;
 };
-template <class V>
-void describe(V& v, TimeLost& t) {
+void describe(auto& v, TimeLost& t) {
   v.field(1, "wall", t.wall);
   v.field(2, "useful", t.useful);
   v.field(3, "start", t.start);

@@ -47,8 +47,7 @@ void for_each_figure(const MetricsLine& line,
 /// The line as it is in metrics.jsonl, without a line break.
 std::string to_json_line(const MetricsLine& line);
 
-template <class V>
-void describe(V& v, QueueDepth& q) {
+void describe(auto& v, QueueDepth& q) {
   v.field(1, "generating", q.generating);
   v.field(2, "scoring", q.scoring);
   v.field(3, "ready", q.ready);

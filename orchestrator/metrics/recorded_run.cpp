@@ -19,8 +19,7 @@ struct RunFacts {
   HardwareKind hardware = HardwareKind::Local;
   CostSection cost;
 };
-template <class V>
-void describe(V& v, RunFacts& f) {
+void describe(auto& v, RunFacts& f) {
   v.field(1, "name", f.name);
   v.field(2, "seed", f.seed);
   v.field(3, "hardware", f.hardware);

@@ -162,8 +162,7 @@ RunIdentity identity_of(const PipelineConfig& config, std::uint64_t log_hash);
 
 Summary summarize(const RunMetrics& metrics, const RunIdentity& identity);
 
-template <class V>
-void describe(V& v, TokenSummary& s) {
+void describe(auto& v, TokenSummary& s) {
   v.field(1, "generated", s.generated);
   v.field(2, "trained", s.trained);
   v.field(3, "effective", s.effective);
@@ -172,24 +171,21 @@ void describe(V& v, TokenSummary& s) {
   v.field(6, "effective_per_s", s.effective_per_s);
   v.field(7, "trained_per_s_per_card", s.trained_per_s_per_card);
 }
-template <class V>
-void describe(V& v, CardSummary& s) {
+void describe(auto& v, CardSummary& s) {
   v.field(1, "card", s.card);
   v.field(2, "busy", s.busy);
   v.field(3, "states_s", s.states_s);
   v.field(4, "states_ns", s.states_ns);
   v.field(5, "host", s.host);
 }
-template <class V>
-void describe(V& v, UtilizationSummary& s) {
+void describe(auto& v, UtilizationSummary& s) {
   v.field(1, "busy", s.busy);
   v.field(2, "states", s.states);
   v.field(3, "wall_ns", s.wall_ns);
   v.field(4, "no_generation_or_training_s", s.no_generation_or_training_s);
   v.field(5, "per_card", s.per_card);
 }
-template <class V>
-void describe(V& v, SlotSummary& s) {
+void describe(auto& v, SlotSummary& s) {
   v.field(1, "slots", s.slots, {.doc = "Slots of all rollout engines."});
   v.field(2,
           "occupancy",
@@ -201,8 +197,7 @@ void describe(V& v, SlotSummary& s) {
       s.while_serving,
       {.doc = "Mean share of slots with a response, over the time in which their engine had any."});
 }
-template <class V>
-void describe(V& v, TailSummary& s) {
+void describe(auto& v, TailSummary& s) {
   v.field(1,
           "s",
           s.s,
@@ -212,8 +207,7 @@ void describe(V& v, TailSummary& s) {
   v.field(3, "decode_s", s.decode_s, {.doc = "Card time that generated them."});
   v.field(4, "share", s.share, {.doc = "Share of all card time that both are."});
 }
-template <class V>
-void describe(V& v, StalenessSummary& s) {
+void describe(auto& v, StalenessSummary& s) {
   v.field(1, "bound", s.bound);
   v.field(2, "max", s.max);
   v.field(3, "mean", s.mean);
@@ -222,8 +216,7 @@ void describe(V& v, StalenessSummary& s) {
   v.field(6, "publish_lag_mean_s", s.publish_lag_mean_s);
   v.field(7, "publish_lag_max_s", s.publish_lag_max_s);
 }
-template <class V>
-void describe(V& v, GroupSummary& s) {
+void describe(auto& v, GroupSummary& s) {
   v.field(1, "trained", s.trained);
   v.field(2, "filtered", s.filtered);
   v.field(3, "failed", s.failed);
@@ -232,22 +225,19 @@ void describe(V& v, GroupSummary& s) {
   v.field(6, "last_failure", s.last_failure);
   v.field(7, "responses_lost", s.responses_lost);
 }
-template <class V>
-void describe(V& v, RewardSummary& s) {
+void describe(auto& v, RewardSummary& s) {
   v.field(1, "first", s.first);
   v.field(2, "last", s.last);
   v.field(3, "best", s.best);
 }
-template <class V>
-void describe(V& v, LengthSummary& s) {
+void describe(auto& v, LengthSummary& s) {
   v.field(1, "mean", s.mean);
   v.field(2, "p50", s.p50);
   v.field(3, "p99", s.p99);
   v.field(4, "max", s.max);
   v.field(5, "generated_mean", s.generated_mean);
 }
-template <class V>
-void describe(V& v, WaitSummary& s) {
+void describe(auto& v, WaitSummary& s) {
   v.field(1, "role", s.role);
   v.field(2, "state", s.state);
   v.field(3, "on", s.on);
@@ -259,15 +249,13 @@ void describe(V& v, WaitSummary& s) {
   v.field(9, "cause", s.cause);
   v.field(10, "tail", s.tail);
 }
-template <class V>
-void describe(V& v, RestartSummary& s) {
+void describe(auto& v, RestartSummary& s) {
   v.field(1, "kind", s.kind);
   v.field(2, "at_s", s.at_s);
   v.field(3, "actor", s.actor);
   v.field(4, "reason", s.reason);
 }
-template <class V>
-void describe(V& v, SwitchSummary& s) {
+void describe(auto& v, SwitchSummary& s) {
   v.field(1, "count", s.count);
   v.field(2, "refused", s.refused);
   v.field(3, "s", s.s);
@@ -279,27 +267,23 @@ void describe(V& v, SwitchSummary& s) {
   v.field(9, "host_bytes_taken", s.host_bytes_taken);
   v.field(10, "process_peak_bytes", s.process_peak_bytes);
 }
-template <class V>
-void describe(V& v, TurnSummary& s) {
+void describe(auto& v, TurnSummary& s) {
   v.field(1, "count", s.count);
   v.field(2, "mean_s", s.mean_s);
   v.field(3, "longest_s", s.longest_s);
 }
-template <class V>
-void describe(V& v, SwitchesSummary& s) {
+void describe(auto& v, SwitchesSummary& s) {
   v.field(1, "count", s.count);
   v.field(2, "s", s.s);
   v.field(3, "actions", s.actions);
   v.field(4, "states", s.states);
 }
-template <class V>
-void describe(V& v, CheckpointSummary& s) {
+void describe(auto& v, CheckpointSummary& s) {
   v.field(1, "saved", s.saved);
   v.field(2, "failed", s.failed);
   v.field(3, "last", s.last);
 }
-template <class V>
-void describe(V& v, EvaluationPoint& s) {
+void describe(auto& v, EvaluationPoint& s) {
   v.field(1, "step", s.step);
   v.field(2, "at_s", s.at_s);
   v.field(3, "seconds", s.seconds);
@@ -318,8 +302,7 @@ void describe(V& v, EvaluationPoint& s) {
           s.within_noise,
           {.doc = "Its pass_1 does not differ from the best one's."});
 }
-template <class V>
-void describe(V& v, EvaluationSummary& s) {
+void describe(auto& v, EvaluationSummary& s) {
   v.field(1, "problems", s.problems);
   v.field(2, "samples", s.samples);
   v.field(3, "card_s", s.card_s);
@@ -327,8 +310,7 @@ void describe(V& v, EvaluationSummary& s) {
   v.field(5, "best", s.best);
   v.field(6, "points", s.points);
 }
-template <class V>
-void describe(V& v, Summary& s) {
+void describe(auto& v, Summary& s) {
   v.field(1, "ok", s.ok);
   v.field(2, "stopped", s.stopped);
   v.field(3, "reason", s.reason);

@@ -85,47 +85,40 @@ std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
                                             Duration wall,
                                             std::size_t updates);
 
-template <class V>
-void describe(V& v, RoleMfu& s) {
+void describe(auto& v, RoleMfu& s) {
   v.field(1, "flops", s.flops, {.doc = "Model FLOP of the role's actors."});
   v.field(2, "mfu", s.mfu, {.doc = "Over the wall time and the peak of its cards."});
   v.field(3, "while_busy", s.while_busy, {.doc = "Over the time in which they worked."});
 }
-template <class V>
-void describe(V& v, MfuSummary& s) {
+void describe(auto& v, MfuSummary& s) {
   v.field(1, "flops", s.flops, {.doc = "Model FLOP of the run."});
   v.field(2, "peak_flops_per_s", s.peak_flops_per_s, {.doc = "Dense BF16 peak of all cards."});
   v.field(3, "mfu", s.mfu, {.doc = "Over the wall time and that peak."});
   v.field(4, "roles", s.roles);
 }
-template <class V>
-void describe(V& v, HighWater& s) {
+void describe(auto& v, HighWater& s) {
   v.field(1, "peak_bytes", s.peak_bytes, {.doc = "Most bytes held at once."});
   v.field(2, "predicted_bytes", s.predicted_bytes, {.doc = "Predicted before the run."});
   v.field(3, "capacity_bytes", s.capacity_bytes);
 }
-template <class V>
-void describe(V& v, RoleMemory& s) {
+void describe(auto& v, RoleMemory& s) {
   v.field(1, "device", s.device, {.doc = "Fullest device of the role."});
   v.field(2, "host", s.host, {.doc = "Host memory per device."});
 }
-template <class V>
-void describe(V& v, PlaneSummary& s) {
+void describe(auto& v, PlaneSummary& s) {
   v.field(1, "plane", s.plane, {.doc = "Level of the interconnect, or the link to the host."});
   v.field(2, "bytes", s.bytes, {.doc = "Each byte counts once."});
   v.field(3, "bytes_per_update", s.bytes_per_update);
   v.field(4, "share", s.share, {.doc = "Mean share of the bandwidth of all devices."});
   v.field(5, "roles", s.roles, {.doc = "Bytes by role."});
 }
-template <class V>
-void describe(V& v, EnginesSummary& s) {
+void describe(auto& v, EnginesSummary& s) {
   v.field(1, "prefill_devices", s.prefill_devices, {.doc = "Devices of each that only prefill."});
   v.field(2, "prefill", s.prefill, {.doc = "Share of the wall time in which they prefilled."});
   v.field(3, "decode", s.decode, {.doc = "Share of the wall time in which they decoded."});
   v.field(4, "token_s", s.token_s, {.doc = "Mean time between tokens of a running response."});
 }
-template <class V>
-void describe(V& v, NetworkSummary& s) {
+void describe(auto& v, NetworkSummary& s) {
   v.field(1, "planes", s.planes, {.doc = "Innermost first."});
 }
 

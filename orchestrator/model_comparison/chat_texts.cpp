@@ -13,8 +13,7 @@ struct ChatRow {
   std::string answer;
 };
 
-template <class V>
-void describe(V& v, ChatRow& r) {
+void describe(auto& v, ChatRow& r) {
   v.field(1, "prompt", r.prompt);
   v.field(2, "answer", r.answer);
 }

@@ -31,14 +31,12 @@ struct ComparisonRequest {
   std::int64_t positions() const;
 };
 
-template <class V>
-void describe(V& v, ChatTurn& t) {
+void describe(auto& v, ChatTurn& t) {
   v.field(1, "role", t.role);
   v.field(2, "content", t.content);
 }
 
-template <class V>
-void describe(V& v, ComparisonRequest& r) {
+void describe(auto& v, ComparisonRequest& r) {
   v.field(1, "sequences", r.sequences);
   v.field(2, "texts", r.texts);
   v.field(3, "chats", r.chats);

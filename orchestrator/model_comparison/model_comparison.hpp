@@ -49,8 +49,7 @@ struct ModelComparison {
   bool agrees = false;
 };
 
-template <class V>
-void describe(V& v, SequenceDifference& d) {
+void describe(auto& v, SequenceDifference& d) {
   v.field(1, "input", d.input);
   v.field(2, "tokens", d.tokens);
   v.field(3, "largest", d.largest);
@@ -59,15 +58,13 @@ void describe(V& v, SequenceDifference& d) {
   v.field(6, "of_tolerance", d.of_tolerance);
 }
 
-template <class V>
-void describe(V& v, EqualTexts& e) {
+void describe(auto& v, EqualTexts& e) {
   v.field(1, "equal", e.equal);
   v.field(2, "compared", e.compared);
   v.field(3, "note", e.note);
 }
 
-template <class V>
-void describe(V& v, ModelComparison& c) {
+void describe(auto& v, ModelComparison& c) {
   v.field(1, "name", c.name);
   v.field(2, "architecture", c.architecture);
   v.field(3, "transformers", c.transformers);

@@ -18,8 +18,7 @@ struct ModelDescription {
   std::string tokenizer;  ///< Description, or why it cannot be read.
 };
 
-template <class V>
-void describe(V& v, ModelDescription& d) {
+void describe(auto& v, ModelDescription& d) {
   v.field(1, "name", d.name);
   v.field(2, "model", d.model);
   v.field(3, "type", d.type);

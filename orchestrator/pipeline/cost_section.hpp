@@ -17,8 +17,7 @@ struct CostSection {
   bool operator==(const CostSection&) const = default;
 };
 
-template <class V>
-void describe(V& v, CostSection& c) {
+void describe(auto& v, CostSection& c) {
   v.field(1,
           "card_hour",
           c.card_hour,

@@ -19,8 +19,7 @@ struct EvaluationSection {
   bool keep_best = true;
 };
 
-template <class V>
-void describe(V& v, EvaluationSection& c) {
+void describe(auto& v, EvaluationSection& c) {
   v.field(1,
           "every",
           c.every,

@@ -20,8 +20,7 @@ struct PayloadsSection {
   Duration wait = std::chrono::seconds(30);
 };
 
-template <class V>
-void describe(V& v, PayloadsSection& c) {
+void describe(auto& v, PayloadsSection& c) {
   v.field(
       1,
       "store",

@@ -64,8 +64,7 @@ struct PipelineConfig {
 };
 
 /// Sections about how a run is operated, watched and simulated.
-template <class V>
-void describe_operation(V& v, PipelineConfig& c) {
+void describe_operation(auto& v, PipelineConfig& c) {
   v.field(19,
           "transport",
           c.transport,
@@ -94,8 +93,7 @@ void describe_operation(V& v, PipelineConfig& c) {
       23, "stragglers", c.stragglers, {.doc = "How to finish the last groups of a step sooner."});
 }
 
-template <class V>
-void describe(V& v, PipelineConfig& c) {
+void describe(auto& v, PipelineConfig& c) {
   v.field(1,
           "name",
           c.name,

@@ -106,8 +106,7 @@ struct CheckpointConfig {
   std::int32_t keep = 2;
 };
 
-template <class V>
-void describe(V& v, StalenessConfig& c) {
+void describe(auto& v, StalenessConfig& c) {
   v.field(1,
           "rule",
           c.rule,
@@ -137,8 +136,8 @@ void describe(V& v, StalenessConfig& c) {
                   "newer weights. On time-shared cards, the switch of roles decides."});
 }
 
-template <class V>  // One field after the other. NOLINTNEXTLINE(readability-function-size)
-void describe(V& v, PlacementConfig& c) {
+// One field after the other. NOLINTNEXTLINE(readability-function-size)
+void describe(auto& v, PlacementConfig& c) {
   static const std::string modes =
       doc_of_rows("How roles share devices. ", actors::kPlacementModes);
   v.field(1, "mode", c.mode, {.doc = modes});
@@ -220,8 +219,7 @@ void describe(V& v, PlacementConfig& c) {
 }
 
 /// The key `launch`, shared by the sections of all roles.
-template <class V>
-void describe_launch(V& v, LaunchKind& launch) {
+void describe_launch(auto& v, LaunchKind& launch) {
   v.field(
       30,
       "launch",
@@ -231,8 +229,7 @@ void describe_launch(V& v, LaunchKind& launch) {
            "`attach`: you, on any machine (docs/how-to/many-machines.md); Temper waits for them."});
 }
 
-template <class V>
-void describe(V& v, RolloutConfig& c) {
+void describe(auto& v, RolloutConfig& c) {
   v.field(1,
           "replicas",
           c.replicas,
@@ -258,14 +255,12 @@ void describe(V& v, RolloutConfig& c) {
   describe_launch(v, c.launch);
 }
 
-template <class V>
-void describe(V& v, TrainerConfig& c) {
+void describe(auto& v, TrainerConfig& c) {
   v.field(1, "engine", c.engine, {.doc = "The training engine."});
   describe_launch(v, c.launch);
 }
 
-template <class V>
-void describe(V& v, ReferenceConfig& c) {
+void describe(auto& v, ReferenceConfig& c) {
   v.field(
       1,
       "replicas",
@@ -280,16 +275,14 @@ void describe(V& v, ReferenceConfig& c) {
   describe_launch(v, c.launch);
 }
 
-template <class V>
-void describe(V& v, RewardConfig& c) {
+void describe(auto& v, RewardConfig& c) {
   v.field(
       1, "replicas", c.replicas, {.doc = "Number of actors of this role.", .min = 1, .max = 4096});
   v.field(2, "engine", c.engine, {.doc = "The engine of this role."});
   describe_launch(v, c.launch);
 }
 
-template <class V>
-void describe(V& v, SyntheticConfig& c) {
+void describe(auto& v, SyntheticConfig& c) {
   v.field(
       1,
       "tokens",
@@ -308,8 +301,7 @@ void describe(V& v, SyntheticConfig& c) {
 }
 
 /// Keys for attached workers.
-template <class V>
-void describe_attached(V& v, TransportSection& c) {
+void describe_attached(auto& v, TransportSection& c) {
   v.field(20,
           "advertise",
           c.advertise,
@@ -336,8 +328,7 @@ void describe_attached(V& v, TransportSection& c) {
            .min = std::chrono::seconds(1)});
 }
 
-template <class V>
-void describe(V& v, TransportSection& c) {
+void describe(auto& v, TransportSection& c) {
   v.field(
       10,
       "kind",
@@ -394,8 +385,7 @@ void describe(V& v, TransportSection& c) {
   describe(v, c.limits);  // Field numbers 1 to 9.
 }
 
-template <class V>
-void describe(V& v, CheckpointConfig& c) {
+void describe(auto& v, CheckpointConfig& c) {
   v.field(1,
           "every",
           c.every,

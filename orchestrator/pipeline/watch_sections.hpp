@@ -43,8 +43,7 @@ struct AlarmsConfig {
   double no_progress = 20;
 };
 
-template <class V>
-void describe(V& v, SamplesConfig& c) {
+void describe(auto& v, SamplesConfig& c) {
   v.field(1,
           "share",
           c.share,
@@ -59,8 +58,7 @@ void describe(V& v, SamplesConfig& c) {
            .min = Bytes(Bytes::rep{1} << 16)});
 }
 
-template <class V>
-void describe(V& v, TrackingConfig& c) {
+void describe(auto& v, TrackingConfig& c) {
   v.field(
       1, "tensorboard", c.tensorboard, {.doc = "Write TensorBoard event files to the run folder."});
   v.field(2,
@@ -77,8 +75,7 @@ void describe(V& v, TrackingConfig& c) {
            .min = Bytes(Bytes::rep{1} << 16)});
 }
 
-template <class V>
-void describe(V& v, AlarmsConfig& c) {
+void describe(auto& v, AlarmsConfig& c) {
   v.field(1,
           "enabled",
           c.enabled,

@@ -62,8 +62,7 @@ struct AuditReport {
   std::vector<std::string> violations;  ///< Each names its record; empty: none.
 };
 
-template <class V>
-void describe(V& v, AuditReport& r) {
+void describe(auto& v, AuditReport& r) {
   v.field(1, "records", r.records);
   v.field(2, "voided", r.voided);
   v.field(3, "steps", r.steps);

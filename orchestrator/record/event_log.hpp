@@ -32,8 +32,7 @@ struct Record {
   Commands commands;
 };
 
-template <class V>
-void describe(V& v, Record& r) {
+void describe(auto& v, Record& r) {
   v.field(1, "sequence", r.sequence, {.doc = "Position in the log."});
   v.field(2, "time", r.time, {.doc = "Time of delivery of the event, on the clock of the run."});
   v.field(3, "event", r.event, {.doc = "The event."});

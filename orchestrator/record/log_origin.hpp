@@ -15,8 +15,7 @@ struct LogOrigin {
   std::uint32_t format = 0;
   bool operator==(const LogOrigin&) const = default;
 };
-template <class V>
-void describe(V& v, LogOrigin& o) {
+void describe(auto& v, LogOrigin& o) {
   v.field(1, "program", o.program);
   v.field(2, "format", o.format);
 }

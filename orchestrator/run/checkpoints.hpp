@@ -28,8 +28,7 @@ struct CheckpointState {
   std::map<GroupId, GroupPayload> payloads;
 };
 
-template <class V>
-void describe(V& v, CheckpointState& c) {
+void describe(auto& v, CheckpointState& c) {
   v.field(1, "sequence", c.sequence);
   v.field(2, "version", c.version);
   v.field(3, "scheduler", c.scheduler);

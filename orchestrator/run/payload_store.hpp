@@ -39,8 +39,7 @@ struct GroupPayload {
   std::string source{};  ///< Key of `task.sources`; empty: the only source.
 };
 
-template <class V>
-void describe(V& v, ResponsePayload& p) {
+void describe(auto& v, ResponsePayload& p) {
   v.field(1, "tokens", p.tokens);
   v.field(2, "logprobs", p.logprobs);
   v.field(3, "reference", p.reference);
@@ -53,8 +52,7 @@ void describe(V& v, ResponsePayload& p) {
   v.field(10, "tensors", p.tensors);
   v.field(11, "terms", p.terms);
 }
-template <class V>
-void describe(V& v, GroupPayload& p) {
+void describe(auto& v, GroupPayload& p) {
   v.field(1, "prompt", p.prompt);
   v.field(2, "answer", p.answer);
   v.field(3, "prompt_tokens", p.prompt_tokens);

@@ -22,8 +22,7 @@ struct ScaleRequest {
   std::optional<std::int32_t> rollout, reference, reward;  ///< None: unchanged.
   bool operator==(const ScaleRequest&) const = default;
 };
-template <class V>
-void describe(V& v, ScaleRequest& r) {
+void describe(auto& v, ScaleRequest& r) {
   v.field(1, "id", r.id);
   v.field(2, "rollout", r.rollout);
   v.field(3, "reference", r.reference);
@@ -40,8 +39,7 @@ struct ScaleAnswer {
   std::string refused;  ///< The reason of a request that was not carried out.
   ScaleOutcome outcome = ScaleOutcome::Done;
 };
-template <class V>
-void describe(V& v, ScaleAnswer& a) {
+void describe(auto& v, ScaleAnswer& a) {
   v.field(1, "id", a.id);
   v.field(2, "done", a.done);
   v.field(3, "refused", a.refused);

@@ -24,8 +24,7 @@ struct Finding {
 std::vector<Finding> examine_machine(const std::filesystem::path& programs,
                                      const std::filesystem::path& configs);
 
-template <class V>
-void describe(V& v, Finding& f) {
+void describe(auto& v, Finding& f) {
   v.field(1, "state", f.state);
   v.field(2, "what", f.what);
   v.field(3, "found", f.found);

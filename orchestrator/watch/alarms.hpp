@@ -46,8 +46,7 @@ struct Alarm {
   std::uint64_t step = 0;
   std::string text;  ///< Description with figures.
 };
-template <class V>
-void describe(V& v, Alarm& a) {
+void describe(auto& v, Alarm& a) {
   v.field(1, "kind", a.kind);
   v.field(2, "time", a.time);
   v.field(3, "step", a.step);

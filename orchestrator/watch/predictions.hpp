@@ -23,8 +23,7 @@ struct Prediction {
   double error = 0;  ///< Relative error of the same prediction where the truth is known; a smaller
                      ///< gain is not significant.
 };
-template <class V>
-void describe(V& v, Prediction& p) {
+void describe(auto& v, Prediction& p) {
   v.field(1, "change", p.change);
   v.field(2, "gain", p.gain);
   v.field(3, "error", p.error);

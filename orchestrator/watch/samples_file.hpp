@@ -59,14 +59,12 @@ struct Sample {
   std::string source;  ///< Of the problem; empty: the run has one.
 };
 
-template <class V>
-void describe(V& v, SampleSegment& s) {
+void describe(auto& v, SampleSegment& s) {
   v.field(1, "version", s.version);
   v.field(2, "tokens", s.tokens);
   v.field(3, "text", s.text);
 }
-template <class V>
-void describe(V& v, Sample& s) {
+void describe(auto& v, Sample& s) {
   v.field(1, "step", s.step);
   v.field(2, "group", s.group);
   v.field(3, "place", s.place);

@@ -18,8 +18,7 @@ constexpr std::size_t kLongestFrame = std::size_t{1} << 30;
 struct VerifyBatch {
   std::vector<actors::JudgeRequest> items;
 };
-template <class V>
-void describe(V& v, VerifyBatch& b) {
+void describe(auto& v, VerifyBatch& b) {
   v.field(1, "items", b.items);
 }
 

@@ -34,8 +34,7 @@ struct AblationRow {
 
   Agreement agreement() const;
 };
-template <class V>
-void describe(V& v, AblationRow& r) {
+void describe(auto& v, AblationRow& r) {
   v.field(1, "mechanism", r.mechanism, {.doc = "Mechanism that is switched off and on."});
   v.field(2, "conditions", r.conditions, {.doc = "Model, cluster, layout."});
   v.field(3, "figure", r.figure, {.doc = "Quantity of `off` and `on`."});

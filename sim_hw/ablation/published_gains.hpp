@@ -12,8 +12,7 @@ struct PublishedSpeed {
   double million_tokens_per_second = 0;
   double mfu_percent = 0;
 };
-template <class V>
-void describe(V& v, PublishedSpeed& c) {
+void describe(auto& v, PublishedSpeed& c) {
   v.field(1,
           "million_tokens_per_second",
           c.million_tokens_per_second,
@@ -37,8 +36,7 @@ struct PublishedGains {
   PublishedSpeed before;  ///< With all mechanisms off, as far as the authors say.
   PublishedSpeed after;
 };
-template <class V>
-void describe(V& v, PublishedGains& c) {
+void describe(auto& v, PublishedGains& c) {
   v.field(1,
           "hierarchical_exchange",
           c.hierarchical_exchange,

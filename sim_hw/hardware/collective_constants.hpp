@@ -15,8 +15,7 @@ struct CollectiveOperation {
   double efficiency = 1;  ///< Share of the nominal link bandwidth.
   Duration segment{};     ///< Cost of a segment of a pipelined transfer; 0: not pipelined.
 };
-template <class V>
-void describe(V& v, CollectiveOperation& c) {
+void describe(auto& v, CollectiveOperation& c) {
   v.field(1, "start_up", c.start_up, {.doc = "Fixed cost.", .min = Duration(0)});
   v.field(
       2, "per_peer", c.per_peer, {.doc = "Cost per other rank of the node.", .min = Duration(0)});
@@ -47,8 +46,7 @@ struct CollectiveConstants {
   double small_efficiency = 1;
   Duration bulk_floor{};  ///< Least time of a bulk operation with 8 ranks or more.
 };
-template <class V>
-void describe(V& v, CollectiveConstants& c) {
+void describe(auto& v, CollectiveConstants& c) {
   v.field(1, "all_gather", c.all_gather, {.doc = "All-gather."});
   v.field(2, "reduce_scatter", c.reduce_scatter, {.doc = "Reduce-scatter."});
   v.field(3, "all_reduce", c.all_reduce, {.doc = "All-reduce in the switches of a node."});

@@ -19,8 +19,7 @@ struct FitRecord {
   double mean_error = 0;  ///< Mean absolute relative error over those rows.
   double max_error = 0;
 };
-template <class V>
-void describe(V& v, FitRecord& c) {
+void describe(auto& v, FitRecord& c) {
   v.field(1, "constants", c.constants, {.doc = "Names of the fitted constants."});
   v.field(2, "source", c.source, {.doc = "Data of the fit."});
   v.field(3, "rows", c.rows, {.doc = "Number of measurements.", .min = 0});
@@ -71,8 +70,7 @@ struct OperatorConstants {
 };
 namespace detail {
 
-template <class V>
-void describe_products(V& v, OperatorConstants& c) {
+void describe_products(auto& v, OperatorConstants& c) {
   v.field(1,
           "matmul_boost",
           c.matmul_boost,
@@ -99,8 +97,7 @@ void describe_products(V& v, OperatorConstants& c) {
           {.doc = "Time of a backward GEMM over that of a forward GEMM of the same shape.",
            .min = 0.1});
 }
-template <class V>
-void describe_kernels(V& v, OperatorConstants& c) {
+void describe_kernels(auto& v, OperatorConstants& c) {
   v.field(7,
           "memory_efficiency",
           c.memory_efficiency,
@@ -127,8 +124,7 @@ void describe_kernels(V& v, OperatorConstants& c) {
           c.rotary_bytes,
           {.doc = "Bytes moved per query and key element of the rotary embedding.", .min = 0.1});
 }
-template <class V>
-void describe_attention(V& v, OperatorConstants& c) {
+void describe_attention(auto& v, OperatorConstants& c) {
   v.field(14,
           "attention_rate",
           c.attention_rate,
@@ -164,8 +160,7 @@ void describe_attention(V& v, OperatorConstants& c) {
           c.attention_decode_depth,
           {.doc = "Additional seconds per element of the head size.", .min = 1e-11});
 }
-template <class V>
-void describe_ends(V& v, OperatorConstants& c) {
+void describe_ends(auto& v, OperatorConstants& c) {
   v.field(22,
           "sampling_bytes",
           c.sampling_bytes,
@@ -183,8 +178,7 @@ void describe_ends(V& v, OperatorConstants& c) {
           c.optimizer_latency,
           {.doc = "Seconds of an optimizer step without parameters.", .min = 1e-8});
 }
-template <class V>
-void describe_experts(V& v, OperatorConstants& c) {
+void describe_experts(auto& v, OperatorConstants& c) {
   v.field(26,
           "grouped_bandwidth",
           c.grouped_bandwidth,
@@ -212,8 +206,7 @@ void describe_experts(V& v, OperatorConstants& c) {
            .min = 0.01,
            .max = 1.0});
 }
-template <class V>
-void describe_host(V& v, OperatorConstants& c) {
+void describe_host(auto& v, OperatorConstants& c) {
   v.field(31,
           "host_kernel",
           c.host_kernel,
@@ -235,8 +228,7 @@ void describe_host(V& v, OperatorConstants& c) {
 
 }  // namespace detail
 
-template <class V>
-void describe(V& v, OperatorConstants& c) {
+void describe(auto& v, OperatorConstants& c) {
   detail::describe_products(v, c);
   detail::describe_kernels(v, c);
   detail::describe_attention(v, c);
@@ -253,8 +245,7 @@ struct Calibration {
   std::string taken_over_from{};  ///< Another hardware that these operators come from; empty:
                                   ///< fitted to this one.
 };
-template <class V>
-void describe(V& v, Calibration& c) {
+void describe(auto& v, Calibration& c) {
   v.field(3,
           "taken_over_from",
           c.taken_over_from,
@@ -267,8 +258,7 @@ struct HardwareConstants {
   OperatorConstants operators;
   CollectiveConstants collectives;
 };
-template <class V>
-void describe(V& v, HardwareConstants& c) {
+void describe(auto& v, HardwareConstants& c) {
   v.field(1, "operators", c.operators, {.doc = "Constants of the operators of one device."});
   v.field(2, "collectives", c.collectives, {.doc = "Constants of communication."});
 }

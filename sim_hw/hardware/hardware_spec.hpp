@@ -26,8 +26,7 @@ struct DieSpec {
   BytesPerSecond memory_bandwidth{};     ///< HBM peak.
   Bytes cache{};                         ///< Last-level cache.
 };
-template <class V>
-void describe(V& v, DieSpec& c) {
+void describe(auto& v, DieSpec& c) {
   v.field(1, "bf16", c.bf16, {.doc = "Dense BF16 matrix peak.", .min = FlopsPerSecond(1e9)});
   v.field(2, "fp16", c.fp16, {.doc = "FP16 matrix peak, where it differs from BF16."});
   v.field(3, "low", c.low, {.doc = "FP8 or INT8 matrix peak."});
@@ -54,8 +53,7 @@ struct HostSpec {
   /// Between the hosts and the devices of a node, per direction; empty: each device has its link.
   std::optional<BytesPerSecond> node_bandwidth{};
 };
-template <class V>
-void describe(V& v, HostSpec& c) {
+void describe(auto& v, HostSpec& c) {
   v.field(1, "memory", c.memory, {.doc = "Host DRAM of a node.", .min = Bytes(0)});
   v.field(2,
           "to_device",
@@ -101,8 +99,7 @@ struct LinkLevel {
   double oversubscription = 1;  ///< For the uplinks to this level.
   bool shared_port = false;     ///< Devices reach this level through their port of the level below.
 };
-template <class V>
-void describe(V& v, LinkLevel& c) {
+void describe(auto& v, LinkLevel& c) {
   v.field(1, "name", c.name, {.doc = "package, node, supernode or rdma."});
   v.field(2, "devices", c.devices, {.doc = "Devices per unit of this level; 0: all.", .min = 0});
   v.field(3, "bandwidth", c.bandwidth, {.doc = "Bandwidth per device and direction."});
@@ -133,8 +130,7 @@ struct HardwareSpec {
   std::int64_t cards() const { return cards_per_node * nodes * supernodes; }
   std::int64_t devices() const { return cards() * dies_per_card; }
 };
-template <class V>
-void describe(V& v, HardwareSpec& c) {
+void describe(auto& v, HardwareSpec& c) {
   v.field(1, "name", c.name, {.doc = "Name on the command line."});
   v.field(2, "source", c.source, {.doc = "Source of the numbers."});
   v.field(3, "dies_per_card", c.dies_per_card, {.doc = "Devices (dies) per card.", .min = 1});

@@ -69,8 +69,7 @@ struct Mechanisms {
 
   bool operator==(const Mechanisms&) const = default;
 };
-template <class V>
-void describe(V& v, Mechanisms& c) {
+void describe(auto& v, Mechanisms& c) {
   v.field(1,
           "expert_path",
           c.expert_path,

@@ -48,8 +48,7 @@ struct Adapter {
   }
   bool operator==(const Adapter&) const = default;
 };
-template <class V>
-void describe(V& v, Adapter& c) {
+void describe(auto& v, Adapter& c) {
   v.field(1, "rank", c.rank);
   v.field(2, "targets", c.targets);
 }

@@ -18,8 +18,7 @@ struct LatentAttention {
   std::int64_t qk_nope_dim = 128;  ///< Per head, without position.
   std::int64_t qk_rope_dim = 64;   ///< Per head, rotary; the key's is shared by all heads.
 };
-template <class V>
-void describe(V& v, LatentAttention& c) {
+void describe(auto& v, LatentAttention& c) {
   v.field(1, "q_lora_rank", c.q_lora_rank, {.doc = "Rank of the query latent.", .min = 1});
   v.field(
       2, "kv_lora_rank", c.kv_lora_rank, {.doc = "Rank of the cached key-value latent.", .min = 1});
@@ -38,8 +37,7 @@ struct SparseAttention {
   std::int64_t index_dim =
       128;  ///< Of the one key per token that all index heads share, in 8 bits.
 };
-template <class V>
-void describe(V& v, SparseAttention& c) {
+void describe(auto& v, SparseAttention& c) {
   v.field(1, "top_tokens", c.top_tokens, {.doc = "Tokens that a query attends.", .min = 1});
   v.field(2, "index_heads", c.index_heads, {.doc = "Heads of the index.", .min = 1});
   v.field(3, "index_dim", c.index_dim, {.doc = "Size of an index key, in 8 bits.", .min = 1});
@@ -54,8 +52,7 @@ struct MixtureOfExperts {
   std::int64_t shared_expert_ffn = 0;  ///< Intermediate size of one shared expert.
   std::int64_t dense_layers = 0;       ///< First layers, which have the dense MLP instead.
 };
-template <class V>
-void describe(V& v, MixtureOfExperts& c) {
+void describe(auto& v, MixtureOfExperts& c) {
   v.field(1, "experts", c.experts, {.doc = "Routed experts per layer.", .min = 1});
   v.field(2, "top_k", c.top_k, {.doc = "Experts per token.", .min = 1});
   v.field(3, "expert_ffn", c.expert_ffn, {.doc = "Intermediate size of one expert.", .min = 1});
@@ -113,8 +110,7 @@ struct ModelSpec {
   std::int64_t dense_layers() const { return moe ? moe->dense_layers : layers; }
   std::int64_t moe_layers() const { return layers - dense_layers(); }
 };
-template <class V>
-void describe(V& v, ModelSpec& c) {
+void describe(auto& v, ModelSpec& c) {
   v.field(1, "name", c.name, {.doc = "Name used by the publisher."});
   v.field(2, "source", c.source, {.doc = "Source of the dimensions."});
   v.field(3, "layers", c.layers, {.doc = "Transformer layers, without MTP modules.", .min = 1});

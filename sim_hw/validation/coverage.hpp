@@ -23,8 +23,7 @@ struct Coverage {
   std::int64_t in_band = 0;  ///< Of these, rows whose measured value the interval holds.
   std::map<std::string, std::int64_t> reasons{};  ///< Rows without one, by reason class.
 };
-template <class V>
-void describe(V& v, Coverage& c) {
+void describe(auto& v, Coverage& c) {
   v.field(1, "table", c.table, {.doc = "Table of publications."});
   v.field(2, "area", c.area, {.doc = "Area of the rows."});
   v.field(3, "rows", c.rows, {.doc = "Rows of the area."});

@@ -20,8 +20,7 @@ namespace temper::sim_hw {
 struct ReportNotes {
   std::map<std::string, std::string> notes;
 };
-template <class V>
-void describe(V& v, ReportNotes& c) {
+void describe(auto& v, ReportNotes& c) {
   v.field(1, "notes", c.notes, {.doc = "Explanations by row id or by kind."});
 }
 
@@ -32,8 +31,7 @@ struct StatisticsTable {
   std::vector<Statistics> rows;
 };
 
-template <class V>
-void describe(V& v, StatisticsTable& t) {
+void describe(auto& v, StatisticsTable& t) {
   v.field(1, "title", t.title, {.doc = "Heading."});
   v.field(2, "text", t.text, {.doc = "One paragraph on the method."});
   v.field(3, "rows", t.rows, {.doc = "Rows of the table."});
@@ -44,8 +42,7 @@ struct ReportTables {
   std::vector<StatisticsTable> tables;
   std::vector<Coverage> coverage_before{};  ///< Recorded once, to compare with.
 };
-template <class V>
-void describe(V& v, ReportTables& t) {
+void describe(auto& v, ReportTables& t) {
   v.field(2, "coverage_before", t.coverage_before, {.doc = "Coverage to compare with."});
   v.field(1, "tables", t.tables, {.doc = "Tables after the summary, in this order."});
 }

@@ -58,8 +58,7 @@ struct Statistics {
   std::optional<double> rank_correlation;
 };
 
-template <class V>
-void describe(V& v, Statistics& s) {
+void describe(auto& v, Statistics& s) {
   v.field(1, "kind", s.kind, {.doc = "Kind of request."});
   v.field(2, "hardware", s.hardware, {.doc = "Empty: all hardware."});
   v.field(3, "metric", s.metric, {.doc = "Empty: all metrics."});

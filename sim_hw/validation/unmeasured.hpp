@@ -53,8 +53,7 @@ struct ConstantEffect {
   double least = 0;  ///< Smallest value of the answer's first metric with any of these values.
   double most = 0;
 };
-template <class V>
-void describe(V& v, ConstantEffect& d) {
+void describe(auto& v, ConstantEffect& d) {
   v.field(1, "name", d.name);
   v.field(2, "used", d.used);
   v.field(3, "low", d.low);

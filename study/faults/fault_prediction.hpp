@@ -20,8 +20,7 @@ struct FaultPrediction {
   std::uint64_t planned = 0;  ///< Planned failures within the time of the measured run.
   double first_s = 0;         ///< Time of the first planned failure; times are measured until then.
 };
-template <class V>
-void describe(V& v, FaultPrediction& r) {
+void describe(auto& v, FaultPrediction& r) {
   v.field(1, "predicted", r.predicted);
   v.field(2, "measured", r.measured);
   v.field(3, "planned", r.planned);

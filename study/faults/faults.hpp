@@ -52,8 +52,7 @@ struct FaultsRow {
   double start = 0, down = 0, checkpoint = 0, missing = 0, again = 0;
   double rollbacks = 0, losses = 0, updates = 0;  ///< Mean per run.
 };
-template <class V>
-void describe(V& v, FaultsRow& r) {
+void describe(auto& v, FaultsRow& r) {
   v.field(1, "every", r.every);
   v.field(2, "interval_s", r.interval_s);
   v.field(3, "spares", r.spares);
@@ -81,8 +80,7 @@ struct FaultsReport {
   double seconds_per_update = 0;
   std::vector<FaultsRow> rows;  ///< Sorted by spares, then by interval.
 };
-template <class V>
-void describe(V& v, FaultsReport& r) {
+void describe(auto& v, FaultsReport& r) {
   v.field(1, "days", r.days);
   v.field(2, "seeds", r.seeds);
   v.field(3, "response_weight", r.response_weight);

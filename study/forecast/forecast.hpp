@@ -65,8 +65,7 @@ void judge(Forecasts& forecasts);
 
 std::string forecasts_text(const Forecasts& forecasts);
 
-template <class V>
-void describe(V& v, RunFigures& f) {
+void describe(auto& v, RunFigures& f) {
   v.field(1, "trained_per_s", f.trained_per_s);
   v.field(2, "generated_per_s", f.generated_per_s);
   v.field(3, "busy", f.busy);
@@ -74,8 +73,7 @@ void describe(V& v, RunFigures& f) {
   v.field(5, "seconds", f.seconds);
   v.field(6, "states", f.states);
 }
-template <class V>
-void describe(V& v, ForecastRun& r) {
+void describe(auto& v, ForecastRun& r) {
   v.field(1, "setting", r.setting);
   v.field(2, "predicted", r.predicted);
   v.field(3, "measured", r.measured);
@@ -83,8 +81,7 @@ void describe(V& v, ForecastRun& r) {
   v.field(5, "error", r.error);
   v.field(6, "reason", r.reason);
 }
-template <class V>
-void describe(V& v, Forecasts& p) {
+void describe(auto& v, Forecasts& p) {
   v.field(1, "runs", p.runs);
   v.field(2, "mean_error", p.mean_error);
   v.field(3, "pairs", p.pairs);

@@ -44,8 +44,7 @@ Result<Whatif> whatif(const WhatifOptions& options);
 
 std::string whatif_text(const Whatif& answer);
 
-template <class V>
-void describe(V& v, Whatif& w) {
+void describe(auto& v, Whatif& w) {
   v.field(1, "run", w.run);
   v.field(2, "changed", w.changed);
   v.field(3, "recorded", w.recorded);

@@ -149,21 +149,18 @@ Status save_machine_model(const MachineModel& calibration,
                           const std::filesystem::path& file,
                           const std::string& command);
 
-template <class V>
-void describe(V& v, DecodeTimes& t) {
+void describe(auto& v, DecodeTimes& t) {
   v.field(1, "running", t.running, {.doc = "Responses in the batch.", .min = 1});
   v.field(2, "step_us", t.step_us, {.doc = "Time of a step."});
   v.field(3, "context_ns", t.context_ns, {.doc = "Time per cached token in a step."});
 }
-template <class V>
-void describe(V& v, PrefillTimes& t) {
+void describe(auto& v, PrefillTimes& t) {
   v.field(1, "step_us", t.step_us);
   v.field(2, "row_us", t.row_us);
   v.field(3, "copy_us", t.copy_us);
   v.field(4, "touch_us", t.touch_us);
 }
-template <class V>
-void describe(V& v, UpdateTimes& t) {
+void describe(auto& v, UpdateTimes& t) {
   v.field(1, "update_us", t.update_us);
   v.field(2, "minibatch_us", t.minibatch_us);
   v.field(3, "row_us", t.row_us);
@@ -171,29 +168,25 @@ void describe(V& v, UpdateTimes& t) {
   v.field(5, "first_us", t.first_us);
   v.field(6, "resumed_us", t.resumed_us);
 }
-template <class V>
-void describe(V& v, ReferenceTimes& t) {
+void describe(auto& v, ReferenceTimes& t) {
   v.field(1, "pass_us", t.pass_us);
   v.field(2, "row_us", t.row_us);
   v.field(3, "first_us", t.first_us);
 }
-template <class V>
-void describe(V& v, EngineTimes& t) {
+void describe(auto& v, EngineTimes& t) {
   v.field(1, "threads", t.threads, {.doc = "Compute threads.", .min = 1});
   v.field(2, "decode", t.decode);
   v.field(3, "prefill", t.prefill);
   v.field(4, "update", t.update);
   v.field(5, "reference", t.reference);
 }
-template <class V>
-void describe(V& v, WeightTimes& t) {
+void describe(auto& v, WeightTimes& t) {
   v.field(1, "export_us", t.export_us);
   v.field(2, "stage_us", t.stage_us);
   v.field(3, "commit_us", t.commit_us);
   v.field(4, "save_us", t.save_us);
 }
-template <class V>
-void describe(V& v, SwitchTimes& t) {
+void describe(auto& v, SwitchTimes& t) {
   v.field(1, "interrupt_us", t.interrupt_us);
   v.field(2, "free_kv_us", t.free_kv_us);
   v.field(3, "free_weights_us", t.free_weights_us);
@@ -202,18 +195,15 @@ void describe(V& v, SwitchTimes& t) {
   v.field(6, "onload_us", t.onload_us);
   v.field(7, "reference_load_us", t.reference_load_us);
 }
-template <class V>
-void describe(V& v, RewardTimes& t) {
+void describe(auto& v, RewardTimes& t) {
   v.field(1, "call_us", t.call_us);
   v.field(2, "response_us", t.response_us);
 }
-template <class V>
-void describe(V& v, MessageTimes& t) {
+void describe(auto& v, MessageTimes& t) {
   v.field(1, "message_us", t.message_us);
   v.field(2, "response_us", t.response_us);
 }
-template <class V>
-void describe(V& v, ProcessTimes& t) {
+void describe(auto& v, ProcessTimes& t) {
   v.field(1, "orchestrator", t.orchestrator);
   v.field(2, "rollout", t.rollout);
   v.field(3, "reference", t.reference);
@@ -223,23 +213,20 @@ void describe(V& v, ProcessTimes& t) {
   v.field(7, "start_us", t.start_us);
   v.field(8, "checkpoint_us", t.checkpoint_us);
 }
-template <class V>
-void describe(V& v, Slowdowns& s) {
+void describe(auto& v, Slowdowns& s) {
   v.field(1, "decode", s.decode, {.doc = "Slowdown of a rollout engine.", .min = 0.5});
   v.field(2, "update", s.update, {.doc = "Slowdown of a trainer.", .min = 0.5});
   v.field(3, "reference", s.reference, {.doc = "Slowdown of a reference.", .min = 0.5});
   v.field(4, "other", s.other, {.doc = "Slowdown of other work.", .min = 0.5});
 }
-template <class V>
-void describe(V& v, MachineFit& f) {
+void describe(auto& v, MachineFit& f) {
   v.field(1, "constants", f.constants);
   v.field(2, "how", f.how);
   v.field(3, "samples", f.samples);
   v.field(4, "spread", f.spread);
   v.field(5, "error", f.error);
 }
-template <class V>
-void describe(V& v, MachineModel& c) {
+void describe(auto& v, MachineModel& c) {
   v.field(1, "measured", c.measured, {.doc = "Date and time of the measurement."});
   v.field(2, "cpu", c.cpu, {.doc = "Processor of the machine."});
   v.field(3, "cores", c.cores, {.doc = "Cores of the machine.", .min = 1});

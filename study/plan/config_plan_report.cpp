@@ -17,8 +17,7 @@ namespace {
 struct TrainerJson {
   TrainerChoice choice;
 };
-template <class V>
-void describe(V& v, TrainerJson& t) {
+void describe(auto& v, TrainerJson& t) {
   v.field(1, "layout", t.choice.layout);
   v.field(2, "dp", t.choice.dp);
   double seconds = t.choice.cost.total();
@@ -33,8 +32,7 @@ void describe(V& v, TrainerJson& t) {
 struct EngineJson {
   EngineChoice choice;
 };
-template <class V>
-void describe(V& v, EngineJson& e) {
+void describe(auto& v, EngineJson& e) {
   v.field(1, "layout", e.choice.layout);
   v.field(2, "running", e.choice.rate.running);
   double seconds = e.choice.rate.token_seconds();
@@ -52,8 +50,7 @@ struct PlanJson {
   double training_error_max = 0;
   double rollout_error_max = 0;
 };
-template <class V>
-void describe(V& v, PlanJson& p) {
+void describe(auto& v, PlanJson& p) {
   v.field(1, "trainers", p.trainers);
   v.field(2, "configured_trainer", p.configured_trainer);
   v.field(3, "rollouts", p.rollouts);

@@ -24,8 +24,7 @@ struct ShareJson {
   std::string name;
   double value = 0;  ///< Seconds or bytes.
 };
-template <class V>
-void describe(V& v, ShareJson& s) {
+void describe(auto& v, ShareJson& s) {
   v.field(1, "name", s.name);
   v.field(2, "value", s.value);
 }
@@ -40,8 +39,7 @@ std::vector<ShareJson> shares_of(const auto& entries) {
 }
 
 /// The fields for the accuracy of the model, numbered from `id`.
-template <class V>
-void describe_error(V& v, int id, sim_hw::ErrorSpread& spread) {
+void describe_error(auto& v, int id, sim_hw::ErrorSpread& spread) {
   v.field(id, "error_measured_on", spread.hardware);
   v.field(id + 1, "error_rows", spread.rows);
   v.field(id + 2, "error_mean", spread.mean);

@@ -32,8 +32,7 @@ struct RolloutPlanJson {
   std::vector<ShareJson> time;
   std::vector<ShareJson> memory;
 };
-template <class V>
-void describe(V& v, RolloutPlanJson& p) {
+void describe(auto& v, RolloutPlanJson& p) {
   v.field(1, "name", p.name);
   v.field(2, "tp", p.scenario.tp);
   v.field(3, "ep", p.scenario.ep);
@@ -59,8 +58,7 @@ struct RolloutSearchJson {
   std::vector<RolloutPlanJson> plans;
   std::vector<RolloutPlanJson> front;
 };
-template <class V>
-void describe(V& v, RolloutSearchJson& s) {
+void describe(auto& v, RolloutSearchJson& s) {
   v.field(1, "model", s.model);
   v.field(2, "hardware", s.hardware);
   v.field(3, "cards", s.cards);

@@ -38,8 +38,7 @@ struct TrainPlanJson {
   std::vector<ShareJson> time;
   std::vector<ShareJson> memory;
 };
-template <class V>
-void describe(V& v, TrainPlanJson& p) {
+void describe(auto& v, TrainPlanJson& p) {
   v.field(1, "name", p.name);
   v.field(2, "tp", p.layout.tp);
   v.field(3, "pp", p.layout.pp);
@@ -78,8 +77,7 @@ struct TrainSearchJson {
   std::vector<TrainPlanJson> plans;
   std::vector<TrainPlanJson> front;
 };
-template <class V>
-void describe(V& v, TrainSearchJson& s) {
+void describe(auto& v, TrainSearchJson& s) {
   v.field(1, "model", s.model);
   v.field(2, "hardware", s.hardware);
   v.field(3, "cards", s.cards);

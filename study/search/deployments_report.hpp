@@ -40,8 +40,7 @@ std::string layout_text(const DeploymentRow& row);
 /// Cards of rollout + reference + trainer: "224 + 32 + 128", "352 shared + 32", "384 shared".
 std::string split_text(const DeploymentRow& row);
 
-template <class V>
-void describe(V& v, DeploymentRow& r) {
+void describe(auto& v, DeploymentRow& r) {
   v.field(1, "rung", r.deployment);
   v.field(2, "lengths", r.lengths);
   v.field(3, "bound", r.bound);

@@ -145,8 +145,7 @@ struct TuneResult {
 /// meets the constraints; names the nearest plan and by how much it fails.
 Result<TuneResult> tune(const TuneOptions& options);
 
-template <class V>
-void describe(V& v, TuneRow& r) {
+void describe(auto& v, TuneRow& r) {
   v.field(1, "found_by", r.found_by);
   v.field(2, "mode", r.mode);
   v.field(3, "eta", r.eta);

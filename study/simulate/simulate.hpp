@@ -135,8 +135,7 @@ std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::Pipeline
                                           const SimulateOptions& options,
                                           const SimulateOne& one);
 
-template <class V>
-void describe(V& v, Rates& r) {
+void describe(auto& v, Rates& r) {
   v.field(1, "updates", r.updates);
   v.field(2, "seconds", r.seconds);
   v.field(3, "seconds_per_update", r.seconds_per_update);
@@ -148,8 +147,7 @@ void describe(V& v, Rates& r) {
   v.field(9, "staleness_max", r.staleness_max);
   v.field(10, "sustained_per_s", r.sustained_per_s);
 }
-template <class V>
-void describe(V& v, TokenAccounts& f) {
+void describe(auto& v, TokenAccounts& f) {
   v.field(1, "generated", f.generated);
   v.field(2, "wasted", f.wasted);
   v.field(3, "wasted_share", f.wasted_share);
@@ -160,8 +158,7 @@ void describe(V& v, TokenAccounts& f) {
   v.field(8, "staleness", f.staleness);
   v.field(9, "begun_length", f.begun_length);
 }
-template <class V>
-void describe(V& v, Figures& f) {
+void describe(auto& v, Figures& f) {
   v.field(1, "whole", f.whole);
   v.field(2, "steady", f.steady);
   v.field(3, "fates", f.accounts);

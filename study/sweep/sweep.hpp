@@ -142,8 +142,7 @@ std::vector<std::string> short_names(const std::vector<std::string>& keys);
 std::string setting_text(const std::vector<std::string>& names,
                          const std::vector<std::string>& values);
 
-template <class V>
-void describe(V& v, SweepRun& r) {
+void describe(auto& v, SweepRun& r) {
   v.field(1, "seed", r.seed);
   v.field(2, "end", r.end);
   v.field(3, "updates", r.updates);

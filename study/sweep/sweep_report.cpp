@@ -225,8 +225,7 @@ struct RunWithSetting {
   std::map<std::string, std::string> setting;
   SweepRun run;
 };
-template <class V>
-void describe(V& v, RunWithSetting& r) {
+void describe(auto& v, RunWithSetting& r) {
   v.field(100, "setting", r.setting);
   describe(v, r.run);
 }

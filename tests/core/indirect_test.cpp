@@ -14,8 +14,7 @@ struct Owner {
   int number = 0;
   Indirect<Settings> settings{};
 };
-template <class V>
-void describe(V& v, Owner& o) {
+void describe(auto& v, Owner& o) {
   v.field(1, "number", o.number);
   v.field(2, "settings", o.settings);
 }
@@ -27,8 +26,7 @@ Owner copied(const Owner& owner) {
 struct Settings {
   int limit = 7;
 };
-template <class V>
-void describe(V& v, Settings& s) {
+void describe(auto& v, Settings& s) {
   v.field(1, "limit", s.limit);
 }
 
@@ -37,8 +35,7 @@ struct Plain {
   int number = 0;
   Settings settings{};
 };
-template <class V>
-void describe(V& v, Plain& p) {
+void describe(auto& v, Plain& p) {
   v.field(1, "number", p.number);
   v.field(2, "settings", p.settings);
 }

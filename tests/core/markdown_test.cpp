@@ -12,8 +12,7 @@ struct Outer {
   std::vector<test::Small> rows;
   test::Small inner;
 };
-template <class V>
-void describe(V& v, Outer& o) {
+void describe(auto& v, Outer& o) {
   v.field(1, "wait", o.wait, {.doc = "A pause | break.", .min = Duration(1), .example = "2s"});
   v.field(2, "rows", o.rows);
   v.field(5, "inner", o.inner, {.doc = "Within."});
@@ -42,8 +41,7 @@ struct Lists {
   std::vector<std::string> names{"left", "right"};
   std::vector<std::string> none;
 };
-template <class V>
-void describe(V& v, Lists& l) {
+void describe(auto& v, Lists& l) {
   v.field(1, "names", l.names, {.doc = "Sides."});
   v.field(2, "none", l.none);
 }

@@ -15,8 +15,7 @@ struct Small {
   bool operator==(const Small&) const = default;
   static constexpr std::string_view kName = "small";
 };
-template <class V>
-void describe(V& v, Small& s) {
+void describe(auto& v, Small& s) {
   v.field(1, "tokens", s.tokens, {.doc = "How many.", .min = Tokens(0), .max = Tokens(100)});
   v.field(2, "shape", s.shape, {.doc = "Which."});
 }
@@ -56,8 +55,7 @@ struct Everything {
   Small inner;
   bool operator==(const Everything&) const = default;
 };
-template <class V>
-void describe(V& v, Everything& e) {
+void describe(auto& v, Everything& e) {
   v.field(1, "flag", e.flag);
   v.field(2, "tiny", e.tiny);
   v.field(3, "big", e.big);

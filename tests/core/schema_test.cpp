@@ -20,12 +20,10 @@ struct Outer {
   Duration wait = std::chrono::microseconds(5);
   std::string name = "a \"name\"";
 };
-template <class V>
-void describe(V& v, Outer::Inner& i) {
+void describe(auto& v, Outer::Inner& i) {
   v.field(1, "pause", i.pause);
 }
-template <class V>
-void describe(V& v, Outer& o) {
+void describe(auto& v, Outer& o) {
   v.field(1, "count", o.count, {.doc = "How many."});
   v.field(2, "color", o.color);
   v.field(4, "parts", o.parts);

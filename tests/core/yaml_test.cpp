@@ -30,8 +30,7 @@ struct Sample {
   std::vector<Shape> shapes;
   bool operator==(const Sample&) const = default;
 };
-template <class V>
-void describe(V& v, Sample& s) {
+void describe(auto& v, Sample& s) {
   v.field(1, "flag", s.flag);
   v.field(2, "tiny", s.tiny);
   v.field(3, "big", s.big);

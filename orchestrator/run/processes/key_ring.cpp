@@ -19,22 +19,19 @@
 
 namespace temper::orchestrator {
 
-template <class V>
-void describe(V& v, HeadIdentity& h) {
+void describe(auto& v, HeadIdentity& h) {
   v.field(1, "run", h.run);
   v.field(2, "secret", h.secret);
   v.field(3, "key", h.key);
 }
-template <class V>
-void describe(V& v, GrantedKey& k) {
+void describe(auto& v, GrantedKey& k) {
   v.field(1, "name", k.name);
   v.field(2, "open", k.open);
   v.field(3, "place", k.place);
   v.field(4, "made", k.made);
   v.field(5, "revoked", k.revoked);
 }
-template <class V>
-void describe(V& v, KeyList& l) {
+void describe(auto& v, KeyList& l) {
   v.field(1, "keys", l.keys);
 }
 

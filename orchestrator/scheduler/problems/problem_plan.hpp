@@ -68,30 +68,26 @@ struct Draw {
 /// Names the first source whose problems are not those of before; empty: all are the same.
 std::string problem_difference(const ProblemPlan& before, const ProblemPlan& after);
 
-template <class V>
-void describe(V& v, ProblemSource& s) {
+void describe(auto& v, ProblemSource& s) {
   v.field(1, "name", s.name);
   v.field(2, "stream", s.stream);
   v.field(3, "problems", s.problems);
   v.field(4, "weights", s.weights);
   v.field(5, "held_out", s.held_out);
 }
-template <class V>
-void describe(V& v, SetAsideRule& r) {
+void describe(auto& v, SetAsideRule& r) {
   v.field(1, "easy", r.easy);
   v.field(2, "hopeless", r.hopeless);
   v.field(3, "pass", r.pass);
   v.field(4, "epochs", r.epochs);
 }
-template <class V>
-void describe(V& v, ProblemPlan& p) {
+void describe(auto& v, ProblemPlan& p) {
   v.field(1, "sources", p.sources);
   v.field(2, "seed", p.seed);
   v.field(3, "shuffle", p.shuffle);
   v.field(4, "set_aside", p.set_aside);
 }
-template <class V>
-void describe(V& v, Draw& d) {
+void describe(auto& v, Draw& d) {
   v.field(1, "source", d.source);
   v.field(2, "position", d.position);
   v.field(3, "problem", d.problem);

@@ -30,8 +30,7 @@ class ProblemSampler {
   /// Names what no run with this plan can have; empty: the state is plausible.
   std::string impossible_field(const ProblemPlan& plan) const;
 
-  template <class V>
-  friend void describe(V& v, ProblemSampler& s) {
+  friend void describe(auto& v, ProblemSampler& s) {
     v.field(1, "sources", s.sources_);
     v.field(2, "outstanding", s.outstanding_);
   }
@@ -48,14 +47,12 @@ class ProblemSampler {
     std::uint64_t problem = 0;
     std::uint64_t epoch = 0;
   };
-  template <class V>
-  friend void describe(V& v, Source& s) {
+  friend void describe(auto& v, Source& s) {
     v.field(1, "credit", s.credit);
     v.field(2, "position", s.position);
     v.field(3, "set_aside", s.set_aside);
   }
-  template <class V>
-  friend void describe(V& v, Drawn& d) {
+  friend void describe(auto& v, Drawn& d) {
     v.field(1, "source", d.source);
     v.field(2, "problem", d.problem);
     v.field(3, "epoch", d.epoch);

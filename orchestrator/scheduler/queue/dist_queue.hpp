@@ -66,8 +66,7 @@ struct Load {
   std::int32_t responses = 0;
 };
 
-template <class V>
-void describe(V& v, Row& r) {
+void describe(auto& v, Row& r) {
   v.field(1, "fields", r.fields);
   v.field(2, "consumed", r.consumed);
   v.field(3, "failed", r.failed);
@@ -76,8 +75,7 @@ void describe(V& v, Row& r) {
   v.field(6, "segments", r.segments);
   v.field(7, "reward", r.reward);
 }
-template <class V>
-void describe(V& v, Group& g) {
+void describe(auto& v, Group& g) {
   v.field(1, "dispatched", g.dispatched);
   v.field(2, "rows", g.rows);
   v.field(3, "counted_from", g.counted_from);
@@ -183,8 +181,7 @@ class DistQueue {
   std::optional<LeaseId> expired(Time now) const;
 
   /// Stored state: the table without leases.
-  template <class V>
-  friend void describe(V& v, DistQueue& q) {
+  friend void describe(auto& v, DistQueue& q) {
     v.field(1, "with_reference", q.with_reference_);
     v.field(2, "per_group", q.per_group_);
     v.field(3, "credits", q.credits_);

@@ -41,8 +41,7 @@ struct OutstandingGroups {
   /// Counts the age of one group from another version.
   void recount(PolicyVersion from, PolicyVersion to);
 };
-template <class V>
-void describe(V& v, OutstandingGroups& s) {
+void describe(auto& v, OutstandingGroups& s) {
   v.field(1, "batch", s.batch);
   v.field(2, "bound", s.bound);
   v.field(3, "step", s.step);

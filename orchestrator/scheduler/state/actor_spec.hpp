@@ -21,8 +21,7 @@ struct ActorSpec {
   bool away = false;             ///< Removed from the run; `cards` are those that it had.
 };
 
-template <class V>
-void describe(V& v, ActorSpec& c) {
+void describe(auto& v, ActorSpec& c) {
   v.field(1, "name", c.name, {.doc = "Slot name, e.g. `rollout-0`."});
   v.field(2, "role", c.role, {.doc = "Role."});
   v.field(3, "cards", c.cards, {.doc = "Cards it runs on."});

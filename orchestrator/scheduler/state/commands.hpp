@@ -25,8 +25,7 @@ struct Launch {
   ActorId actor;
   std::optional<Reason> reason{};
 };
-template <class V>
-void describe(V& v, Launch& c) {
+void describe(auto& v, Launch& c) {
   v.field(1, "actor", c.actor);
   v.field(3, "reason", c.reason);
 }
@@ -39,8 +38,7 @@ struct Discard {
   std::optional<Reason> reason{};
   Time until{};
 };
-template <class V>
-void describe(V& v, Discard& c) {
+void describe(auto& v, Discard& c) {
   v.field(1, "actor", c.actor);
   v.field(3, "until", c.until);
   v.field(4, "reason", c.reason);
@@ -60,8 +58,7 @@ struct Dispatch {
   /// run draws no problems.
   std::optional<Draw> draw{};
 };
-template <class V>
-void describe(V& v, Dispatch& c) {
+void describe(auto& v, Dispatch& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "lease", c.lease);
   v.field(3, "group", c.group);
@@ -77,8 +74,7 @@ struct Cancel {
   ActorId actor;
   ResponseId response;
 };
-template <class V>
-void describe(V& v, Cancel& c) {
+void describe(auto& v, Cancel& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "response", c.response);
 }
@@ -90,8 +86,7 @@ struct Withdraw {
   ActorId actor;
   std::vector<ResponseId> responses;
 };
-template <class V>
-void describe(V& v, Withdraw& c) {
+void describe(auto& v, Withdraw& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "responses", c.responses);
 }
@@ -102,8 +97,7 @@ struct ScoreReference {
   LeaseId lease;
   std::vector<ResponseId> responses;
 };
-template <class V>
-void describe(V& v, ScoreReference& c) {
+void describe(auto& v, ScoreReference& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "lease", c.lease);
   v.field(3, "responses", c.responses);
@@ -115,8 +109,7 @@ struct Judge {
   LeaseId lease;
   std::vector<ResponseId> responses;
 };
-template <class V>
-void describe(V& v, Judge& c) {
+void describe(auto& v, Judge& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "lease", c.lease);
   v.field(3, "responses", c.responses);
@@ -130,8 +123,7 @@ struct Train {
   actors::Certificate certificate;
   std::vector<ResponseId> responses;
 };
-template <class V>
-void describe(V& v, Train& c) {
+void describe(auto& v, Train& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "lease", c.lease);
   v.field(3, "certificate", c.certificate);
@@ -146,8 +138,7 @@ struct Prepare {
   PolicyVersion step;
   std::vector<ResponseId> responses;
 };
-template <class V>
-void describe(V& v, Prepare& c) {
+void describe(auto& v, Prepare& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "lease", c.lease);
   v.field(3, "step", c.step);
@@ -159,8 +150,7 @@ struct StageWeights {
   ActorId actor;
   PolicyVersion version;
 };
-template <class V>
-void describe(V& v, StageWeights& c) {
+void describe(auto& v, StageWeights& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "version", c.version);
 }
@@ -170,8 +160,7 @@ struct CommitWeights {
   ActorId actor;
   PolicyVersion version;
 };
-template <class V>
-void describe(V& v, CommitWeights& c) {
+void describe(auto& v, CommitWeights& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "version", c.version);
 }
@@ -184,8 +173,7 @@ struct Switch {
   /// empty: all of its cards.
   std::vector<ActorId> cards_of{};
 };
-template <class V>
-void describe(V& v, Switch& c) {
+void describe(auto& v, Switch& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "action", c.action);
   v.field(3, "cards_of", c.cards_of);
@@ -197,8 +185,7 @@ struct SaveCheckpoint {
   ActorId trainer;
   PolicyVersion version;
 };
-template <class V>
-void describe(V& v, SaveCheckpoint& c) {
+void describe(auto& v, SaveCheckpoint& c) {
   v.field(1, "trainer", c.trainer);
   v.field(2, "version", c.version);
 }
@@ -210,8 +197,7 @@ struct Release {
   Outcome outcome = Outcome::Trained;
   std::optional<Reason> reason{};  ///< nullopt: it was trained.
 };
-template <class V>
-void describe(V& v, Release& c) {
+void describe(auto& v, Release& c) {
   v.field(1, "group", c.group);
   v.field(2, "outcome", c.outcome);
   v.field(4, "reason", c.reason);
@@ -222,8 +208,7 @@ struct Retire {
   static constexpr std::string_view kName = "retire";
   ActorId actor;
 };
-template <class V>
-void describe(V& v, Retire& c) {
+void describe(auto& v, Retire& c) {
   v.field(1, "actor", c.actor);
 }
 
@@ -251,16 +236,14 @@ struct Evaluated {
   std::vector<Source>
       sources;  ///< Empty: there is one, or the problems are in a file of their own.
 };
-template <class V>
-void describe(V& v, Evaluated::Source& s) {
+void describe(auto& v, Evaluated::Source& s) {
   v.field(1, "name", s.name);
   v.field(2, "problems", s.problems);
   v.field(3, "passed", s.passed);
   v.field(4, "reward", s.reward);
   v.field(5, "pass_1", s.pass_1);
 }
-template <class V>
-void describe(V& v, Evaluated& c) {
+void describe(auto& v, Evaluated& c) {
   v.field(1, "version", c.version);
   v.field(2, "began", c.began);
   v.field(3, "seconds", c.seconds);
@@ -285,8 +268,7 @@ struct Waiting {
   WaitCause cause{};
   bool operator==(const Waiting&) const = default;
 };
-template <class V>
-void describe(V& v, Waiting& c) {
+void describe(auto& v, Waiting& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "state", c.state);
   v.field(4, "cause", c.cause);
@@ -297,8 +279,7 @@ struct Rollback {
   static constexpr std::string_view kName = "rollback";
   Reason reason;
 };
-template <class V>
-void describe(V& v, Rollback& c) {
+void describe(auto& v, Rollback& c) {
   v.field(2, "reason", c.reason);
 }
 
@@ -310,8 +291,7 @@ struct Finish {
   std::optional<Reason> reason{};  ///< nullopt: it is ok.
   std::optional<Reason> last{};    ///< Of the last of too many losses or failed groups.
 };
-template <class V>
-void describe(V& v, Finish& c) {
+void describe(auto& v, Finish& c) {
   v.field(1, "ok", c.ok);
   v.field(2, "stopped", c.stopped);
   v.field(4, "reason", c.reason);

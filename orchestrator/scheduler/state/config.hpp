@@ -75,8 +75,7 @@ struct SchedulerConfig {
   }
 };
 
-template <class V>
-void describe(V& v, SchedulerConfig& c) {
+void describe(auto& v, SchedulerConfig& c) {
   v.field(1, "actors", c.actors);
   v.field(2, "steps", c.steps);
   v.field(3, "groups_per_update", c.groups_per_update);

@@ -26,8 +26,7 @@ struct Started {
   static constexpr std::string_view kName = "started";
   Indirect<SchedulerConfig> config{};
 };
-template <class V>
-void describe(V& v, Started& e) {
+void describe(auto& v, Started& e) {
   v.field(1, "config", e.config);
 }
 
@@ -43,8 +42,7 @@ struct Resumed {
   /// Generated responses whose tensors no longer exist: they are generated again.
   std::vector<ResponseId> lost{};
 };
-template <class V>
-void describe(V& v, Resumed& e) {
+void describe(auto& v, Resumed& e) {
   v.field(1, "sequence", e.sequence);
   v.field(2, "rollbacks", e.rollbacks);
   v.field(3, "config", e.config);
@@ -59,8 +57,7 @@ struct ActorReady {
   ActorId actor;
   std::optional<PolicyVersion> weights;
 };
-template <class V>
-void describe(V& v, ActorReady& e) {
+void describe(auto& v, ActorReady& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "weights", e.weights);
 }
@@ -77,8 +74,7 @@ struct ActorDown {
   /// told it in `reason` only.
   bool not_finite = false;
 };
-template <class V>
-void describe(V& v, ActorDown& e) {
+void describe(auto& v, ActorDown& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "reason", e.reason);
   v.field(3, "lied", e.lied);
@@ -92,8 +88,7 @@ struct ActorLoading {
   static constexpr std::string_view kName = "actor_loading";
   ActorId actor;
 };
-template <class V>
-void describe(V& v, ActorLoading& e) {
+void describe(auto& v, ActorLoading& e) {
   v.field(1, "actor", e.actor);
 }
 
@@ -112,8 +107,7 @@ struct Generated {
   std::vector<Item> items;
   std::string failure{};  ///< Why one of them failed; empty: none has.
 };
-template <class V>
-void describe(V& v, Generated::Item& e) {
+void describe(auto& v, Generated::Item& e) {
   v.field(1, "lease", e.lease);
   v.field(2, "response", e.response);
   v.field(3, "prompt", e.prompt);
@@ -122,8 +116,7 @@ void describe(V& v, Generated::Item& e) {
   v.field(6, "finish", e.finish);
   v.field(7, "cached", e.cached);
 }
-template <class V>
-void describe(V& v, Generated& e) {
+void describe(auto& v, Generated& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "items", e.items);
   v.field(3, "failure", e.failure);
@@ -136,8 +129,7 @@ struct ReferenceScored {
   std::vector<ResponseId> failed{};  ///< Responses whose scores are impossible.
   std::string failure{};             ///< Why one of them failed; empty: none has.
 };
-template <class V>
-void describe(V& v, ReferenceScored& e) {
+void describe(auto& v, ReferenceScored& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "lease", e.lease);
   v.field(3, "failed", e.failed);
@@ -159,13 +151,11 @@ struct Judged {
   actors::TermRewards terms{};
   std::optional<actors::JudgeUsage> usage{};
 };
-template <class V>
-void describe(V& v, Judged::Item& e) {
+void describe(auto& v, Judged::Item& e) {
   v.field(1, "reward", e.reward);
   v.field(2, "failed", e.failed);
 }
-template <class V>
-void describe(V& v, Judged& e) {
+void describe(auto& v, Judged& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "lease", e.lease);
   v.field(3, "items", e.items);
@@ -183,8 +173,7 @@ struct Trained {
   std::vector<GroupId> groups;  ///< As reported by the trainer.
   actors::UpdateMetrics metrics;
 };
-template <class V>
-void describe(V& v, Trained& e) {
+void describe(auto& v, Trained& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "lease", e.lease);
   v.field(3, "version", e.version);
@@ -199,8 +188,7 @@ struct TensorsLost {
   LeaseId lease;  ///< Of the Train or Prepare.
   std::vector<ResponseId> lost;
 };
-template <class V>
-void describe(V& v, TensorsLost& e) {
+void describe(auto& v, TensorsLost& e) {
   v.field(1, "lease", e.lease);
   v.field(2, "lost", e.lost);
 }
@@ -211,8 +199,7 @@ struct Prepared {
   ActorId actor;
   LeaseId lease;
 };
-template <class V>
-void describe(V& v, Prepared& e) {
+void describe(auto& v, Prepared& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "lease", e.lease);
 }
@@ -223,8 +210,7 @@ struct WeightsStaged {
   PolicyVersion version;
   std::string error;
 };
-template <class V>
-void describe(V& v, WeightsStaged& e) {
+void describe(auto& v, WeightsStaged& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "version", e.version);
   v.field(3, "error", e.error);
@@ -236,8 +222,7 @@ struct WeightsCommitted {
   PolicyVersion version;
   std::string error;
 };
-template <class V>
-void describe(V& v, WeightsCommitted& e) {
+void describe(auto& v, WeightsCommitted& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "version", e.version);
   v.field(3, "error", e.error);
@@ -250,8 +235,7 @@ struct Switched {
   actors::SwitchCost cost;
   std::string error;
 };
-template <class V>
-void describe(V& v, Switched& e) {
+void describe(auto& v, Switched& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "action", e.action);
   v.field(3, "cost", e.cost);
@@ -264,8 +248,7 @@ struct CheckpointSaved {
   PolicyVersion version;
   std::string error;
 };
-template <class V>
-void describe(V& v, CheckpointSaved& e) {
+void describe(auto& v, CheckpointSaved& e) {
   v.field(1, "version", e.version);
   v.field(2, "error", e.error);
 }
@@ -277,8 +260,7 @@ struct Activity {
   std::vector<actors::Span> spans;
   std::optional<actors::Usage> usage{};
 };
-template <class V>
-void describe(V& v, Activity& e) {
+void describe(auto& v, Activity& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "spans", e.spans);
   v.field(3, "usage", e.usage);
@@ -292,8 +274,7 @@ struct ClockRead {
   Duration ahead{};
   Duration error{};
 };
-template <class V>
-void describe(V& v, ClockRead& e) {
+void describe(auto& v, ClockRead& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "ahead", e.ahead);
   v.field(3, "error", e.error);
@@ -307,8 +288,7 @@ struct WorkerAttached {
   std::int64_t pid = 0;
   std::string key{};  ///< Name of the key that it authenticated with.
 };
-template <class V>
-void describe(V& v, WorkerAttached& e) {
+void describe(auto& v, WorkerAttached& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "host", e.host);
   v.field(3, "pid", e.pid);
@@ -321,8 +301,7 @@ struct Scaled {
   std::vector<ActorSpec> actors;       ///< From here on; earlier actors keep their indexes.
   std::vector<SettingChange> changes;  ///< Settings that the user changed.
 };
-template <class V>
-void describe(V& v, Scaled& e) {
+void describe(auto& v, Scaled& e) {
   v.field(1, "actors", e.actors);
   v.field(2, "changes", e.changes);
 }
@@ -345,8 +324,7 @@ struct Aborted {
   std::string reason;
   bool stopped = false;  ///< On the user's request.
 };
-template <class V>
-void describe(V& v, Aborted& e) {
+void describe(auto& v, Aborted& e) {
   v.field(1, "reason", e.reason);
   v.field(2, "stopped", e.stopped);
 }

@@ -72,8 +72,7 @@ struct WaitCause {
   }
   auto operator<=>(const WaitCause&) const = default;
 };
-template <class V>
-void describe(V& v, WaitCause& c) {
+void describe(auto& v, WaitCause& c) {
   v.field(1, "kind", c.kind);
   v.field(2, "group", c.group);
   v.field(3, "version", c.version);
@@ -142,8 +141,7 @@ struct Reason {
   static constexpr std::size_t kMostDetail = 4096;
   bool operator==(const Reason&) const = default;
 };
-template <class V>
-void describe(V& v, Reason& r) {
+void describe(auto& v, Reason& r) {
   v.field(1, "kind", r.kind);
   v.field(2, "actor", r.actor);
   v.field(3, "group", r.group);

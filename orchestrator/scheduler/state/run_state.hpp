@@ -43,8 +43,7 @@ struct SavedState {
   ProblemSampler problems;
 };
 
-template <class V>
-void describe(V& v, Progress& p) {
+void describe(auto& v, Progress& p) {
   v.field(1, "version", p.version);
   v.field(2, "groups_dispatched", p.groups_dispatched);
   v.field(3, "groups_trained", p.groups_trained);
@@ -54,8 +53,7 @@ void describe(V& v, Progress& p) {
   v.field(7, "groups_filtered", p.groups_filtered);
 }
 
-template <class V>
-void describe(V& v, SavedState& s) {
+void describe(auto& v, SavedState& s) {
   v.field(1, "progress", s.progress);
   v.field(2, "next_group", s.next_group);
   v.field(3, "queue", s.queue);

@@ -11,8 +11,7 @@ struct SettingChange {
   bool operator==(const SettingChange&) const = default;
 };
 
-template <class V>
-void describe(V& v, SettingChange& c) {
+void describe(auto& v, SettingChange& c) {
   v.field(1, "key", c.key);
   v.field(2, "from", c.from);
   v.field(3, "to", c.to);

@@ -61,8 +61,7 @@ struct EvaluationPlan {
   bool checkpoint = true;     ///< Save a checkpoint of each evaluated version.
 };
 
-template <class V>
-void describe(V& v, StragglerConfig& c) {
+void describe(auto& v, StragglerConfig& c) {
   v.field(1,
           "even_load",
           c.even_load,
@@ -101,8 +100,7 @@ void describe(V& v, StragglerConfig& c) {
                   "`exact` or `sync`, and advantages within groups."});
 }
 
-template <class V>
-void describe(V& v, Deadlines& c) {
+void describe(auto& v, Deadlines& c) {
   constexpr Duration kMin = std::chrono::milliseconds(10);
   v.field(
       1,
@@ -134,8 +132,7 @@ void describe(V& v, Deadlines& c) {
   v.field(9, "drain", c.drain, {.doc = "From a stop request to the end.", .min = kMin});
 }
 
-template <class V>
-void describe(V& v, EvaluationPlan& c) {
+void describe(auto& v, EvaluationPlan& c) {
   v.field(1, "every", c.every);
   v.field(2, "problems", c.problems);
   v.field(3, "samples", c.samples);

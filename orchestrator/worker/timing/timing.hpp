@@ -35,8 +35,7 @@ struct Timings {
   std::vector<double> lengths;  ///< Number of responses of length 1, 2, ... tokens.
 };
 
-template <class V>
-void describe(V& v, Timing& t) {
+void describe(auto& v, Timing& t) {
   v.field(1, "kind", t.kind);
   v.field(2, "threads", t.threads);
   v.field(3, "work", t.work);
@@ -44,8 +43,7 @@ void describe(V& v, Timing& t) {
   v.field(5, "repeats", t.repeats);
   v.field(6, "spread", t.spread);
 }
-template <class V>
-void describe(V& v, Timings& t) {
+void describe(auto& v, Timings& t) {
   v.field(1, "samples", t.timings);
   v.field(2, "lengths", t.lengths);
 }

@@ -84,8 +84,7 @@ struct NewerHello {
   std::vector<WeightsHandle> future{2};
   std::string remark = "new";
 };
-template <class V>
-void describe(V& v, NewerHello& m) {
+void describe(auto& v, NewerHello& m) {
   v.field(98, "future", m.future);
   describe(v, m.hello);
   v.field(99, "remark", m.remark);
@@ -95,8 +94,7 @@ void describe(V& v, NewerHello& m) {
 struct OlderHello {
   std::string name = "rollout-0";
 };
-template <class V>
-void describe(V& v, OlderHello& m) {
+void describe(auto& v, OlderHello& m) {
   v.field(2, "name", m.name);
 }
 
