@@ -23,7 +23,7 @@ Bytef* input(std::string_view data) {
 
 struct Packer::Stream {
   Stream() {
-    constexpr int kLevel = 6, kMemory = 8;
+    constexpr int kLevel = 2, kMemory = 8;
     TEMPER_CHECK(deflateInit2(&z, kLevel, Z_DEFLATED, kRaw, kMemory, Z_DEFAULT_STRATEGY) == Z_OK,
                  "no memory for the compressor (256 KiB)");
   }
