@@ -199,7 +199,7 @@ void Scheduler::handle(const event::CheckpointSaved& e) {
 }
 
 void Scheduler::handle(const event::Activity& e) {
-  Time& until = run_.fleet.state(e.actor).busy_until;
+  Time& until = run_.fleet.change(e.actor).busy_until;
   for (const actors::Span& span : e.spans)
     until = std::max(until, span.end);
 }

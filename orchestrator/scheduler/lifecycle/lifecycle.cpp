@@ -40,7 +40,7 @@ Time latest_start(const RunState& run, ActorId actor) {
 
 void launch(RunState& run, ActorId actor, std::optional<Reason> reason = {}) {
   run.fleet.renew(actor, Life::Launching);
-  ActorState& a = run.fleet.state(actor);
+  ActorState& a = run.fleet.change(actor);
   a.launched_at = run.now;
   a.launch_deadline = run.now + start_limit(run, actor);
   a.first_lease = run.saved.queue.next_lease();
@@ -53,7 +53,7 @@ void wait_on(RunState& run, ActorId attached) {
   const ActorSpec& spec = run.fleet.spec(attached);
   const auto others = run.fleet.with_role(spec.role);
   if (std::ranges::any_of(others, [&](ActorId a) { return run.fleet.state(a).ready(); })) {
-    run.fleet.state(attached).launch_deadline = run.now + run.config.deadlines.attach;
+    run.fleet.change(attached).launch_deadline = run.now + run.config.deadlines.attach;
     return;
   }
   run.finish(Ending::Failed,
@@ -109,16 +109,16 @@ void Lifecycle::launch_all(RunState& run, std::int32_t rollbacks) {
   for (std::uint32_t i = 0; i < run.fleet.size(); ++i) {
     if (run.fleet.spec(ActorId(i)).away)
       continue;
-    ActorState& a = run.fleet.state(ActorId(i));
+    ActorState& a = run.fleet.change(ActorId(i));
     a.life = Life::Waiting;
     a.launch_at = run.now + pause_before(rollbacks_);
   }
   // The trainer's restarts are rollbacks, of which the new fleet knows nothing else.
-  run.fleet.state(run.fleet.trainer()).late_starts = rollbacks_;
+  run.fleet.change(run.fleet.trainer()).late_starts = rollbacks_;
 }
 
 void Lifecycle::on_ready(RunState& run, const event::ActorReady& e) {
-  ActorState& a = run.fleet.state(e.actor);
+  ActorState& a = run.fleet.change(e.actor);
   if (a.life != Life::Launching)
     return;
   if (e.actor == run.fleet.trainer() && e.weights != run.saved.progress.version) {
@@ -134,7 +134,7 @@ void Lifecycle::on_ready(RunState& run, const event::ActorReady& e) {
 
 void Lifecycle::on_down(RunState& run, const event::ActorDown& e) {
   if (e.permanent && is_first_start(run, e.actor)) {
-    run.fleet.state(e.actor).life = Life::Down;
+    run.fleet.change(e.actor).life = Life::Down;
     Reason reason = reason_with(ReasonKind::CannotStart, e.reason);
     reason.actor = e.actor;
     return run.finish(Ending::Failed, std::move(reason));
@@ -145,7 +145,7 @@ void Lifecycle::on_down(RunState& run, const event::ActorDown& e) {
 }
 
 void Lifecycle::on_loading(RunState& run, const event::ActorLoading& e) const {
-  ActorState& a = run.fleet.state(e.actor);
+  ActorState& a = run.fleet.change(e.actor);
   if (a.life == Life::Launching) {
     a.launch_deadline =
         std::max(a.launch_deadline,
@@ -156,7 +156,7 @@ void Lifecycle::on_loading(RunState& run, const event::ActorLoading& e) const {
 void Lifecycle::on_checkpoint(RunState& run) {
   rollbacks_ = 0;
   for (std::uint32_t i = 0; i < run.fleet.size(); ++i) {
-    ActorState& a = run.fleet.state(ActorId(i));
+    ActorState& a = run.fleet.change(ActorId(i));
     if (a.ready())
       a.restarts = a.late_starts = 0;
   }
@@ -210,7 +210,7 @@ void Lifecycle::expire(RunState& run) {
 }
 
 void Lifecycle::lose(RunState& run, ActorId actor, Reason reason) {
-  ActorState& a = run.fleet.state(actor);
+  ActorState& a = run.fleet.change(actor);
   if (a.life == Life::Down || a.life == Life::Waiting)
     return;
   run.saved.queue.revoke_all(actor);
@@ -247,7 +247,7 @@ void Lifecycle::lose(RunState& run, ActorId actor, Reason reason) {
 }
 
 void Lifecycle::lose_trainer(RunState& run, Reason reason) {
-  run.fleet.state(run.fleet.trainer()).life = Life::Down;
+  run.fleet.change(run.fleet.trainer()).life = Life::Down;
   if (rollbacks_ >= run.config.max_restarts) {
     return run.finish(Ending::Failed,
                       Reason{.kind = ReasonKind::TooManyLosses,

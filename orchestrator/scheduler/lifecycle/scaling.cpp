@@ -6,7 +6,7 @@ namespace temper::orchestrator {
 namespace {
 
 void add(RunState& run, ActorId actor) {
-  ActorState& a = run.fleet.state(actor);
+  ActorState& a = run.fleet.change(actor);
   if (a.ready() && !a.retiring)
     return;  // it was to go, and has not yet
   const bool ending = a.ready();
@@ -51,11 +51,10 @@ void on_scaled(RunState& run, const event::Scaled& e) {
 void retire_removed(RunState& run) {
   if (run.finished)
     return;
-  for (std::uint32_t i = 0; i < run.fleet.size(); ++i) {
-    const ActorId id(i);
-    ActorState& a = run.fleet.state(id);
-    if (!run.fleet.spec(id).away || !a.ready() || a.retiring)
+  for (const ActorId id : run.fleet.removed()) {
+    if (!run.fleet.state(id).ready() || run.fleet.state(id).retiring)
       continue;
+    ActorState& a = run.fleet.change(id);
     if (a.staging && a.staged && !a.committing) {  // what was begun is ended
       a.committing = true;
       a.weights_deadline = run.now + run.config.deadlines.weights;

@@ -282,10 +282,10 @@ LeaseId DistQueue::lease(Task task,
   }
   const auto open = static_cast<std::int32_t>(responses.size());
   leased_.resize(std::max<std::size_t>(leased_.size(), actor.value() + 1));
-  Leased& leased = leased_[actor.value()];
-  ++leased.load.leases;
-  leased.load.responses += open;
-  leased.leases.insert(leased.leases.end(), id);
+  loads_.resize(leased_.size());
+  ++loads_[actor.value()].leases;
+  loads_[actor.value()].responses += open;
+  leased_[actor.value()].insert(leased_[actor.value()].end(), id);
   leases_[id] = Lease{task, actor, std::move(responses), open, deadline, deadline};
   by_deadline_.insert({deadline, id});
   return id;
@@ -371,7 +371,7 @@ void DistQueue::revoke(LeaseId id) {
 }
 
 void DistQueue::revoke_all(ActorId actor) {
-  const std::set<LeaseId> theirs = leased_by(actor).leases;  // Each leaves the set.
+  const std::set<LeaseId> theirs = leased_by(actor);  // Each leaves the set.
   for (const LeaseId id : theirs)
     revoke(id);
 }
@@ -390,7 +390,7 @@ std::optional<LeaseId> DistQueue::expired(Time now) const {
 
 std::vector<ResponseId> DistQueue::generating(ActorId actor) const {
   std::vector<ResponseId> out;
-  for (const LeaseId id : leased_by(actor).leases) {
+  for (const LeaseId id : leased_by(actor)) {
     const Lease& lease = leases_.at(id);
     if (lease.task != Task::Generate)
       continue;
@@ -403,12 +403,12 @@ std::vector<ResponseId> DistQueue::generating(ActorId actor) const {
 
 void DistQueue::settle(LeaseId id) {
   const auto it = leases_.find(id);
-  Leased& leased = leased_.at(it->second.actor.value());
-  --leased.load.responses;
+  const std::uint32_t actor = it->second.actor.value();
+  --loads_.at(actor).responses;
   if (--it->second.open > 0)
     return;
-  --leased.load.leases;
-  leased.leases.erase(id);
+  --loads_[actor].leases;
+  leased_[actor].erase(id);
   by_deadline_.erase({it->second.filed, id});
   leases_.erase(it);
   refile_first();
@@ -424,6 +424,7 @@ void DistQueue::rebuild() {
   generated_ = 0;
   leases_.clear();
   leased_.clear();
+  loads_.clear();
   by_deadline_.clear();
   window_.clear();
   window_head_ = 0;

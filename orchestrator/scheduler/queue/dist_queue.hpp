@@ -173,7 +173,9 @@ class DistQueue {
   void revoke(LeaseId id);
   /// Revokes all leases of an actor.
   void revoke_all(ActorId actor);
-  Load load(ActorId actor) const { return leased_by(actor).load; }
+  Load load(ActorId actor) const {
+    return actor.value() < loads_.size() ? loads_[actor.value()] : Load();
+  }
   /// Responses that the actor is generating, by id.
   std::vector<ResponseId> generating(ActorId actor) const;
   std::optional<Time> next_deadline() const;
@@ -236,15 +238,13 @@ class DistQueue {
   std::map<PolicyVersion, std::int64_t> judged_by_version_;
   std::int64_t generated_ = 0;
   std::unordered_map<LeaseId, Lease> leases_;  ///< Never iterated to decide an order.
-  struct Leased {
-    Load load;
-    std::set<LeaseId> leases;
-  };
-  const Leased& leased_by(ActorId actor) const {
-    static const Leased kNone;
+  const std::set<LeaseId>& leased_by(ActorId actor) const {
+    static const std::set<LeaseId> kNone;
     return actor.value() < leased_.size() ? leased_[actor.value()] : kNone;
   }
-  std::vector<Leased> leased_;  ///< By actor, as far as any has had a lease.
+  // By actor, as far as any has had a lease.
+  std::vector<Load> loads_;
+  std::vector<std::set<LeaseId>> leased_;
   /// By `filed`, which may lag behind a deadline that was moved; never that of the first.
   std::set<std::pair<Time, LeaseId>> by_deadline_;
 };

@@ -71,7 +71,7 @@ void CardSharing::advance(RunState& run) {
 
 void CardSharing::request(RunState& run, ActorId actor, actors::SwitchAction action) {
   using A = actors::SwitchAction;
-  ActorState& a = run.fleet.state(actor);
+  ActorState& a = run.fleet.change(actor);
   a.switching = action;
   a.switch_deadline = run.now + run.config.deadlines.switching;
   // Those that work on cards of engines that have left are told which.
@@ -83,7 +83,7 @@ void CardSharing::request(RunState& run, ActorId actor, actors::SwitchAction act
 }
 
 std::optional<Reason> CardSharing::on_switched(RunState& run, const event::Switched& e) {
-  ActorState& a = run.fleet.state(e.actor);
+  ActorState& a = run.fleet.change(e.actor);
   if (!a.ready() || a.switching != e.action)
     return std::nullopt;
   a.switching.reset();

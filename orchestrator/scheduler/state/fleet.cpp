@@ -29,9 +29,12 @@ void Fleet::take(const std::vector<ActorSpec>& specs) {
   by_role_ = {};
   turning_engines_.clear();
   turning_references_.clear();
+  removed_.clear();
   for (std::uint32_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].away)
+    if (specs[i].away) {
+      removed_.emplace_back(i);
       continue;
+    }
     by_role_[static_cast<std::size_t>(specs[i].role)].emplace_back(i);
     if (specs[i].takes_turns && specs[i].role == actors::RoleKind::Rollout)
       turning_engines_.emplace_back(i);
@@ -41,7 +44,7 @@ void Fleet::take(const std::vector<ActorSpec>& specs) {
 }
 
 void Fleet::renew(ActorId id, Life life) {
-  ActorState& a = state(id);
+  ActorState& a = change(id);
   ActorState renewed;
   renewed.life = life;
   renewed.restarts = a.restarts;
@@ -57,14 +60,14 @@ bool Fleet::may_start(std::uint32_t actor) const {
   if (starts_at_once_ == 0 || specs_[actor].attached)
     return true;
   std::int32_t starting = 0;
-  for (std::uint32_t i = 0; i < states_.size(); ++i)
+  for (const std::uint32_t i : watched_)
     starting += states_[i].life == Life::Launching && !specs_[i].attached ? 1 : 0;
   return starting < starts_at_once_;
 }
 
 std::optional<ActorId> Fleet::next_to_start(Time now) const {
   std::optional<ActorId> first;
-  for (std::uint32_t i = 0; i < states_.size(); ++i) {
+  for (const std::uint32_t i : watched_) {
     const ActorState& a = states_[i];
     if (a.life == Life::Waiting && a.launch_at <= now && may_start(i) &&
         (!first || a.launch_at < state(*first).launch_at))
@@ -76,7 +79,7 @@ std::optional<ActorId> Fleet::next_to_start(Time now) const {
 std::optional<Time> Fleet::next_deadline() const {
   std::optional<Time> earliest;
   const auto consider = [&](Time t) { earliest = earliest ? std::min(*earliest, t) : t; };
-  for (std::uint32_t i = 0; i < states_.size(); ++i) {
+  for (const std::uint32_t i : watched_) {
     const ActorState& a = states_[i];
     for_each_deadline(ActorId(i), a, [&](Time t, const Overdue&) { consider(t); });
     if (a.life == Life::Waiting && may_start(i))
@@ -85,9 +88,14 @@ std::optional<Time> Fleet::next_deadline() const {
   return earliest;
 }
 
-std::optional<Overdue> Fleet::overdue(Time now) const {
+std::optional<Overdue> Fleet::overdue(Time now) {
+  std::erase_if(watched_, [&](std::uint32_t i) {
+    bool pending = states_[i].life == Life::Waiting;
+    for_each_deadline(ActorId(i), states_[i], [&](Time, const Overdue&) { pending = true; });
+    return !pending;
+  });
   std::optional<Overdue> found;
-  for (std::uint32_t i = 0; i < states_.size() && !found; ++i) {
+  for (const std::uint32_t i : watched_) {
     for_each_deadline(ActorId(i), states_[i], [&](Time t, const Overdue& missed) {
       if (t <= now && !found)
         found = missed;

@@ -6,6 +6,7 @@
 #include "orchestrator/scheduler/state/commands.hpp"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,35 +16,32 @@ namespace temper::orchestrator {
 enum class Life { Launching, Ready, Down, Waiting };
 
 struct ActorState {
+  // What every event looks at comes first, on one cache line.
   Life life = Life::Down;
+  bool retiring = false;    ///< It was removed, and its worker was told to end.
+  bool staged = false;      ///< Rollout engine: `staging` is staged.
+  bool committing = false;  ///< Rollout engine.
+  bool has_kv = false;      ///< Rollout engine.
+  std::optional<actors::SwitchAction> switching;  ///< Action of a role switch under way.
+  std::optional<PolicyVersion> version;  ///< Rollout engine: committed weights; nullopt: none.
+  std::optional<PolicyVersion> staging;  ///< Rollout engine: to be staged, not committed yet.
+
+  /// The last Waiting command.
+  command::Waiting waiting;
+
+  bool onboard = false;          ///< Time-shared reference: its weights are on the cards.
   std::int32_t restarts = 0;     ///< In a row, since they were last forgotten.
   std::int32_t late_starts = 0;  ///< Of these, restarts after a start that took too long.
   Time launch_at{};              ///< Waiting: not before.
   Time launched_at{};
   Time launch_deadline{};
+  Time weights_deadline{};
+  Time switch_deadline{};
   Time ready_since{};
-  bool retiring = false;  ///< It was removed, and its worker was told to end.
 
   // For the checks of its messages.
   LeaseId first_lease;  ///< Leases below were granted before it was launched.
   Time busy_until{};    ///< Its spans begin here or later.
-
-  // Rollout engines.
-  std::optional<PolicyVersion> version;  ///< Committed weights; nullopt: no weights.
-  std::optional<PolicyVersion> staging;  ///< Requested to be staged, not committed yet.
-  bool staged = false;                   ///< `staging` is staged.
-  bool committing = false;
-  Time weights_deadline{};
-  bool has_kv = false;
-
-  bool onboard = false;  ///< Time-shared reference: its weights are on the cards.
-
-  // Role switches.
-  std::optional<actors::SwitchAction> switching;
-  Time switch_deadline{};
-
-  /// The last Waiting command.
-  command::Waiting waiting;
 
   bool ready() const { return life == Life::Ready; }
 };
@@ -71,8 +69,14 @@ class Fleet {
 
   std::size_t size() const { return specs_.size(); }
   const ActorSpec& spec(ActorId a) const { return specs_.at(a.value()); }
-  ActorState& state(ActorId a) { return states_.at(a.value()); }
   const ActorState& state(ActorId a) const { return states_.at(a.value()); }
+  /// The state of an actor, for a change. A reference is valid until the next overdue().
+  ActorState& change(ActorId a) {
+    watched_.insert(a.value());
+    return states_.at(a.value());
+  }
+  /// Those that were removed from the run.
+  const std::vector<ActorId>& removed() const { return removed_; }
   /// Without removed actors.
   const std::vector<ActorId>& with_role(actors::RoleKind role) const {
     return by_role_[static_cast<std::size_t>(role)];
@@ -99,7 +103,7 @@ class Fleet {
   /// waits for nothing else.
   std::optional<Time> next_deadline() const;
   /// An actor with such a deadline at or before `now`.
-  std::optional<Overdue> overdue(Time now) const;
+  std::optional<Overdue> overdue(Time now);
 
  private:
   bool may_start(std::uint32_t actor) const;
@@ -108,7 +112,10 @@ class Fleet {
   std::vector<ActorState> states_;
   std::int32_t starts_at_once_ = 0;
   std::array<std::vector<ActorId>, 4> by_role_;
-  std::vector<ActorId> turning_engines_, turning_references_;
+  std::vector<ActorId> turning_engines_, turning_references_, removed_;
+  /// Those that may be launching, waiting to be launched or under a deadline: at a change, and
+  /// until overdue() finds that they are not. Most events find none, however many actors there are.
+  std::set<std::uint32_t> watched_;
 };
 
 }  // namespace temper::orchestrator

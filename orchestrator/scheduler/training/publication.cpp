@@ -8,23 +8,27 @@ void publish_weights(RunState& run, const CardSharing& sharing) {
   if (run.finished || !run.fleet.state(run.fleet.trainer()).ready())
     return;
   for (const ActorId id : run.fleet.rollouts()) {
-    ActorState& a = run.fleet.state(id);
-    if (!a.ready() || a.switching)
+    const ActorState& has = run.fleet.state(id);
+    if (!has.ready() || has.switching)
       continue;
     const PolicyVersion published = wanted_version(run, id);
-    if (a.staging && a.staged && !a.committing) {
+    if (has.staging && has.staged && !has.committing) {
       // In a role switch all engines stage before any commits; otherwise each for itself.
       if (sharing.must_wait_to_commit(run, id))
         continue;
+      ActorState& a = run.fleet.change(id);
       a.committing = true;
       a.weights_deadline = run.now + run.config.deadlines.weights;
       run.emit(command::CommitWeights{id, *a.staging});
-    } else if (!a.staging && a.version != published && sharing.may_get_weights(run, id)) {
+    } else if (!has.staging && has.version != published && sharing.may_get_weights(run, id)) {
+      ActorState& a = run.fleet.change(id);
       a.staging = published;
       a.staged = false;
       a.weights_deadline = run.now + run.config.deadlines.weights;
       run.emit(command::StageWeights{id, published});
-    } else if (!a.staging && !a.has_kv && a.version == published && sharing.may_get_kv(run, id)) {
+    } else if (!has.staging && !has.has_kv && has.version == published &&
+               sharing.may_get_kv(run, id)) {
+      ActorState& a = run.fleet.change(id);
       a.switching = actors::SwitchAction::AllocateKv;
       a.switch_deadline = run.now + run.config.deadlines.switching;
       run.emit(command::Switch{id, actors::SwitchAction::AllocateKv});
@@ -33,7 +37,7 @@ void publish_weights(RunState& run, const CardSharing& sharing) {
 }
 
 std::optional<Reason> on_staged(RunState& run, const event::WeightsStaged& e) {
-  ActorState& a = run.fleet.state(e.actor);
+  ActorState& a = run.fleet.change(e.actor);
   if (!a.ready() || a.staging != e.version)
     return std::nullopt;
   if (!e.error.empty()) {
@@ -49,7 +53,7 @@ std::optional<Reason> on_staged(RunState& run, const event::WeightsStaged& e) {
 }
 
 std::optional<Reason> on_committed(RunState& run, const event::WeightsCommitted& e) {
-  ActorState& a = run.fleet.state(e.actor);
+  ActorState& a = run.fleet.change(e.actor);
   if (!a.ready() || a.staging != e.version || !a.committing)
     return std::nullopt;
   a.staging.reset();

@@ -181,14 +181,14 @@ void report_waits(RunState& run, const CardSharing& sharing) {
     return;
   ScoringWaits scoring(run, sharing);
   for (std::uint32_t i = 0; i < run.fleet.size(); ++i) {
-    ActorState& a = run.fleet.state(ActorId(i));
+    const command::Waiting& last = run.fleet.state(ActorId(i)).waiting;
     const command::Waiting wait = wait_of(run, sharing, ActorId(i), scoring);
     // Counts and groups change with every response, and steps of a role switch follow each other:
     // only the first of a wait is told. Another kind of cause is another wait.
-    if (wait.state == a.waiting.state &&
-        (wait.state == actors::CardState::Switch || wait.cause.kind == a.waiting.cause.kind))
+    if (wait.state == last.state &&
+        (wait.state == actors::CardState::Switch || wait.cause.kind == last.cause.kind))
       continue;
-    a.waiting = wait;
+    run.fleet.change(ActorId(i)).waiting = wait;
     run.emit(wait);
   }
 }

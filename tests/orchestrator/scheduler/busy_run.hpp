@@ -25,10 +25,10 @@ struct BusyRun {
     run.trainer.training = training;
     run.trainer.batch = {batch};
     run.trainer.saving = at(160);
-    run.fleet.state(kEngine).busy_until = at(90);
-    ActorState& other = run.fleet.state(kOther);
+    run.fleet.change(kEngine).busy_until = at(90);
+    ActorState& other = run.fleet.change(kOther);
     other.staging = version(1);
-    run.fleet.state(kTrainer).switching = actors::SwitchAction::OnloadOptimizer;
+    run.fleet.change(kTrainer).switching = actors::SwitchAction::OnloadOptimizer;
   }
   LeaseId lease(Task task, ActorId actor, GroupId group) {
     return run.saved.queue.lease(task, actor, run.saved.queue.live_responses(group), at(160));

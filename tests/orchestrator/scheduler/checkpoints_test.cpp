@@ -88,9 +88,9 @@ TEST(Checkpoints, WaitForATrainerThatDoesNothingElse) {
        {Change([](RunState& run) { run.trainer.training = LeaseId(1); }),
         Change([](RunState& run) { run.trainer.preparing = LeaseId(1); }),
         Change([](RunState& run) { run.trainer.saving = at(1); }),
-        Change([](RunState& run) { run.fleet.state(kTrainer).life = Life::Launching; }),
+        Change([](RunState& run) { run.fleet.change(kTrainer).life = Life::Launching; }),
         Change([](RunState& run) {
-          run.fleet.state(kTrainer).switching = actors::SwitchAction::OffloadOptimizer;
+          run.fleet.change(kTrainer).switching = actors::SwitchAction::OffloadOptimizer;
         }),
         Change([](RunState& run) { run.finished = true; })}) {
     RunState run = ready_run();

@@ -33,23 +33,23 @@ TEST(LifecycleDeadlines, ActsOnEachDeadlineAndNamesIt) {
       {DeadlineKind::StageWeights,
        kEngine,
        [](RunState& run) {
-         run.fleet.state(kEngine).staging = version(1);
-         run.fleet.state(kEngine).weights_deadline = at(60);
+         run.fleet.change(kEngine).staging = version(1);
+         run.fleet.change(kEngine).weights_deadline = at(60);
        },
        60},
       {DeadlineKind::CommitWeights,
        kEngine,
        [](RunState& run) {
-         run.fleet.state(kEngine).staging = version(1);
-         run.fleet.state(kEngine).committing = true;
-         run.fleet.state(kEngine).weights_deadline = at(60);
+         run.fleet.change(kEngine).staging = version(1);
+         run.fleet.change(kEngine).committing = true;
+         run.fleet.change(kEngine).weights_deadline = at(60);
        },
        60},
       {DeadlineKind::Switch,
        kEngine,
        [](RunState& run) {
-         run.fleet.state(kEngine).switching = A::FreeKv;
-         run.fleet.state(kEngine).switch_deadline = at(60);
+         run.fleet.change(kEngine).switching = A::FreeKv;
+         run.fleet.change(kEngine).switch_deadline = at(60);
        },
        60},
       {DeadlineKind::Generate, kOther, lease(Task::Generate, kOther, 120, fresh), 120, 2},

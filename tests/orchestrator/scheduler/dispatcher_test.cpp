@@ -99,7 +99,7 @@ TEST(Dispatcher, PassesOverEnginesThatCannotGenerate) {
         Change([](ActorState& a) { a.version.reset(); }),
         Change([](ActorState& a) { a.switching = actors::SwitchAction::AllocateKv; })}) {
     DispatchedRun d;
-    change(d.run.fleet.state(kEngine));
+    change(d.run.fleet.change(kEngine));
     d.dispatch_new();
     EXPECT_EQ(dispatched_to(d.run), (std::vector{kOther, kOther}));
   }
@@ -394,8 +394,8 @@ TEST(Dispatcher, MovesNothingThatNoStepWaitsForOrWhileMovesAreUnderWay) {
         Change([](DispatchedRun& d) { d.run.withdrawn = {ResponseId(0)}; }),
         Change([](DispatchedRun& d) { add_group(d.run); }),
         Change([](DispatchedRun& d) { d.run.saved.outstanding.bound = 1; }),
-        Change([](DispatchedRun& d) { d.run.fleet.state(kOther).life = Life::Launching; }),
-        Change([](DispatchedRun& d) { d.run.fleet.state(kOther).version.reset(); })}) {
+        Change([](DispatchedRun& d) { d.run.fleet.change(kOther).life = Life::Launching; }),
+        Change([](DispatchedRun& d) { d.run.fleet.change(kOther).version.reset(); })}) {
     DispatchedRun d = loaded(8, 0);
     change(d);
     d.dispatcher.migrate(d.run, d.sharing);

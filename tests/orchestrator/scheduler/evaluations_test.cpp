@@ -143,15 +143,15 @@ TEST(Evaluations, WaitForAnEngineThatStartsOrIsGivenAnOlderVersion) {
   publish(e.run, 1);
   give_version(e.run, kEngine, 1);
   give_version(e.run, kOther, 1);
-  e.run.fleet.state(kOther).life = Life::Launching;
+  e.run.fleet.change(kOther).life = Life::Launching;
   e.advance();
   EXPECT_EQ(e.under_way(), version(0));
-  e.run.fleet.state(kOther).life = Life::Ready;
-  e.run.fleet.state(kOther).version.reset();
-  e.run.fleet.state(kOther).staging = version(0);
+  e.run.fleet.change(kOther).life = Life::Ready;
+  e.run.fleet.change(kOther).version.reset();
+  e.run.fleet.change(kOther).staging = version(0);
   e.advance();
   EXPECT_EQ(e.under_way(), version(0));
-  e.run.fleet.state(kOther).staging = version(1);
+  e.run.fleet.change(kOther).staging = version(1);
   e.advance();
   EXPECT_EQ(e.under_way(), version(1));
 }
@@ -189,9 +189,9 @@ TEST(Evaluations, LeaveOutEnginesWithoutRoomOrWithAnotherVersion) {
   using Change = void (*)(RunState&);
   for (const Change change :
        {Change([](RunState& run) { give_version(run, kOther, 1); }),
-        Change([](RunState& run) { run.fleet.state(kOther).staging = version(1); }),
-        Change([](RunState& run) { run.fleet.state(kOther).has_kv = false; }),
-        Change([](RunState& run) { run.fleet.state(kOther).life = Life::Launching; }),
+        Change([](RunState& run) { run.fleet.change(kOther).staging = version(1); }),
+        Change([](RunState& run) { run.fleet.change(kOther).has_kv = false; }),
+        Change([](RunState& run) { run.fleet.change(kOther).life = Life::Launching; }),
         Change([](RunState& run) {
           for (int i = 0; i < 2; ++i)
             generating_group(run, kOther);
@@ -213,7 +213,7 @@ TEST(Evaluations, KeepTheirVersionOnEnginesAsLongAsTheyNeedIt) {
   publish(e.run, 1);
   // Problems wait: engines with the version keep it, new ones get it, newer ones keep theirs.
   EXPECT_EQ(wanted_version(e.run, kEngine), version(0));
-  e.run.fleet.state(kOther).version.reset();
+  e.run.fleet.change(kOther).version.reset();
   EXPECT_EQ(wanted_version(e.run, kOther), version(0));
   give_version(e.run, kOther, 1);
   EXPECT_EQ(wanted_version(e.run, kOther), version(1));
@@ -265,7 +265,7 @@ TEST(Evaluations, GiveEachVerifierOneBatchAtATime) {
   EXPECT_EQ(sent[1].actor, ActorId(5));
   EXPECT_EQ(sent[1].responses.size(), 1U);
   e.run.evaluation.table().revoke_all(ActorId(5));
-  e.run.fleet.state(ActorId(5)).life = Life::Launching;
+  e.run.fleet.change(ActorId(5)).life = Life::Launching;
   e.judge();
   EXPECT_TRUE(e.run.out.empty());  // the other one is busy
   e.evaluations.take(e.run, {kReward, sent[0].lease, {{1}, {1}, {1}}});

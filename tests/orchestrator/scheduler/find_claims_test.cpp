@@ -186,7 +186,7 @@ TEST(FindClaims, ChecksWeightsAndSwitches) {
        Claim::NothingNegative},
   });
   BusyRun b;
-  ActorState& other = b.run.fleet.state(kOther);
+  ActorState& other = b.run.fleet.change(kOther);
   other.staged = true;
   EXPECT_EQ(b.broken(event::WeightsStaged{kOther, version(1), ""}), Claim::StagingIsAwaited);
   other.committing = true;
@@ -259,7 +259,7 @@ TEST(FindClaims, LetsAnActorAnswerUnderALeaseThatIsOverButNotUnderItsPredecessor
   BusyRun b;
   b.run.saved.queue.revoke_all(kEngine);
   EXPECT_EQ(b.broken(b.generated(b.item())), std::nullopt);
-  b.run.fleet.state(kEngine).first_lease = b.run.saved.queue.next_lease();
+  b.run.fleet.change(kEngine).first_lease = b.run.saved.queue.next_lease();
   EXPECT_EQ(b.broken(b.generated(b.item())), Claim::LeaseIsItsOwn);
 }
 
@@ -271,7 +271,7 @@ TEST(FindClaims, KnowTheStageOfEachActor) {
                                                       {Life::Down, Stage::Down},
                                                       {Life::Waiting, Stage::Down}}};
   for (const auto& [life, stage] : stages) {
-    b.run.fleet.state(kOther).life = life;
+    b.run.fleet.change(kOther).life = life;
     EXPECT_EQ(stage_of(b.run, kOther), stage);
   }
 }

@@ -1,9 +1,13 @@
 // Fleet: who there is, who shares cards with whom, and which deadline an actor has missed.
 #include "orchestrator/scheduler/state/fleet.hpp"
 
+#include "core/random.hpp"
 #include "tests/support/times.hpp"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
 
 namespace temper::orchestrator {
 namespace {
@@ -29,7 +33,7 @@ Fleet fleet_of(Turns turns) {
 Fleet ready_fleet() {
   Fleet fleet = fleet_of(Turns::All);
   for (std::uint32_t i = 0; i < fleet.size(); ++i)
-    fleet.state(ActorId(i)).life = Life::Ready;
+    fleet.change(ActorId(i)).life = Life::Ready;
   return fleet;
 }
 
@@ -44,7 +48,7 @@ TEST(Fleet, FindsItsActorsByRoleInTheOrderOfTheirIds) {
 }
 
 TEST(Fleet, StartsWithNobodyAliveAndNoDeadline) {
-  const Fleet fleet = fleet_of(Turns::None);
+  Fleet fleet = fleet_of(Turns::None);
   for (std::uint32_t i = 0; i < fleet.size(); ++i) {
     EXPECT_EQ(fleet.state(ActorId(i)).life, Life::Down);
     EXPECT_FALSE(fleet.state(ActorId(i)).ready());
@@ -70,18 +74,18 @@ TEST(Fleet, LendsWhereSomeEnginesShareTheTrainersCardsAndOthersDoNot) {
 
 TEST(Fleet, AnActorThatStartsIsOverdueFromItsDeadlineOn) {
   Fleet fleet = fleet_of(Turns::None);
-  fleet.state(kFleetEngine).life = Life::Launching;
-  fleet.state(kFleetEngine).launch_deadline = at(30);
+  fleet.change(kFleetEngine).life = Life::Launching;
+  fleet.change(kFleetEngine).launch_deadline = at(30);
   EXPECT_EQ(fleet.next_deadline(), at(30));
   EXPECT_EQ(fleet.overdue(at(29)), std::nullopt);
   EXPECT_EQ(fleet.overdue(at(30)), (Overdue{kFleetEngine, DeadlineKind::Start}));
-  fleet.state(kFleetEngine).life = Life::Ready;
+  fleet.change(kFleetEngine).life = Life::Ready;
   EXPECT_EQ(fleet.next_deadline(), std::nullopt) << "it is there: the deadline is met";
 }
 
 TEST(Fleet, WeightsAreDueUntilTheyAreCommitted) {
   Fleet fleet = ready_fleet();
-  ActorState& engine = fleet.state(kFleetEngine);
+  ActorState& engine = fleet.change(kFleetEngine);
   engine.staging = PolicyVersion(7);
   engine.weights_deadline = at(60);
   EXPECT_EQ(fleet.overdue(at(60)),
@@ -95,25 +99,25 @@ TEST(Fleet, WeightsAreDueUntilTheyAreCommitted) {
 
 TEST(Fleet, AnActionOfASwitchIsDueUntilItIsAnswered) {
   Fleet fleet = ready_fleet();
-  fleet.state(kFleetTrainer).switching = SwitchAction::OffloadOptimizer;
-  fleet.state(kFleetTrainer).switch_deadline = at(10);
+  fleet.change(kFleetTrainer).switching = SwitchAction::OffloadOptimizer;
+  fleet.change(kFleetTrainer).switch_deadline = at(10);
   EXPECT_EQ(fleet.next_deadline(), at(10));
   EXPECT_EQ(
       fleet.overdue(at(11)),
       (Overdue{kFleetTrainer, DeadlineKind::Switch, std::nullopt, SwitchAction::OffloadOptimizer}));
-  fleet.state(kFleetTrainer).switching.reset();
+  fleet.change(kFleetTrainer).switching.reset();
   EXPECT_EQ(fleet.next_deadline(), std::nullopt);
 }
 
 TEST(Fleet, TheEarliestOfAllDeadlinesIsTheNext) {
   Fleet fleet = ready_fleet();
-  ActorState& engine = fleet.state(kFleetEngine);
+  ActorState& engine = fleet.change(kFleetEngine);
   engine.staging = PolicyVersion(1);
   engine.weights_deadline = at(50);
   engine.switching = SwitchAction::AllocateKv;
   engine.switch_deadline = at(40);
-  fleet.state(kFleetOther).life = Life::Launching;
-  fleet.state(kFleetOther).launch_deadline = at(45);
+  fleet.change(kFleetOther).life = Life::Launching;
+  fleet.change(kFleetOther).launch_deadline = at(45);
   EXPECT_EQ(fleet.next_deadline(), at(40));
   engine.switching.reset();
   EXPECT_EQ(fleet.next_deadline(), at(45));
@@ -124,8 +128,8 @@ TEST(Fleet, TheEarliestOfAllDeadlinesIsTheNext) {
 TEST(Fleet, OfSeveralThatAreLateTheFirstActorIsNamed) {
   Fleet fleet = fleet_of(Turns::None);
   for (const ActorId a : {kFleetReward, kFleetEngine}) {
-    fleet.state(a).life = Life::Launching;
-    fleet.state(a).launch_deadline = at(a == kFleetEngine ? 20 : 10);
+    fleet.change(a).life = Life::Launching;
+    fleet.change(a).launch_deadline = at(a == kFleetEngine ? 20 : 10);
   }
   EXPECT_EQ(fleet.overdue(at(10)), (Overdue{kFleetReward, DeadlineKind::Start}));
   EXPECT_EQ(fleet.overdue(at(20)), (Overdue{kFleetEngine, DeadlineKind::Start}));
@@ -133,17 +137,47 @@ TEST(Fleet, OfSeveralThatAreLateTheFirstActorIsNamed) {
 
 TEST(Fleet, AReplacementOwesItsStartAndNothingThatItsPredecessorOwed) {
   Fleet fleet = ready_fleet();
-  ActorState& engine = fleet.state(kFleetEngine);
+  ActorState& engine = fleet.change(kFleetEngine);
   engine.staging = PolicyVersion(3);
   engine.weights_deadline = at(10);
   engine.switching = SwitchAction::FreeKv;
   engine.switch_deadline = at(10);
   engine.life = Life::Down;
   EXPECT_EQ(fleet.overdue(at(100)), std::nullopt) << "the dead owe nothing";
-  engine.life = Life::Launching;
-  engine.launch_deadline = at(30);
+  fleet.change(kFleetEngine).life = Life::Launching;
+  fleet.change(kFleetEngine).launch_deadline = at(30);
   EXPECT_EQ(fleet.next_deadline(), at(30));
   EXPECT_EQ(fleet.overdue(at(29)), std::nullopt);
+}
+
+/// Of all actors, whether the fleet watches them or not.
+std::optional<Time> earliest_launch_or_start(const Fleet& fleet) {
+  std::optional<Time> earliest;
+  for (std::uint32_t i = 0; i < fleet.size(); ++i) {
+    const ActorState& a = fleet.state(ActorId(i));
+    if (a.life != Life::Launching && a.life != Life::Waiting)
+      continue;
+    const Time t = a.life == Life::Launching ? a.launch_deadline : a.launch_at;
+    earliest = earliest ? std::min(*earliest, t) : t;
+  }
+  return earliest;
+}
+
+TEST(Fleet, ForgetsNoDeadlineOfAnActorWhateverChanges) {
+  Fleet fleet = fleet_of(Turns::None);
+  Random random(1, "fleet");
+  for (std::int64_t now = 0; now < 2000; ++now) {
+    ActorState& a = fleet.change(ActorId(static_cast<std::uint32_t>(random.below(fleet.size()))));
+    a.life = std::array{Life::Launching, Life::Ready, Life::Down, Life::Waiting}[random.below(4)];
+    a.launch_at = a.launch_deadline = at(now + static_cast<std::int64_t>(random.below(50)));
+    const auto expected = earliest_launch_or_start(fleet);
+    ASSERT_EQ(fleet.next_deadline(), expected);
+    const auto missed = fleet.overdue(at(now));
+    ASSERT_EQ(fleet.next_deadline(), expected) << "overdue() forgets none that is to come";
+    if (missed) {
+      ASSERT_LE(fleet.state(missed->actor).launch_deadline, at(now));
+    }
+  }
 }
 
 }  // namespace

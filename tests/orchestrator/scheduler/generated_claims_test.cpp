@@ -100,7 +100,7 @@ TEST(GeneratedClaims, LetsAnEngineHandBackWhatWasRequested) {
     Item item = b.item();
     item.finish = FinishReason::Interrupted;
     if (all)
-      b.run.fleet.state(kEngine).switching = SwitchAction::Interrupt;
+      b.run.fleet.change(kEngine).switching = SwitchAction::Interrupt;
     else
       b.run.withdrawn = {item.response};
     EXPECT_EQ(b.broken(b.generated(item)), std::nullopt);
@@ -135,7 +135,7 @@ TEST(GeneratedClaims, HasOneVersionForEachResponseIfTheRunDemandsIt) {
 
 TEST(GeneratedClaims, LetsAnEngineUseAVersionThatItCommits) {
   BusyRun b;
-  ActorState& a = b.run.fleet.state(kEngine);
+  ActorState& a = b.run.fleet.change(kEngine);
   a.staging = version(2);
   Item item = b.item();
   item.segments[0].version = version(2);

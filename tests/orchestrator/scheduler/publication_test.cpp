@@ -34,7 +34,7 @@ struct PublishedRun {
     }
     return steps;
   }
-  ActorState& state(ActorId a) { return run.fleet.state(a); }
+  ActorState& state(ActorId a) { return run.fleet.change(a); }
   std::optional<Reason> staged(ActorId a, std::uint64_t v, const std::string& error = {}) {
     return on_staged(run, {a, version(v), error});
   }

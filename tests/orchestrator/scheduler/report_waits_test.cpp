@@ -22,7 +22,7 @@ struct WaitingRun {
     report();
     return run.fleet.state(actor).waiting;
   }
-  ActorState& state(ActorId a) { return run.fleet.state(a); }
+  ActorState& state(ActorId a) { return run.fleet.change(a); }
 
   RunState run;
   CardSharing sharing;

@@ -54,7 +54,7 @@ inline RunState ready_run(const SchedulerConfig& config = small_config()) {
   run.fleet = Fleet(config.actors, config.starts_at_once);
   for (std::uint32_t i = 0; i < run.fleet.size(); ++i) {
     const ActorSpec& spec = run.fleet.spec(ActorId(i));
-    ActorState& a = run.fleet.state(ActorId(i));
+    ActorState& a = run.fleet.change(ActorId(i));
     a.life = spec.away ? Life::Down : Life::Ready;
     if (spec.role == actors::RoleKind::Rollout && !spec.takes_turns) {
       a.version = PolicyVersion();
@@ -75,8 +75,8 @@ inline void publish(RunState& run, std::uint64_t n) {
   run.saved.outstanding.publish(version(n));
 }
 inline void give_version(RunState& run, ActorId engine, std::uint64_t n) {
-  run.fleet.state(engine).version = version(n);
-  run.fleet.state(engine).has_kv = true;
+  run.fleet.change(engine).version = version(n);
+  run.fleet.change(engine).has_kv = true;
 }
 
 // --- Groups

@@ -45,7 +45,7 @@ TEST(Scaling, LetsARemovedEngineFinishItsEvaluationItsWeightsAndItsSwitch) {
   run.evaluation.begin(version(0), at(0));
   DistQueue& table = run.evaluation.table();
   const LeaseId lease = table.lease(Task::Generate, kOther, {ResponseId(kFirstEvaluation)}, at(60));
-  ActorState& a = run.fleet.state(kOther);
+  ActorState& a = run.fleet.change(kOther);
   a.staging = version(1);
   a.staged = true;
   a.switching = actors::SwitchAction::AllocateKv;
@@ -67,7 +67,7 @@ TEST(Scaling, LetsARemovedEngineFinishItsEvaluationItsWeightsAndItsSwitch) {
 TEST(Scaling, EndsARemovedActorThatStartsAtOnceAndForgetsOneThatWaits) {
   for (const Life life : {Life::Launching, Life::Waiting}) {
     RunState run = ready_run();
-    run.fleet.state(kOther).life = life;
+    run.fleet.change(kOther).life = life;
     scale(run, Second::Away);
     EXPECT_EQ(emitted<command::Retire>(run).size(), life == Life::Launching ? 1U : 0U);
     EXPECT_EQ(run.fleet.state(kOther).life, Life::Down);
@@ -109,7 +109,7 @@ TEST(Scaling, KeepsAnActorThatIsBroughtBackBeforeItWasToldToEnd) {
 
 TEST(Scaling, StartsANewWorkerForOneThatIsBroughtBackAfterItWasToldToEnd) {
   RunState run = ready_run();
-  run.fleet.state(kOther).restarts = 2;
+  run.fleet.change(kOther).restarts = 2;
   scale(run, Second::Away);
   retire_removed(run);
   ASSERT_TRUE(run.fleet.state(kOther).retiring);

@@ -79,7 +79,7 @@ TEST(Scoring, SendsNothingToAnActorThatIsNotReadyOrInAFinishedRun) {
   run.finished = true;
   EXPECT_EQ(sent(run, sharing, Task::Reward), Sizes{});
   run.finished = false;
-  run.fleet.state(kReward).life = Life::Launching;
+  run.fleet.change(kReward).life = Life::Launching;
   EXPECT_EQ(sent(run, sharing, Task::Reward), Sizes{});
 }
 

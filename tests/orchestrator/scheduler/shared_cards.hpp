@@ -39,7 +39,7 @@ inline Fleet shared_fleet() {
                {"rollout-1", RoleKind::Rollout, {}, 4, true},
                {"reference-0", RoleKind::Reference, {}, 0, true}});
   for (std::uint32_t i = 0; i < fleet.size(); ++i)
-    fleet.state(ActorId(i)).life = Life::Ready;
+    fleet.change(ActorId(i)).life = Life::Ready;
   return fleet;
 }
 
@@ -55,7 +55,7 @@ class SharedCards {
   const PolicyVersion published{5};
   Asked asked;
 
-  ActorState& state(ActorId a) { return fleet.state(a); }
+  ActorState& state(ActorId a) { return fleet.change(a); }
   Asked take_asked() { return std::exchange(asked, {}); }
 
   Status try_advance() {
@@ -176,7 +176,7 @@ class RandomCards {
     std::deque<A> inbox;
   };
 
-  ActorState& state(ActorId a) { return fleet_.state(a); }
+  ActorState& state(ActorId a) { return fleet_.change(a); }
 
   void die_or_return(ActorId a) {
     if (state(a).life == Life::Ready) {

@@ -23,7 +23,7 @@ class SharedRun {
   std::vector<SwitchPhase> phases;     ///< Every phase that drive() stopped at, without repeats.
 
   SwitchPhase phase() const { return sharing.phase(); }
-  ActorState& state(ActorId a) { return run.fleet.state(a); }
+  ActorState& state(ActorId a) { return run.fleet.change(a); }
 
   void drive() {
     run.out.clear();

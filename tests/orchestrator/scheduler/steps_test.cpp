@@ -110,10 +110,10 @@ TEST(Steps, WaitForABatchATrainerAndItsCards) {
       {"the run drains", [](TrainedRun& t) { t.run.stop_requested = true; }},
       {"the run has finished", [](TrainedRun& t) { t.run.finished = true; }},
       {"the trainer starts",
-       [](TrainedRun& t) { t.run.fleet.state(kTrainer).life = Life::Launching; }},
+       [](TrainedRun& t) { t.run.fleet.change(kTrainer).life = Life::Launching; }},
       {"the trainer switches",
        [](TrainedRun& t) {
-         t.run.fleet.state(kTrainer).switching = actors::SwitchAction::OnloadOptimizer;
+         t.run.fleet.change(kTrainer).switching = actors::SwitchAction::OnloadOptimizer;
        }},
       {"an evaluation holds it up", [](TrainedRun& t) {
          t.run.config.evaluation.every = 1;
@@ -302,7 +302,7 @@ TEST(Steps, PrepareOnlyWhereThatIsAskedForAndTheTrainerKeepsItsCards) {
       {"the run drains", [](TrainedRun& t) { t.run.stop_requested = true; }},
       {"the run has finished", [](TrainedRun& t) { t.run.finished = true; }},
       {"the trainer starts",
-       [](TrainedRun& t) { t.run.fleet.state(kTrainer).life = Life::Launching; }},
+       [](TrainedRun& t) { t.run.fleet.change(kTrainer).life = Life::Launching; }},
       {"the part is too small", [](TrainedRun& t) { t.run.config.groups_per_update = 32; }}};
   for (const auto& [why, change] : changes) {
     TrainedRun t(preparing_config());
