@@ -43,7 +43,7 @@ import zmq  # noqa: E402
 from hosts import Hosts, unable  # noqa: E402
 from peer_store import PeerReader, PeerStore  # noqa: E402
 
-from temper.messages import Tensor, TensorPlace  # noqa: E402
+from temper.messages import Tensor, TensorPlace, TensorServer  # noqa: E402
 from temper.stores import RedisStore, Store  # noqa: E402
 from temper.tensors import Tensors, TensorWriter  # noqa: E402
 
@@ -117,7 +117,7 @@ class Reading:
         self.figures: Any = FORKED.Queue()
 
     def redis_store(self) -> RedisStore:
-        return RedisStore(TensorPlace(host=address(self.server), port=PORT, prefix=PREFIX, lease=600 * 10**9, wait=30 * 10**9))
+        return RedisStore(TensorPlace(servers=[TensorServer(address(self.server), PORT)], prefix=PREFIX, lease=600 * 10**9, wait=30 * 10**9))
 
     def engine(self, number: int) -> None:
         host = engine_host(number)

@@ -42,16 +42,26 @@ void describe(auto& v, Vocabulary& c) {
                   "`alphabet`; empty: these define them."});
 }
 
+/// A Redis server of tensors.
+struct TensorServer {
+  std::string host;
+  std::uint32_t port = 0;
+};
+
+void describe(auto& v, TensorServer& c) {
+  v.field(1, "host", c.host, {.doc = "Host."});
+  v.field(2, "port", c.port, {.doc = "Port."});
+}
+
 /// Where engines write tensors of responses, and the trainer reads them.
 struct TensorPlace {
-  std::string folder;  ///< In shared memory; empty: none.
-  std::string host;    ///< Of a Redis server; empty: none.
-  std::uint32_t port = 0;
-  std::string password;  ///< Of the server; empty: it asks for none.
-  std::string prefix;    ///< Of all keys of the run.
-  Duration lease{};      ///< Keys expire after it, unless the orchestrator extends it.
-  Duration wait{};       ///< How long to wait for space, and for a server that does not answer.
-  bool tls = false;      ///< The server is reached through TLS.
+  std::string folder;                 ///< In shared memory; empty: none.
+  std::vector<TensorServer> servers;  ///< Of Redis; empty: none.
+  std::string password;               ///< Of the servers; empty: they ask for none.
+  std::string prefix;                 ///< Of all keys of the run.
+  Duration lease{};                   ///< Keys expire after it, unless the orchestrator extends it.
+  Duration wait{};   ///< How long to wait for space, and for a server that does not answer.
+  bool tls = false;  ///< The servers are reached through TLS.
   std::string ca_certificates;  ///< PEM; trusted besides those of the worker's system.
 };
 
@@ -60,11 +70,14 @@ void describe(auto& v, TensorPlace& c) {
       1,
       "folder",
       c.folder,
-      {.doc = "Folder in shared memory, for files. Without it and without `host`, responses may "
+      {.doc = "Folder in shared memory, for files. Without it and without `servers`, responses may "
               "have no tensors."});
-  v.field(2, "host", c.host, {.doc = "Host of a Redis server; empty: none."});
-  v.field(3, "port", c.port, {.doc = "Port of the server."});
-  v.field(4, "password", c.password, {.doc = "Password of the server; empty: none."});
+  v.field(10,
+          "servers",
+          c.servers,
+          {.doc = "Redis servers; empty: none. A key is on server number XXH3-64(key) modulo their "
+                  "number."});
+  v.field(4, "password", c.password, {.doc = "Password of the servers; empty: none."});
   v.field(5, "prefix", c.prefix, {.doc = "Beginning of all keys of the run."});
   v.field(
       6,
@@ -81,8 +94,8 @@ void describe(auto& v, TensorPlace& c) {
   v.field(8,
           "tls",
           c.tls,
-          {.doc = "The server is reached through TLS. A worker verifies its certificate and that "
-                  "the certificate is for `host`."});
+          {.doc = "The servers are reached through TLS. A worker verifies the certificate of each "
+                  "and that it is for its `host`."});
   v.field(9,
           "ca_certificates",
           c.ca_certificates,

@@ -1,6 +1,7 @@
 #include "actors/server/url.hpp"
 
 #include "core/files.hpp"
+#include "core/split.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -96,24 +97,13 @@ Result<Place> parse_place(std::string_view text,
   return place;
 }
 
-std::string_view trimmed(std::string_view line) {
-  while (!line.empty() && kBlanks.find(line.back()) != std::string_view::npos)
-    line.remove_suffix(1);
-  while (!line.empty() && kBlanks.find(line.front()) != std::string_view::npos)
-    line.remove_prefix(1);
-  return line;
-}
-
 Result<Url> line_of_file(const std::string& path, std::size_t index) {
   const auto content = read_file(path);
   if (!content)
     return Error{ErrorCode::Unavailable, content.error().context};
   std::size_t line = 0;
-  std::string_view rest = *content;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view entry = trimmed(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (const std::string_view text : lines_of(*content)) {
+    const std::string_view entry = trimmed(text);
     if (entry.empty() || entry.starts_with('#'))
       continue;
     if (line++ == index)
@@ -197,8 +187,15 @@ Result<RedisUrl> parse_redis_url(std::string_view text, std::string_view passwor
   if (scheme != std::string_view::npos && !tls && !text.starts_with("redis://"))
     return refusal(text, "the scheme must be redis:// or rediss://", form);
   const std::string_view rest = text.substr(scheme == std::string_view::npos ? 0 : scheme + 3);
-  TEMPER_TRY(Place place, parse_place(rest, text, form));
-  return RedisUrl{std::move(place.host), place.port, tls};
+  RedisUrl url{{}, tls};
+  for (const std::string_view one : split(rest, ",")) {
+    TEMPER_TRY(Place place, parse_place(one, text, form));
+    std::pair server(std::move(place.host), place.port);
+    if (std::ranges::find(url.servers, server) != url.servers.end())
+      return refusal(text, "a server is there twice", form);
+    url.servers.push_back(std::move(server));
+  }
+  return url;
 }
 
 Result<Url> find_server(const std::vector<std::string>& entries, std::size_t index) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace temper::actors {
@@ -27,15 +28,15 @@ std::string text_of(const Url& url);
 Result<Url> parse_url(std::string_view text);
 
 struct RedisUrl {
-  std::string host;
-  std::uint16_t port = 0;
+  std::vector<std::pair<std::string, std::uint16_t>> servers;  ///< Hosts and ports, all different.
   bool tls = false;
   bool operator==(const RedisUrl&) const = default;
 };
 
 /// "host:port" or "redis://host:port", or with TLS "rediss://host:port"; brackets around an IPv6
-/// address. Error InvalidInput: another scheme, no host, no valid port, or a user; the message
-/// names the variable that a password belongs to, and never a password.
+/// address. Further servers follow after commas, without the scheme. Error InvalidInput: another
+/// scheme, no host, no valid port, a user, or a server twice; the message names the variable that a
+/// password belongs to, and never a password.
 Result<RedisUrl> parse_redis_url(std::string_view text, std::string_view password_variable);
 
 /// The address of replica `index`: the entry with that index, or with a single entry, that line of

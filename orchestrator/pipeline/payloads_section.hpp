@@ -31,9 +31,10 @@ void describe(auto& v, PayloadsSection& c) {
       2,
       "redis",
       c.redis,
-      {.doc = "redis: HOST:PORT of the server, or rediss://HOST:PORT to reach it through TLS. Its "
-              "password is read from the environment variable `TEMPER_REDIS_PASSWORD` of the "
-              "orchestrator.",
+      {.doc =
+           "redis: HOST:PORT of the server, or rediss://HOST:PORT to reach it through TLS. "
+           "Several servers, separated by commas, share the tensors between them. Their password "
+           "is read from the environment variable `TEMPER_REDIS_PASSWORD` of the orchestrator.",
        .example = "10.0.0.7:6379"});
   v.field(
       3,

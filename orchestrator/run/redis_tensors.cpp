@@ -2,6 +2,7 @@
 
 #include "actors/server/url.hpp"
 #include "core/files.hpp"
+#include "core/hash.hpp"
 #include "core/secret.hpp"
 
 #include <fmt/format.h>
@@ -35,7 +36,10 @@ Result<std::string> read_ca_certificates(const std::string& file) {
 }  // namespace
 
 RedisTensors::RedisTensors(RedisTensorsOptions options, const Log& log)
-    : options_(std::move(options)), log_(log), server_(options_.address) {}
+    : options_(std::move(options)), log_(log) {
+  for (const RedisAddress& address : options_.servers)
+    servers_.push_back({std::make_unique<RedisConnection>(address)});
+}
 
 Result<std::unique_ptr<RedisTensors>> RedisTensors::create(RedisTensorsOptions options,
                                                            const Log& log) {
@@ -44,8 +48,10 @@ Result<std::unique_ptr<RedisTensors>> RedisTensors::create(RedisTensorsOptions o
   const std::string key = store->prefix_ + ".";  // Commands of engines and of the orchestrator.
   const std::vector<RedisCommand> used{
       {"HSET", key, "0", ""}, {"EXPIRE", key, "1"}, {"HLEN", key}, {"UNLINK", key}};
-  TEMPER_TRY(const auto answered, store->server_.ask(used));
-  static_cast<void>(answered);
+  for (const Server& server : store->servers_) {
+    if (const auto answers = server.connection->ask(used); !answers)
+      return answers.error();
+  }
   return store;
 }
 
@@ -59,14 +65,14 @@ RedisTensors::~RedisTensors() {
 
 actors::TensorPlace RedisTensors::place() const {
   actors::TensorPlace place;
-  place.host = options_.address.host;
-  place.port = options_.address.port;
-  place.password = options_.address.password;
+  for (const RedisAddress& server : options_.servers)
+    place.servers.push_back({server.host, server.port});
+  place.password = options_.servers.front().password;
   place.prefix = prefix_;
   place.lease = options_.lease;
   place.wait = options_.wait;
-  place.tls = options_.address.tls;
-  place.ca_certificates = options_.address.ca_certificates;
+  place.tls = options_.servers.front().tls;
+  place.ca_certificates = options_.servers.front().ca_certificates;
   return place;
 }
 
@@ -79,27 +85,45 @@ std::string RedisTensors::key_of(const actors::Tensor& t) const {
   return is_name_of_engine(t.file) ? prefix_ + t.file : t.file;
 }
 
-std::optional<std::vector<std::int64_t>> RedisTensors::ask(std::span<const RedisCommand> commands) {
-  if (commands.empty())
-    return std::vector<std::int64_t>{};
-  auto answers = server_.ask(commands);
-  if (answers.has_value() == away_) {
-    away_ = !away_;
-    if (away_) {
-      log_.warning(
-          answers.error().code == ErrorCode::Unavailable
-              ? "the Redis server of tensors does not answer; engines and the trainer wait "
-                "for it"
-              : "the Redis server of tensors refuses a command",
-          {{"why", answers.error().context}, {"wait", to_text(options_.wait)}});
-    } else {
-      log_.info("the Redis server of tensors answers again",
-                {{"address", options_.address.text()}});
-    }
+/// As in python/src/temper/stores.py.
+std::size_t RedisTensors::server_of(std::string_view key) const {
+  return hash64(key) % servers_.size();
+}
+
+std::vector<std::optional<std::int64_t>> RedisTensors::ask(std::vector<RedisCommand> commands) {
+  std::vector<std::vector<RedisCommand>> of_servers(servers_.size());
+  std::vector<std::vector<std::size_t>> places(servers_.size());
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    const std::size_t server = server_of(commands[i][1]);
+    of_servers[server].push_back(std::move(commands[i]));
+    places[server].push_back(i);
   }
-  if (!answers)
-    return std::nullopt;
-  return *std::move(answers);
+  std::vector<std::optional<std::int64_t>> all(commands.size());
+  for (std::size_t s = 0; s < servers_.size(); ++s) {
+    if (places[s].empty())
+      continue;
+    const auto answers = servers_[s].connection->ask(of_servers[s]);
+    if (answers.has_value() == servers_[s].away)
+      say(s, answers ? std::nullopt : std::optional(answers.error()));
+    for (std::size_t i = 0; answers && i < places[s].size(); ++i)
+      all[places[s][i]] = (*answers)[i];
+  }
+  return all;
+}
+
+/// nullopt: the server answers again.
+void RedisTensors::say(std::size_t server, const std::optional<Error>& why) {
+  servers_[server].away = why.has_value();
+  if (!why) {
+    log_.info("the Redis server of tensors answers again",
+              {{"address", options_.servers[server].text()}});
+    return;
+  }
+  log_.warning(why->code == ErrorCode::Unavailable
+                   ? "the Redis server of tensors does not answer; engines and the trainer wait "
+                     "for it"
+                   : "the Redis server of tensors refuses a command",
+               {{"why", why->context}, {"wait", to_text(options_.wait)}});
 }
 
 std::vector<bool> RedisTensors::find(std::span<const actors::Tensor> tensors) {
@@ -107,10 +131,10 @@ std::vector<bool> RedisTensors::find(std::span<const actors::Tensor> tensors) {
   commands.reserve(tensors.size());
   for (const actors::Tensor& t : tensors)
     commands.push_back({"HLEN", key_of(t)});
-  const auto chunks = ask(commands);
+  const auto chunks = ask(std::move(commands));
   std::vector<bool> found(tensors.size(), true);
-  for (std::size_t i = 0; chunks && i < tensors.size(); ++i)
-    found[i] = (*chunks)[i] == chunks_of(tensors[i]);
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    found[i] = !chunks[i] || *chunks[i] == chunks_of(tensors[i]);
   return found;
 }
 
@@ -167,7 +191,7 @@ void RedisTensors::remove_keys(const std::vector<std::string>& keys) {
   commands.reserve(keys.size());
   for (const std::string& key : keys)
     commands.push_back({"UNLINK", key});
-  ask(commands);
+  ask(std::move(commands));
 }
 
 void RedisTensors::refresh(Time now) {
@@ -180,23 +204,21 @@ void RedisTensors::refresh(Time now) {
   commands.reserve(taken_.size());
   for (const std::string& key : taken_)
     commands.push_back({"EXPIRE", key, seconds});
-  ask(commands);
+  ask(std::move(commands));
 }
 
 Result<std::unique_ptr<RedisTensors>> open_redis_tensors(const PipelineConfig& config,
                                                          const Log& log) {
   const PayloadsSection& payloads = config.payloads;
   TEMPER_TRY(actors::RedisUrl url, actors::parse_redis_url(payloads.redis, kRedisPassword));
-  TEMPER_TRY(std::string ca_certificates, read_ca_certificates(payloads.redis_ca));
+  TEMPER_TRY(const std::string ca_certificates, read_ca_certificates(payloads.redis_ca));
   const char* const password = std::getenv(kRedisPassword);
-  auto store = RedisTensors::create({{std::move(url.host),
-                                      url.port,
-                                      password == nullptr ? "" : password,
-                                      url.tls,
-                                      std::move(ca_certificates)},
-                                     config.name,
-                                     payloads.wait},
-                                    log);
+  std::vector<RedisAddress> servers;
+  for (auto& [host, port] : url.servers) {
+    servers.push_back(
+        {std::move(host), port, password == nullptr ? "" : password, url.tls, ca_certificates});
+  }
+  auto store = RedisTensors::create({std::move(servers), config.name, payloads.wait}, log);
   if (!store) {
     return std::move(store).error().within(
         url.tls ? "payloads.redis: expected a Redis server that admits this run; start it, correct "

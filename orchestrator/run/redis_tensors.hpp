@@ -1,7 +1,7 @@
-// Tensors of responses in a Redis server, for engines and trainers on any host. A tensor is a hash:
+// Tensors of responses in Redis servers, for engines and trainers on any host. A tensor is a hash:
 // its fields 0, 1, 2, ... are chunks of kTensorChunk bytes, so that no value comes near the limit
-// of 512 MB. Engines write with a time to live, which the store extends until it removes the
-// tensor: what a killed run leaves behind expires.
+// of 512 MB. The hash of its key chooses the server. Engines write with a time to live, which the
+// store extends until it removes the tensor: what a killed run leaves behind expires.
 #pragma once
 
 #include "core/log.hpp"
@@ -21,9 +21,9 @@ namespace temper::orchestrator {
 inline constexpr std::uint64_t kTensorChunk = std::uint64_t{1} << 20;
 
 struct RedisTensorsOptions {
-  RedisAddress address;
-  std::string run;  ///< Name of the run, part of all keys.
-  Duration wait{};  ///< How long engines and the trainer wait for the server.
+  std::vector<RedisAddress> servers;  ///< At least one; all with the same password and TLS.
+  std::string run;                    ///< Name of the run, part of all keys.
+  Duration wait{};                    ///< How long engines and the trainer wait for a server.
   Duration lease = std::chrono::minutes(10);
 };
 
@@ -47,21 +47,26 @@ class RedisTensors final : public TensorStore {
   RedisTensors(RedisTensorsOptions options, const Log& log);
   bool accepts(const std::string& name) const override;
   std::string key_of(const actors::Tensor& t) const;
-  /// nullopt: the server does not answer, or refuses.
-  std::optional<std::vector<std::int64_t>> ask(std::span<const RedisCommand> commands);
+  std::size_t server_of(std::string_view key) const;
+  /// Commands whose second word is a key. nullopt: its server does not answer, or refuses.
+  std::vector<std::optional<std::int64_t>> ask(std::vector<RedisCommand> commands);
+  void say(std::size_t server, const std::optional<Error>& why);
   void remove_keys(const std::vector<std::string>& keys);
 
   const RedisTensorsOptions options_;
   const Log log_;
   std::string prefix_;
-  RedisConnection server_;
+  struct Server {
+    std::unique_ptr<RedisConnection> connection;
+    bool away = false;  ///< It did not do what it was asked last.
+  };
+  std::vector<Server> servers_;
   std::unordered_set<std::string> taken_;  ///< Keys.
   Time refresh_at_{};
-  bool away_ = false;  ///< The server did not do what it was asked last.
 };
 
-/// The store in the server of `payloads.redis`. Requires: `payloads.store: redis`. Error: no server
-/// answers there, or it refuses the run; names the key and the next step.
+/// The store in the servers of `payloads.redis`. Requires: `payloads.store: redis`. Error: one does
+/// not answer, or refuses the run; names the key and the next step.
 Result<std::unique_ptr<RedisTensors>> open_redis_tensors(const PipelineConfig& config,
                                                          const Log& log);
 

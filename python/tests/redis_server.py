@@ -35,6 +35,11 @@ def make_certificates(folder: pathlib.Path) -> None:
     subprocess.run([CERTIFICATES, folder], check=True)
 
 
+def make_folder(path: pathlib.Path) -> pathlib.Path:
+    path.mkdir()
+    return path
+
+
 def free_port() -> int:
     with socket.socket() as any_port:
         any_port.bind(("127.0.0.1", 0))

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redis_server import PASSWORD, RedisServer, missing
+from redis_server import PASSWORD, RedisServer, make_folder, missing
 
 from temper.errors import RoleError
-from temper.messages import Tensor, TensorPlace
+from temper.messages import Tensor, TensorPlace, TensorServer
 from temper.stores import CHUNK, Busy, RedisStore, StoreError
 from temper.tensors import Tensors, TensorWriter
+from temper.xxh3 import hash64
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -25,15 +26,31 @@ def server(tmp_path: pathlib.Path) -> Iterator[RedisServer]:
     made.kill()
 
 
-def store_of(server: RedisServer, wait: float = 0, **other: Any) -> RedisStore:
+@pytest.fixture
+def two_servers(tmp_path: pathlib.Path) -> Iterator[list[RedisServer]]:
+    made = [RedisServer(make_folder(tmp_path / name), PASSWORD) for name in ("first", "second")]
+    yield made
+    for one in made:
+        one.kill()
+
+
+def store_of(*servers: RedisServer, wait: float = 0, **other: Any) -> RedisStore:
     told = {"password": PASSWORD, "prefix": "temper:run:1:", "lease": 600 * 10**9, **other}
-    return RedisStore(TensorPlace(host="127.0.0.1", port=server.port, wait=int(wait * 1e9), **told))
+    places = [TensorServer("127.0.0.1", server.port) for server in servers]
+    return RedisStore(TensorPlace(servers=places, wait=int(wait * 1e9), **told))
 
 
 def written(store: RedisStore, value: Any) -> Tensor:
-    [described] = TensorWriter(store, "rollout-0").write({"x": value})
-    described.file = "temper:run:1:" + described.file  # as the orchestrator passes it on
+    [described] = all_written(store, [value])
     return described
+
+
+def all_written(store: RedisStore, values: list[Any]) -> list[Tensor]:
+    all_described = TensorWriter(store, "rollout-0").write({f"x{n}": v for n, v in enumerate(values)})
+    for described in all_described:
+        described.name = "x"
+        described.file = "temper:run:1:" + described.file  # as the orchestrator passes it on
+    return all_described
 
 
 @pytest.mark.parametrize(
@@ -54,6 +71,31 @@ def test_an_array_arrives_as_it_was(server: RedisServer, value: Any) -> None:
     assert server.client.hlen(described.file) == max(1, -(-described.bytes // CHUNK))
     back = Tensors([described], 7, store)["x"]
     assert back.dtype == value.dtype and np.array_equal(back, value) and not back.flags.writeable
+
+
+def test_two_servers_share_the_arrays(two_servers: list[RedisServer]) -> None:
+    store = store_of(*two_servers)
+    described = all_written(store, [np.full(3, number) for number in range(30)])
+    keys = [set(server.keys()) for server in two_servers]
+    for number, one in enumerate(described):
+        assert one.file in keys[hash64(one.file.encode()) % 2], "as the orchestrator looks for it"
+        assert np.array_equal(Tensors([one], 7, store)["x"], np.full(3, number))
+    assert len(keys[0]) + len(keys[1]) == 30 and min(map(len, keys)) > 3
+
+
+def test_of_two_servers_the_one_that_is_away_is_named(two_servers: list[RedisServer]) -> None:
+    first, second = two_servers
+    store = store_of(first, second)
+    described = all_written(store, [np.full(3, number) for number in range(30)])
+    away = set(first.keys())
+    first.kill()
+    for one in described:
+        if one.file in away:
+            with pytest.raises(RoleError, match=f"127.0.0.1:{first.port}: expected a Redis server"):
+                Tensors([one], 7, store)["x"]
+        else:
+            assert len(Tensors([one], 7, store)["x"]) == 3
+    first.start()
 
 
 def test_every_key_expires(server: RedisServer) -> None:

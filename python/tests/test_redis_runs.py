@@ -17,6 +17,7 @@ from redis_server import (
     PATIENCE,
     RedisServer,
     make_certificates,
+    make_folder,
     missing,
     missing_for_tls,
 )
@@ -65,13 +66,17 @@ def run_on(
 
 
 def gated_run_on(
-    server: RedisServer, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch, **settings: Any
+    server: RedisServer,
+    folder: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sets: tuple[str, ...] = (),
+    **settings: Any,
 ) -> tuple[Run, Gate]:
     """A run of 40 steps whose trainer waits at the gate."""
     gate = Gate(folder)
     trainer = python("well:TensorTrainer", gate=str(gate.path))
     settings = {"trainer": trainer, "steps": 40, **settings}
-    run = run_on(server, folder, monkeypatch, ("staleness.bound=2",), **settings)
+    run = run_on(server, folder, monkeypatch, ("staleness.bound=2", *sets), **settings)
     gate.await_trainer()
     return run, gate
 
@@ -104,6 +109,25 @@ def test_a_server_that_is_killed_and_restarted_empty_costs_no_response(
     run.expect_whole(40)
     assert responses_lost(run) > 0
     assert_that_the_rest_expires(server)
+
+
+def test_one_of_two_servers_that_is_restarted_empty_costs_its_responses_and_no_rollback(
+    server: RedisServer, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = RedisServer(make_folder(tmp_path / "other"), PASSWORD)
+    both = f"payloads.redis=127.0.0.1:{server.port},127.0.0.1:{other.port}"
+    run, gate = gated_run_on(server, tmp_path, monkeypatch, (both,))
+    for one in (server, other):  # each has about half
+        one.await_keys(AHEAD // 4, besides=gate.read())
+    other.kill()
+    other.start()
+    gate.open()
+    run.expect_whole(40)
+    assert responses_lost(run) > 0
+    assert "rolling back" not in run.log()
+    assert_that_the_rest_expires(server)
+    assert_that_the_rest_expires(other)
+    other.kill()
 
 
 def test_a_run_outlives_a_server_that_is_away_for_a_while(

@@ -11,7 +11,7 @@ import pytest
 from redis_server import PASSWORD, RedisServer, make_certificates, missing_for_tls
 
 from temper.errors import RoleError
-from temper.messages import TensorPlace
+from temper.messages import TensorPlace, TensorServer
 from temper.stores import CHUNK, Busy, RedisStore
 from temper.tensors import Tensors, TensorWriter
 
@@ -31,16 +31,18 @@ def server(folder: pathlib.Path) -> Iterator[RedisServer]:
     made.kill()
 
 
-def store_of(server: RedisServer, ca: str = "ca.pem", wait: float = 0, **other: Any) -> RedisStore:
+def store_of(
+    server: RedisServer, ca: str = "ca.pem", wait: float = 0, host: str = "localhost", **other: Any
+) -> RedisStore:
     told = {
-        "host": "localhost",
         "password": PASSWORD,
         "prefix": "temper:run:1:",
         "lease": 600 * 10**9,
         "tls": True,
         "ca_certificates": (server.folder / ca).read_text() if ca else "",
     }
-    return RedisStore(TensorPlace(port=server.port, wait=int(wait * 1e9), **{**told, **other}))
+    servers = [TensorServer(host, server.port)]
+    return RedisStore(TensorPlace(servers=servers, wait=int(wait * 1e9), **{**told, **other}))
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
@@ -79,7 +81,7 @@ def test_a_server_without_tls_is_waited_for_and_named(server: RedisServer) -> No
     server.start()
     store = store_of(server)
     # Redis waits for the end of the handshake, which it takes for a command.
-    store._server.connection_pool.connection_kwargs["socket_timeout"] = 0.2
+    store._servers[0][1].connection_pool.connection_kwargs["socket_timeout"] = 0.2
     said = rf"rediss://localhost:{server.port}: expected a Redis server with TLS \(payloads.redis\)"
     with pytest.raises(Busy, match=said):
         TensorWriter(store, "rollout-0").write({"x": np.arange(3)})

@@ -806,15 +806,21 @@ class Vocabulary(Struct):
 
 
 @dataclasses.dataclass(slots=True)
+class TensorServer(Struct):
+    #: Host.
+    host: Annotated[str, 1] = ""
+    #: Port.
+    port: Annotated[int, 2] = 0
+
+
+@dataclasses.dataclass(slots=True)
 class TensorPlace(Struct):
-    #: Folder in shared memory, for files. Without it and without `host`, responses may have no
-    #: tensors.
+    #: Folder in shared memory, for files. Without it and without `servers`, responses may have
+    #: no tensors.
     folder: Annotated[str, 1] = ""
-    #: Host of a Redis server; empty: none.
-    host: Annotated[str, 2] = ""
-    #: Port of the server.
-    port: Annotated[int, 3] = 0
-    #: Password of the server; empty: none.
+    #: Redis servers; empty: none. A key is on server number XXH3-64(key) modulo their number.
+    servers: Annotated[list[TensorServer], 10] = dataclasses.field(default_factory=list)
+    #: Password of the servers; empty: none.
     password: Annotated[str, 4] = ""
     #: Beginning of all keys of the run.
     prefix: Annotated[str, 5] = ""
@@ -824,8 +830,8 @@ class TensorPlace(Struct):
     #: How long an engine waits for space, and an engine or a trainer for a server that does not
     #: answer.
     wait: Annotated[int, 7] = 0
-    #: The server is reached through TLS. A worker verifies its certificate and that the
-    #: certificate is for `host`.
+    #: The servers are reached through TLS. A worker verifies the certificate of each and that
+    #: it is for its `host`.
     tls: Annotated[bool, 8] = False
     #: CA certificates in PEM that the worker trusts besides those of its system.
     ca_certificates: Annotated[str, 9] = ""

@@ -1,4 +1,4 @@
-"""Where the bytes of tensors are: files in shared memory, or a Redis server.
+"""Where the bytes of tensors are: files in shared memory, or Redis servers.
 
 To add a store, implement `Store` here, and the interface of orchestrator/run/tensor_store.hpp for the
 orchestrator.
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .errors import RoleError
-from .messages import TensorPlace
+from .messages import TensorPlace, TensorServer
 from .weights import map_file, write_all
 from .xxh3 import hash64
 
@@ -142,19 +142,23 @@ def import_redis() -> types.ModuleType:
 
 
 class RedisStore(Store):
-    """Hashes in a Redis server: fields 0, 1, ... of a key are chunks of an array.
+    """Hashes in Redis servers: fields 0, 1, ... of a key are chunks of an array.
 
-    Every write sets the time to live, so that a key never outlives a killed run by more.
+    The hash of a key chooses its server. Every write sets the time to live, so that a key never outlives a killed run by more.
     """
 
     def __init__(self, place: TensorPlace) -> None:
-        redis = import_redis()
-        self.where = f"{'rediss://' if place.tls else ''}{place.host}:{place.port}"
-        self.wait = place.wait / 1e9
+        self._redis = import_redis()
         self._prefix = place.prefix
         self._lease = place.lease // 10**9
-        self._redis = redis
         self._tls = place.tls
+        self.wait = place.wait / 1e9
+        self._servers = [self._client_of(server, place) for server in place.servers]
+        self.where = ", ".join(where for where, _ in self._servers)
+
+    def _client_of(self, server: TensorServer, place: TensorPlace) -> tuple[str, Any]:
+        """The server's address, for messages, and its client, which connects when it is used."""
+        redis = self._redis
         tls: dict[str, Any] = {
             "connection_class": redis.SSLConnection,  # requires a valid certificate
             "ssl_check_hostname": True,
@@ -162,8 +166,8 @@ class RedisStore(Store):
         }
         pool = redis.ConnectionPool(
             **(tls if place.tls else {}),
-            host=place.host,
-            port=place.port,
+            host=server.host,
+            port=server.port,
             password=place.password or None,
             socket_connect_timeout=5,
             socket_timeout=10,
@@ -174,33 +178,41 @@ class RedisStore(Store):
         if serializer := getattr(redis.connection, "PythonRespSerializer", None):  # since redis 5
             encode = pool.get_encoder().encode
             pool.connection_kwargs["command_packer"] = serializer(CHUNK // 2, encode)
-        self._server = redis.Redis(connection_pool=pool)
+        where = f"{'rediss://' if place.tls else ''}{server.host}:{server.port}"
+        return where, redis.Redis(connection_pool=pool)
+
+    def _at(self, key: str) -> tuple[str, Any]:
+        """As in orchestrator/run/redis_tensors.cpp."""
+        return self._servers[hash64(key.encode()) % len(self._servers)]
 
     def write(self, name: str, data: memoryview) -> None:
         key = self._prefix + name
+        where, server = self._at(key)
         try:
             for number, begin in enumerate(range(0, max(1, data.nbytes), CHUNK)):
                 # With each chunk: the key may have been evicted after the one before.
-                with self._server.pipeline(transaction=True) as both:
+                with server.pipeline(transaction=True) as both:
                     both.hset(key, str(number), data[begin : begin + CHUNK])
                     both.expire(key, self._lease)
                     both.execute()
         except self._redis.RedisError as error:
             with contextlib.suppress(self._redis.RedisError):
-                self._server.unlink(key)
-            raise self._understood(error) from None
+                server.unlink(key)
+            raise self._understood(where, error) from None
 
     def remove(self, name: str) -> None:
         with contextlib.suppress(self._redis.RedisError):  # it expires
-            self._server.unlink(self._prefix + name)
+            key = self._prefix + name
+            self._at(key)[1].unlink(key)
 
     def read(self, file: str, size: int, checksum: int) -> memoryview:
         data = np.empty(size, np.uint8)
+        where, server = self._at(file)
         try:
             for number, begin in enumerate(range(0, max(1, size), CHUNK)):
-                chunk: Any = self._server.hget(file, str(number))
+                chunk: Any = server.hget(file, str(number))
                 if chunk is None:
-                    raise StoreError(f"{self.where}: the server has no key {file}")
+                    raise StoreError(f"{where}: the server has no key {file}")
                 part = data[begin : begin + CHUNK]
                 if len(chunk) != part.size:
                     raise self._damaged(
@@ -210,7 +222,7 @@ class RedisStore(Store):
             if hash64(data.data) != checksum:
                 raise self._damaged(file, "the checksum differs from the announced one")
         except self._redis.RedisError as error:
-            raise self._understood(error) from None
+            raise self._understood(where, error) from None
         data.flags.writeable = False
         return data.data
 
@@ -218,15 +230,16 @@ class RedisStore(Store):
         pass  # it expires
 
     def _damaged(self, key: str, what: str) -> StoreError:
-        self._server.unlink(key)  # the orchestrator looks only whether it is there
-        return StoreError(f"{self.where}: key {key}: {what}")
+        where, server = self._at(key)
+        server.unlink(key)  # the orchestrator looks only whether it is there
+        return StoreError(f"{where}: key {key}: {what}")
 
-    def _understood(self, error: Exception) -> Exception:
+    def _understood(self, where: str, error: Exception) -> Exception:
         r = self._redis.exceptions
         cause = error.__cause__ or error.__context__
         if isinstance(cause, ssl.SSLCertVerificationError):
             return RoleError(
-                f"{self.where}: expected a valid certificate for the host, found: "
+                f"{where}: expected a valid certificate for the host, found: "
                 f"{cause.verify_message}; correct payloads.redis, or name the CA certificate that "
                 "signed it in payloads.redis_ca"
             )
@@ -234,19 +247,19 @@ class RedisStore(Store):
         text = str(error).rpartition("of pipeline caused error: ")[2].strip().rstrip(".")
         if isinstance(error, (r.AuthenticationError, r.NoPermissionError)):
             return RoleError(
-                f"{self.where}: expected a Redis server that admits this run, found: {text}; check "
+                f"{where}: expected a Redis server that admits this run, found: {text}; check "
                 "TEMPER_REDIS_PASSWORD of the orchestrator"
             )
         if isinstance(error, (r.ConnectionError, r.TimeoutError)):
             what = "a Redis server with TLS" if self._tls else "a Redis server"
-            return Busy(f"{self.where}: expected {what} (payloads.redis), found: {text}")
+            return Busy(f"{where}: expected {what} (payloads.redis), found: {text}")
         if "used memory" in text:
-            return Busy(f"{self.where}: expected memory for a tensor, found: {text}")
-        return StoreError(f"{self.where}: {text}")
+            return Busy(f"{where}: expected memory for a tensor, found: {text}")
+        return StoreError(f"{where}: {text}")
 
 
 def open_store(place: TensorPlace) -> Store | None:
     """Returns the store of the run; None if responses may have no tensors."""
-    if place.host:
+    if place.servers:
         return RedisStore(place)
     return ShmStore(place.folder, place.wait / 1e9) if place.folder else None

@@ -74,12 +74,15 @@ TEST(Url, RejectsInvalidAddresses) {
 }
 
 TEST(RedisUrl, IsAHostAndAPortWithOrWithoutAScheme) {
-  const RedisUrl plain{"redis-0.cluster", 6379, false}, tls{"redis-0.cluster", 6379, true};
+  const RedisUrl plain{{{"redis-0.cluster", 6379}}, false}, tls{{{"redis-0.cluster", 6379}}, true};
   EXPECT_EQ(parse_redis_url("redis-0.cluster:6379", "").value(), plain);
   EXPECT_EQ(parse_redis_url("redis://redis-0.cluster:6379", "").value(), plain);
   EXPECT_EQ(parse_redis_url("rediss://redis-0.cluster:6379", "").value(), tls);
-  EXPECT_EQ(parse_redis_url("[fd00::7]:1", "").value(), (RedisUrl{"fd00::7", 1, false}));
-  EXPECT_EQ(parse_redis_url("rediss://[fd00::7]:1", "").value(), (RedisUrl{"fd00::7", 1, true}));
+  EXPECT_EQ(parse_redis_url("[fd00::7]:1", "").value(), (RedisUrl{{{"fd00::7", 1}}, false}));
+  EXPECT_EQ(parse_redis_url("rediss://[fd00::7]:1", "").value(),
+            (RedisUrl{{{"fd00::7", 1}}, true}));
+  EXPECT_EQ(parse_redis_url("rediss://a:1,[::1]:2,a:3", "").value(),
+            (RedisUrl{{{"a", 1}, {"::1", 2}, {"a", 3}}, true}));
 }
 
 TEST(RedisUrl, IsRefusedIfItIsSomethingElse) {
@@ -102,7 +105,11 @@ TEST(RedisUrl, IsRefusedIfItIsSomethingElse) {
                                  "user@host:6379",
                                  "fd00::7:6379",
                                  "[fd00::7]",
-                                 "[]:6379"}) {
+                                 "[]:6379",
+                                 "host:1,",
+                                 "host:1,host:2/0",
+                                 "host:1,rediss://host:2",
+                                 "host:1,other:1,host:1"}) {
     const auto said = parse_redis_url(text, "REDIS_PASSWORD");
     ASSERT_FALSE(said) << text;
     EXPECT_EQ(said.error().code, ErrorCode::InvalidInput) << text;

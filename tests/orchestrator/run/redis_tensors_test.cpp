@@ -2,10 +2,13 @@
 // says of a server that is away or refuses. Skipped without redis-server.
 #include "orchestrator/run/redis_tensors.hpp"
 
+#include "core/hash.hpp"
 #include "tests/support/redis_server.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <sstream>
 
 namespace temper::orchestrator {
@@ -20,7 +23,7 @@ class RedisTensorsTest : public ::testing::Test {
   }
 
   std::unique_ptr<RedisTensors> new_store() {
-    auto store = RedisTensors::create({server_.address(), "run", std::chrono::seconds(60)}, log_);
+    auto store = RedisTensors::create({{server_.address()}, "run", std::chrono::seconds(60)}, log_);
     EXPECT_TRUE(store) << store.error().context;
     return *std::move(store);
   }
@@ -163,7 +166,7 @@ TEST_F(RedisTensorsTest, AServerThatDoesNotAdmitTheRunIsNamedWithoutThePassword)
   for (const char* password : {"wrong secret", ""}) {
     RedisAddress address = server_.address();
     address.password = password;
-    const auto refused = RedisTensors::create({address, "run"}, log_);
+    const auto refused = RedisTensors::create({{address}, "run"}, log_);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::InvalidInput);
     EXPECT_TRUE(refused.error().context.starts_with(address.text())) << refused.error().context;
@@ -173,11 +176,78 @@ TEST_F(RedisTensorsTest, AServerThatDoesNotAdmitTheRunIsNamedWithoutThePassword)
 
 TEST_F(RedisTensorsTest, ACommandThatTheServerRefusesIsNamed) {
   ask({"ACL", "SETUSER", "default", "-hlen"});
-  const auto refused = RedisTensors::create({server_.address(), "run"}, log_);
+  const auto refused = RedisTensors::create({{server_.address()}, "run"}, log_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::InvalidInput);
   EXPECT_NE(refused.error().context.find("HLEN: NOPERM"), std::string::npos)
       << refused.error().context;
+}
+
+/// Two servers, and tensors that engines have written: half a hundred, so that both have some.
+class TwoServersTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!servers_[0].start() || !servers_[1].start())
+      GTEST_SKIP() << "needs redis-server";
+    auto store = RedisTensors::create({addresses(), "run", std::chrono::seconds(60)}, log_);
+    ASSERT_TRUE(store) << store.error().context;
+    store_ = *std::move(store);
+    for (int i = 0; i < 50; ++i) {
+      const std::string name = "t" + std::to_string(i), key = store_->place().prefix + name;
+      ask(hash64(key) % 2, {"HSET", key, "0", "x"});
+      tensors_.push_back({"routes", "uint8", {24}, 24, 7, name});
+    }
+    store_->take(tensors_);
+  }
+
+  std::vector<RedisAddress> addresses() const {
+    return {servers_[0].address(), servers_[1].address()};
+  }
+  std::int64_t ask(std::size_t server, const RedisCommand& command) const {
+    RedisConnection connection(servers_.at(server).address());
+    return connection.ask({&command, 1}).value().front();
+  }
+  std::int64_t found() {
+    const std::vector<bool> all = store_->find(tensors_);
+    return std::ranges::count(all, true);
+  }
+
+  RealClock clock_;
+  std::ostringstream said_;
+  Log log_ = Log::to_stream(clock_, said_);
+  std::array<test::RedisServer, 2> servers_;
+  std::unique_ptr<RedisTensors> store_;
+  std::vector<actors::Tensor> tensors_;
+};
+
+TEST_F(TwoServersTest, ShareTheTensors) {
+  EXPECT_TRUE(store_->has(tensors_));
+  const std::int64_t first = ask(0, {"DBSIZE"}), second = ask(1, {"DBSIZE"});
+  EXPECT_EQ(first + second, 50);
+  EXPECT_GT(first, 10);
+  EXPECT_GT(second, 10);
+  store_->refresh(Time{});
+  EXPECT_GT(ask(hash64(tensors_[0].file) % 2, {"TTL", tensors_[0].file}), 0);
+  store_->remove(tensors_);
+  EXPECT_EQ(ask(0, {"DBSIZE"}) + ask(1, {"DBSIZE"}), 0);
+}
+
+TEST_F(TwoServersTest, LoseOnlyWhatTheLostOneHad) {
+  const std::int64_t second = ask(1, {"DBSIZE"});
+  servers_[0].kill();
+  EXPECT_EQ(found(), 50) << "one that is away is believed to have its tensors";
+  ASSERT_TRUE(servers_[0].start());
+  EXPECT_EQ(found(), second) << "it came back empty";
+  const std::string said = said_.str();
+  EXPECT_NE(said.find(servers_[0].address().text()), std::string::npos) << said;
+  EXPECT_EQ(said.find(servers_[1].address().text()), std::string::npos) << said;
+}
+
+TEST_F(TwoServersTest, AreBothThereBeforeARunBegins) {
+  servers_[1].kill();
+  const auto refused = RedisTensors::create({addresses(), "run"}, log_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().context, servers_[1].address().text() + ": Connection refused");
 }
 
 TEST(RedisConnection, NamesAServerThatDoesNotAnswer) {

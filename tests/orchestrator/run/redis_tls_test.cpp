@@ -82,7 +82,7 @@ TEST_F(RedisTls, EnginesAreToldToUseItAndWhomToTrust) {
   RealClock clock;
   std::ostringstream said;
   const Log log = Log::to_stream(clock, said);
-  const auto store = RedisTensors::create({address(), "run"}, log);
+  const auto store = RedisTensors::create({{address()}, "run"}, log);
   ASSERT_TRUE(store) << store.error().context;
   EXPECT_TRUE((*store)->place().tls);
   EXPECT_EQ((*store)->place().ca_certificates, address().ca_certificates);

@@ -170,7 +170,7 @@ TEST_F(ShmTensorsTest, SpecialFilesAreNoTensors) {
 TEST_F(ShmTensorsTest, RolesLearnItsFolderAndHowLongTheyWait) {
   const actors::TensorPlace place = store_->place();
   EXPECT_EQ(place.folder, store_->folder());
-  EXPECT_TRUE(place.host.empty());
+  EXPECT_TRUE(place.servers.empty());
   EXPECT_EQ(place.wait, std::chrono::seconds(60));
 }
 
