@@ -7,7 +7,7 @@ server, directly from worker to worker (bench/peer_store.py), and over a plain T
 Hosts are network namespaces (needs root, ip and tc), each with one link to a switch, without a limit or of 1 Gbit/s.
 An engine and a trainer are processes with the store of the Python package; both do nothing else. The engines write while
 the trainers read what was written before; an engine has at most 128 MiB that no trainer has read. `own host`: the Redis
-server has a host of its own; `trainer's host`: it shares that of the first trainer. The stores alternate within a run.
+server has a host of its own; `trainers' hosts`: there is a server on the host of each trainer. The stores alternate within a run.
 
 Prints two Markdown tables with medians. The first has the time of one write, for which an engine waits, and that until
 its tensor was read, if nothing else is under way. In the second, `MB/s` is what reaches all trainers, while all hosts
@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ from temper.tensors import Tensors, TensorWriter  # noqa: E402
 SIZES = (8 << 20, 1 << 16)
 LINKS = (None, "1gbit")
 SHAPES = ((1, 1), (2, 1), (4, 1), (4, 4))  # engines, trainers
-STORES = ("redis, own host", "redis, trainer's host", "peer")
+STORES = ("redis, own host", "redis, trainers' hosts", "peer")
 UNREAD = 128 << 20  # bytes of an engine
 WARM = 0.5  # seconds
 SECONDS, BYTES = 2.0, 256 << 20  # that a measurement has at least
@@ -107,7 +107,7 @@ class Reading:
     def __init__(self, hosts: Hosts, store: str, size: int, engines: int, trainers: int) -> None:
         self.hosts, self.store, self.size, self.engines, self.trainers = hosts, store, size, engines, trainers
         self.batch = max(1, min(16, (1 << 20) // size))  # tensors of one message
-        self.server = trainer_host(engines, 0) if store == "redis, trainer's host" else HEAD
+        self.servers = [trainer_host(engines, i) for i in range(trainers)] if store == "redis, trainers' hosts" else [HEAD]
         public, secret = zmq.curve_keypair()
         self.public, self.secret = ("", "") if store == "peer, not encrypted" else (public.decode(), secret.decode())
         self.to_trainers = [FORKED.SimpleQueue() for _ in range(trainers)]
@@ -117,7 +117,8 @@ class Reading:
         self.figures: Any = FORKED.Queue()
 
     def redis_store(self) -> RedisStore:
-        return RedisStore(TensorPlace(servers=[TensorServer(address(self.server), PORT)], prefix=PREFIX, lease=600 * 10**9, wait=30 * 10**9))
+        servers = [TensorServer(address(host), PORT) for host in self.servers]
+        return RedisStore(TensorPlace(servers=servers, prefix=PREFIX, lease=600 * 10**9, wait=30 * 10**9))
 
     def engine(self, number: int) -> None:
         host = engine_host(number)
@@ -158,12 +159,12 @@ class Reading:
 
     def head(self) -> None:
         self.hosts.enter(HEAD)
-        server = redis.Redis(host=address(self.server), port=PORT) if self.store.startswith("redis") else None
+        servers = [redis.Redis(host=address(host), port=PORT) for host in self.servers] if self.store.startswith("redis") else []
         while True:
             engine, files = self.to_head.get()
-            if server:
+            for server in servers:
                 server.unlink(*files)
-            else:
+            if not servers:
                 self.to_engines[engine].put([file.rpartition(" ")[2] for file in files])
             self.credits[engine].release()
 
@@ -182,13 +183,13 @@ class Reading:
                 process.kill()
                 process.join()
 
-    def throughput(self, server: int | None) -> Figures:
-        """From `WARM` seconds after the first tensor. `server`: process of a Redis server."""
+    def throughput(self, servers: list[int]) -> Figures:
+        """From `WARM` seconds after the first tensor. `servers`: processes of Redis servers."""
         ends: list[float] = []
         before: dict[tuple[str, str], float] = {}
         begin, first = 0.0, 0
         with self.processes() as processes:
-            counted = {**processes, server: "server"} if server else processes
+            counted = {**processes, **dict.fromkeys(servers, "server")}
             while not before or ends[-1] - begin < SECONDS or (len(ends) - first) * self.size < BYTES:
                 ends += [end for end, _, _ in self.figures.get(timeout=60)]
                 if not before and ends[-1] - ends[0] >= WARM:
@@ -201,7 +202,7 @@ class Reading:
         cost = [sum(seconds for (role, _), seconds in used.items() if role == one) / count for one in roles]
         return Figures(count / (measured[-1] - measured[0]), *cost, count / max(used.values()))
 
-    def single(self, _: int | None) -> Figures:
+    def single(self, _: list[int]) -> Figures:
         """One tensor at a time."""
         self.batch = 1
         self.credits = [FORKED.Semaphore(1) for _ in range(self.engines)]
@@ -274,12 +275,11 @@ def measured(hosts: Hosts, store: str, size: int, shape: tuple[int, int], figure
     if store == "plain":
         return plain(hosts)
     reading = Reading(hosts, store, size, *shape)
-    measure: Callable[[int | None], Figures] = getattr(reading, figure)
+    measure: Callable[[list[int]], Figures] = getattr(reading, figure)
     try:
-        if not store.startswith("redis"):
-            return measure(None)
-        with redis_on(hosts, reading.server) as server:
-            return measure(server)
+        with ExitStack() as running:
+            used = reading.servers if store.startswith("redis") else []
+            return measure([running.enter_context(redis_on(hosts, host)) for host in used])
     except queue.Empty:
         raise SystemExit(f"tensor_hosts: {store}: no tensor arrived for 60 s") from None
 
@@ -293,7 +293,7 @@ def medians(hosts: Hosts, size: int, shape: tuple[int, int], figure: str, stores
 
 
 def stores_of(shape: tuple[int, int], rate: str | None) -> list[str]:
-    out = [store for store in STORES if shape[1] == 1 or "trainer's" not in store]
+    out = list(STORES)
     if shape == (1, 1):
         out += ["peer, not encrypted", "plain"] if rate is None else ["plain"]
     return out
