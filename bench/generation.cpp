@@ -1,5 +1,6 @@
 // The rollout engine of a worker, for bench/peers/generation.py. Reads
-//   {"folder": DIR, "threads": n, "new_tokens": n, "batches": [[[token, ..], ..], ..]}
+//   {"folder": DIR, "compute_dtype": "float32" | "bfloat16", "threads": n, "new_tokens": n,
+//    "batches": [[[token, ..], ..], ..]}
 // from standard input, generates `new_tokens` for each prompt of a batch at once, always the most
 // likely one and past end tokens, and prints, for each batch,
 //   {"seconds": .., "processor_s": .., "decode": {"seconds": .., "processor_s": .., "bytes": n},
@@ -137,7 +138,10 @@ Result<nlohmann::json> run(const nlohmann::json& asked) {
   nlohmann::json read = measure_read(threads);
   actors::set_compute_threads(threads);
   TEMPER_TRY(const auto folder, actors::ModelFolder::open(asked.at("folder").get<std::string>()));
-  TEMPER_TRY(const auto layout, actors::Layout::make(folder.model(), 0));
+  actors::ModelConfig model = folder.model();
+  const bool half = asked.at("compute_dtype").get<std::string>() == "bfloat16";
+  model.compute_dtype = half ? actors::ComputeType::Bfloat16 : actors::ComputeType::Float32;
+  TEMPER_TRY(const auto layout, actors::Layout::make(model, 0));
   TEMPER_TRY(const std::string image, actors::read_image(folder, layout));
   std::size_t slots = 0, longest = 0;
   for (const Prompts& batch : batches) {
@@ -146,8 +150,8 @@ Result<nlohmann::json> run(const nlohmann::json& asked) {
       longest = std::max(longest, prompt.size());
   }
   rollout::TorchEngineOptions options;
-  options.model = folder.model();
-  options.vocabulary = *folder.model().vocabulary;
+  options.model = model;
+  options.vocabulary = *model.vocabulary;
   options.end_tokens = {options.vocabulary};  // Every response runs to its limit.
   options.sampling.max_new_tokens = Tokens(asked.at("new_tokens").get<std::int64_t>());
   options.model.context =
@@ -156,7 +160,8 @@ Result<nlohmann::json> run(const nlohmann::json& asked) {
   TEMPER_TRY(const auto engine, rollout::make_torch_engine(options));
   TEMPER_TRY_STATUS(engine->stage(PolicyVersion(0), std::as_bytes(std::span(image))));
   TEMPER_TRY_STATUS(engine->commit(PolicyVersion(0)));
-  const auto bytes = static_cast<std::size_t>(layout.size()) * sizeof(float);
+  // Of vectors, which stay in float32, there are few.
+  const auto bytes = static_cast<std::size_t>(layout.size()) * (half ? 2 : sizeof(float));
   TEMPER_TRY(const auto warm, generate(*engine, {batches.front().front()}, bytes));
   nlohmann::json found = nlohmann::json::array();
   for (const Prompts& batch : batches) {

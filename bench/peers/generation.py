@@ -1,13 +1,14 @@
 """Generates with Temper's rollout engine, transformers and llama.cpp, alternating, and prints tokens/s of each.
 
     ./x bench generation [--runs N] [--batches N...] [--tokens N] [--prompt N] [--half F16 BF16] [--prompts FILE]
-                       [--model FOLDER] [--threads N]
+                       [--model FOLDER] [--threads N] [--dtypes float32 bfloat16] [--llama-server PROGRAM]
 
 All get the same model, token ids of prompts, number of new tokens (the most likely ones, past end tokens) and threads. A
 batch is generated at once. The rate counts new tokens and the whole time, with prompts. Each program is started anew in
 each run, loads the model and generates one response before it is measured. Processor time is that of the program while
 it generates: on a machine with other work it differs less than the time. llama.cpp runs as its own server, with its
-defaults: a KV cache in float16, and flash attention. It is a wheel that is built for AVX2."""
+defaults: a KV cache in float16, and flash attention. It is a wheel that is built for AVX2, or a program `llama-server`
+that you compile for the processor."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,9 +34,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT / "tests/integration"), str(HERE)]
 
 from environment import integration_environment  # noqa: E402
-from llamacpp_environment import LlamacppEnvironment  # noqa: E402
+from llamacpp_environment import LlamacppEnvironment, free_port  # noqa: E402
 from side_by_side import TEMPER, smollm2  # noqa: E402
 
+DTYPES = ("float32", "bfloat16")
 PROGRAM = Path(TEMPER).parents[1] / "bench/generation"
 Prompts = list[list[int]]
 
@@ -59,8 +62,8 @@ def asked_of(command: list[str], what: dict[str, Any], threads: int) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def with_temper(what: dict[str, Any], threads: int) -> list[Measured]:
-    answer = asked_of([str(PROGRAM)], what, threads)
+def with_temper(dtype: str, what: dict[str, Any], threads: int) -> list[Measured]:
+    answer = asked_of([str(PROGRAM)], {**what, "compute_dtype": dtype}, threads)
     read = answer["read"]
 
     def share(decode: dict[str, float], of: str) -> float:
@@ -81,7 +84,35 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def with_llama_cpp(model: Path, what: dict[str, Any], threads: int) -> list[Measured]:
+@contextmanager
+def compiled_server(program: Path, model: Path, log: Path, *words: str) -> Iterator[tuple[str, int]]:
+    """The address and the process of a server with a GGUF file."""
+    port = free_port()
+    with open(log, "wb") as output:
+        process = subprocess.Popen([str(program), "--model", str(model), "--port", str(port), "--no-webui", *words],
+                                   stdout=output, stderr=output)
+    address, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 120
+    try:
+        while True:
+            with suppress(OSError), urllib.request.urlopen(f"{address}/health", timeout=5):
+                break
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"{program}: expected it to serve within 120 s\n{log.read_text(errors='replace')[-3000:]}")
+            time.sleep(0.2)
+        yield address, process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def wheel_server(model: Path, log: Path, *words: str) -> Iterator[tuple[str, int]]:
+    with LlamacppEnvironment().server(model, log, *words, "--half-cache") as address:
+        yield address, int(re.findall(r"listening on \d+ as (\d+)", log.read_text(errors="replace"))[0])
+
+
+def with_llama_cpp(program: Path | None, model: Path, what: dict[str, Any], threads: int) -> list[Measured]:
+    """`program`: llama-server; None: the wheel."""
     batches: list[Prompts] = what["batches"]
     slots = max(map(len, batches))
     longest = max(len(prompt) for batch in batches for prompt in batch) + what["new_tokens"] + 8
@@ -93,10 +124,10 @@ def with_llama_cpp(model: Path, what: dict[str, Any], threads: int) -> list[Meas
         with urllib.request.urlopen(request, timeout=3600) as reply:
             return int(json.load(reply)["tokens_predicted"])
 
-    words = ["--parallel", str(slots), "--ctx-size", str(slots * longest), "--threads", str(threads), "--half-cache"]
+    words = ["--parallel", str(slots), "--ctx-size", str(slots * longest), "--threads", str(threads)]
     measured = []
-    with LlamacppEnvironment().server(model, log, *words) as address, ThreadPoolExecutor(slots) as pool:
-        pid = int(re.findall(r"listening on \d+ as (\d+)", log.read_text(errors="replace"))[0])
+    server = compiled_server(program, model, log, *words) if program else wheel_server(model, log, *words)
+    with server as (address, pid), ThreadPoolExecutor(slots) as pool:
         complete(batches[0][0])
         for batch in batches:
             processor, begin = processor_seconds(pid), time.monotonic()
@@ -129,6 +160,9 @@ def main() -> int:
     words.add_argument("--tokens", type=int, default=32, help="of a response")
     words.add_argument("--prompt", type=int, default=64, help="tokens of a prompt, at most: the last ones")
     words.add_argument("--half", nargs="*", choices=["F16", "BF16"], default=["F16", "BF16"], help="weights of llama.cpp")
+    words.add_argument("--dtypes", nargs="+", choices=DTYPES, help="of Temper (default: bfloat16 if the processor has it)",
+                       default=[DTYPES[0], *(DTYPES[1:] if "avx512_bf16" in Path("/proc/cpuinfo").read_text() else [])])
+    words.add_argument("--llama-server", type=Path, help="a compiled llama-server instead of the wheel")
     words.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     asked = words.parse_args()
     peers, llama_cpp = integration_environment(), LlamacppEnvironment()
@@ -147,9 +181,9 @@ def main() -> int:
         for kind, file in files.items():
             subprocess.run([str(peers.python), str(ROOT / "tests/integration/folder_to_gguf.py"), str(model), str(file), kind],
                            check=True)
-        programs = {"Temper, float32": lambda: with_temper(what, asked.threads),
+        programs = {**{f"Temper, {dtype}": (lambda d=dtype: with_temper(d, what, asked.threads)) for dtype in asked.dtypes},
                     "transformers, float32": lambda: with_transformers(what, asked.threads),
-                    **{f"llama.cpp, {kind}": (lambda f=file: with_llama_cpp(f, what, asked.threads)) for kind, file in files.items()}}
+                    **{f"llama.cpp, {kind}": (lambda f=file: with_llama_cpp(asked.llama_server, f, what, asked.threads)) for kind, file in files.items()}}
         measured: dict[str, list[list[Measured]]] = {name: [] for name in programs}
         for number in range(asked.runs):
             for name, generate in programs.items():
