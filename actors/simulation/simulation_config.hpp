@@ -8,6 +8,7 @@
 #include "actors/simulation/fault_config.hpp"
 #include "actors/simulation/length_config.hpp"
 #include "actors/simulation/tool_config.hpp"
+#include "sim_hw/framework/framework.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/layout/layout.hpp"
 #include "sim_hw/model/adapter.hpp"
@@ -260,6 +261,7 @@ struct SimulationConfig {
   ExpertConfig experts;
   bool shared_host_links = false;  ///< All devices of a node copy to or from their hosts at once.
   std::optional<ToolConfig> tools{};
+  std::string framework{sim_hw::kIdealFramework};  ///< Name or path of its description.
 };
 void describe(auto& v, SimulationConfig& c) {
   v.field(
@@ -307,6 +309,11 @@ void describe(auto& v, SimulationConfig& c) {
               "waits for a tool still counts towards `rollout.concurrency`: raise that, so that "
               "others run meanwhile. On local hardware, what an agent does, for forecasts "
               "(docs/how-to/agents.md)."});
+  v.field(17,
+          "framework",
+          c.framework,
+          {.doc = "What the framework adds to the copies of weights in publications and role "
+                  "switches: a name from configs/frameworks or a path. `ideal`: nothing."});
 }
 
 /// The cluster of a role's cards.
@@ -348,6 +355,8 @@ struct SimulatedRun {
   std::int64_t older_versions = 0;  ///< Most versions before the current one that an engine keeps.
   /// What is trained and published, beside frozen weights; empty: all weights.
   std::optional<sim_hw::Adapter> adapter{};
+  /// What its stages add to copies of weights; empty: nothing.
+  std::optional<sim_hw::FrameworkSpec> framework{};
 };
 
 /// Settings of one actor: the run, and its own share of it.
@@ -378,6 +387,7 @@ void describe(auto& v, SimulationSettings& c) {
   v.field(14, "older_versions", c.older_versions);
   v.field(15, "critic", c.critic);
   v.field(16, "adapter", c.adapter);
+  v.field(17, "framework", c.framework);
 }
 
 }  // namespace actors

@@ -82,6 +82,38 @@ sim_hw::WeightVolume published(const SimulationSettings& s) {
   return out;
 }
 
+/// Copies alone, as a framework uses the links.
+double to_device(const sim_hw::Fabric& fabric, const SimulatedRun& s, double bytes) {
+  return sim_hw::to_device_seconds(fabric, bytes) / s.config.publication.link_share;
+}
+
+double from_device(const sim_hw::Fabric& fabric, const SimulatedRun& s, double bytes) {
+  return sim_hw::from_device_seconds(fabric, bytes) / s.config.publication.link_share;
+}
+
+/// What the framework adds to a publication, of which a device of an engine holds `device_bytes`.
+double added_to_publication(const SimulationSettings& s, double device_bytes) {
+  if (!s.framework)
+    return 0;
+  sim_hw::ModelSpec model = engine_model(s);
+  model.layers += model.mtp_layers;
+  sim_hw::MovedWeights weights;
+  if (!s.adapter || s.colocated)
+    weights.tensors += sim_hw::weight_tensors(model);
+  if (s.adapter)
+    weights.tensors += sim_hw::weight_tensors(model, *s.adapter);
+  weights.version_bytes = published(s).total();
+  weights.device_bytes = device_bytes;
+  return sim_hw::stages_seconds(s.framework->publication, weights);
+}
+
+/// What it adds to a state of a role switch that moves `bytes` of a device.
+double added_to_switch(const SimulatedRun& s, double bytes) {
+  if (!s.framework || bytes <= 0)
+    return 0;
+  return sim_hw::stages_seconds(s.framework->role_switch, {.device_bytes = bytes});
+}
+
 /// Network traffic, and its duration alone.
 struct Transfer {
   sim_hw::ReshardTraffic traffic;
@@ -162,6 +194,7 @@ WeightPublication publish_weights(const sim_hw::Fabric& fabric, const Simulation
     out.seconds += then.seconds;
     out.received.add(then.received);
   }
+  out.seconds += added_to_publication(s, version_bytes(s));
   return out;
 }
 
@@ -174,7 +207,7 @@ double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
   const double naming = tensors * s.cluster.constants.operators.host_kernel;
   if (s.colocated)
     return naming;
-  return naming + onload_seconds(fabric, s, swap_bytes(s));
+  return naming + to_device(fabric, s, swap_bytes(s));
 }
 
 WeightPublication publish_beside(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
@@ -185,12 +218,12 @@ WeightPublication publish_beside(const sim_hw::Fabric& fabric, const SimulationS
   WeightPublication out;
   out.received.add(fabric_traffic(fabric, shared, bytes), devices);
   out.seconds = fabric_seconds(fabric, s, shared, bytes) * (relay ? 1 : as_double(engines_of(s))) +
-                offload_seconds(fabric, s, bytes);
+                from_device(fabric, s, bytes) + added_to_publication(s, bytes);
   return out;
 }
 
 double swap_beside_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
-  return swap_seconds(fabric, s) + onload_seconds(fabric, s, version_bytes(s));
+  return swap_seconds(fabric, s) + to_device(fabric, s, version_bytes(s));
 }
 
 double cache_seconds(const SimulationSettings& s) {
@@ -202,11 +235,11 @@ double cache_seconds(const SimulationSettings& s) {
 }
 
 double onload_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& s, double bytes) {
-  return sim_hw::to_device_seconds(fabric, bytes) / s.config.publication.link_share;
+  return to_device(fabric, s, bytes) + added_to_switch(s, bytes);
 }
 
 double offload_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& s, double bytes) {
-  return sim_hw::from_device_seconds(fabric, bytes) / s.config.publication.link_share;
+  return from_device(fabric, s, bytes) + added_to_switch(s, bytes);
 }
 
 double fabric_seconds(const sim_hw::Fabric& fabric,

@@ -24,7 +24,10 @@
 // relay chain, one bucket transfer per replica (sim_hw/network/hosts.hpp counts it for hosts, whose
 // links are slow). Constants: those of the hardware; and kBucketBytes. Range: links alone, divided
 // by publication.link_share. Engines that rename, cast and load tensor by tensor took 10 to 40
-// times as long in published measurements.
+// times as long in published measurements; simulation.framework adds that, as stages
+// (sim_hw/framework/framework.hpp). Stages of a publication come before the engine reports its
+// weights as staged; those of a role switch are in onload_seconds() and offload_seconds(). Neither
+// are in the commit of staged weights, a role's start, or copies between cards.
 #pragma once
 
 #include "actors/simulation/role_memory.hpp"

@@ -242,6 +242,10 @@ Status write_report(const ValidateOptions& options,
     TEMPER_TRY(const sim_hw::HardwareSpec* spec, catalog.hardware(name));
     input.hardware.push_back(spec);
   }
+  for (const std::string& name : catalog.framework_names()) {
+    TEMPER_TRY(const sim_hw::FrameworkSpec* spec, catalog.framework(name));
+    input.frameworks.push_back(spec);
+  }
   return write_file_atomically(options.report, sim_hw::validation_report(input));
 }
 

@@ -275,12 +275,13 @@ def framework_time(fig):
     fig.head("switches", "link_share", "batch", "switches of a step, together", "one by one", "separate, best split", "switch together",
              "one by one", "together over best", "one by one over best", align="llrrrrrrrr")
     speeds, seconds = {}, {}
-    for name, share, links in (("ideal", 1, "false"), ("ideal, shared host links", 1, "true"), ("own, measured at 10 s", None, "false"),
-                               ("as published", published, "false")):
+    rows = [("ideal", 1, "false", "ideal"), ("ideal, shared host links", 1, "true", "ideal"), ("own, measured at 10 s", None, "false", "ideal"),
+            ("as published", published, "false", "ideal")] + [(f"`{name}`", 1, "false", name) for name in FRAMEWORKS]
+    for name, share, links, framework in rows:
         share = share or round((seconds["ideal"] - beside) / (OWN_SWITCH - beside), 4)
         for batch in (512, 2048):
             sets = (f" algorithm.groups_per_update={batch} staleness.bound=0 steps=3 simulation.publication.link_share={share}"
-                    f" simulation.shared_host_links={links}")
+                    f" simulation.shared_host_links={links} simulation.framework={framework}")
             best = max(fig.run(f"{gain.SEPARATE}{sets} {split}").tokens.trained_per_s for split in gain.SPLITS.values())
             together, apart = fig.run(gain.SHARED + sets), fig.run(gain.SHARED + sets + gain.ONE_BY_ONE)
             a, b = together.tokens.trained_per_s, apart.tokens.trained_per_s
@@ -291,12 +292,86 @@ def framework_time(fig):
     def lost(name):
         return [1 - min(speeds[name, batch][way] / speeds["ideal", batch][way] for batch in (512, 2048)) for way in (0, 1)]
     slow, shared = lost("as published"), lost("ideal, shared host links")
+    most = [max(lost(f"`{name}`")[way] for name in FRAMEWORKS) for way in (0, 1)]
     fig.prose(f"""
 "As published" is the share at which the step of DeepSeek-R1 on 128 cards ([supernode](simulated-supernode.md)) switches for {PUBLISHED_SWITCH} s, as published. It costs
 cards that switch together at most {fig.pct(slow[0], 1)} of their speed, and one by one, which switches many times in a step, at most {fig.pct(slow[1], 1)}.
 
 "Own" is a framework whose switches of a step were measured at {OWN_SWITCH} s. "Shared host links" is `simulation.shared_host_links=true`: the 16 dies of a node have 640 GB/s to their
-hosts together, 40 GB/s each, and not 151 GB/s each. That costs at most {fig.pct(shared[0], 1)} and {fig.pct(shared[1], 1)}.""")
+hosts together, 40 GB/s each, and not 151 GB/s each. That costs at most {fig.pct(shared[0], 1)} and {fig.pct(shared[1], 1)}.
+
+The last rows have the stages of a framework (`simulation.framework`). They cost cards that switch together at most {fig.pct(most[0], 1)}, and one by one at most
+{fig.pct(most[1], 1)}. Each has only the half that its rows tell: the publications of the first three and the moves of `cann-recipes`; the other half takes the time of the links.""")
+
+
+# Built-in descriptions in configs/frameworks. Their stages are fitted here, on published rows: name, rows, seconds, request, and whether the
+# seconds have copies from the trainer in them that `temper cost` knows.
+NEMO = "model=deepseek-v3 from_pp=16 from_dp=16 from_ep=16 to_tp=32 to_dp=8 to_ep=32 cards=512 hardware="
+FITS = (
+    ("nemo-rl", "tensors", "us", (
+        ("RS024, RS025", (0.74 + 1.0) / 2, "cards=32 hardware=nvidia-h100 model=qwen3-30b-a3b from_pp=2 from_dp=8 from_ep=8 to_tp=8 to_dp=2 to_ep=8", True),
+        ("RS028, RS029", (2.39 + 2.83) / 2, NEMO + "nvidia-h100", True),
+        ("RS032, RS033", (1.93 + 2.59) / 2, NEMO + "nvidia-gb200", True))),
+    ("checkpoint-engine", "version", "GB/s", (
+        ("RS039 + RS040", 0.12 + 3.47, "cards=16 hardware=nvidia-h800 model=glm-4.5-air to_tp=8 to_ep=8", False),
+        ("RS051 + RS052", 0.8 + 11.33, "cards=256 hardware=nvidia-h20 model=deepseek-v3 bytes_per_parameter=1 to_tp=16 to_ep=16", False))),
+    ("verl", "tensors", "us", (
+        ("RS016", 0.12, "cards=8 hardware=nvidia-h20 model=qwen2.5-7b", False),
+        ("RS018", 15.76, "cards=32 hardware=nvidia-h20 model=qwen3-30b-a3b", False))),
+)
+# Rows of other ways to publish with the same frameworks, which no fit has used.
+CHECKS = {"checkpoint-engine": (("RS039 + RS041, point to point", 0.12 + 4.12, 0), ("RS051 + RS053, point to point", 0.8 + 11.81, 1)),
+          "verl": (("RS017, checkpoint engine on", 0.02, 0), ("RS019, checkpoint engine on", 4.38, 1))}
+FRAMEWORKS = [name for name, *_ in FITS] + ["cann-recipes"]
+SWITCH_ROW = 24.45  # RL014: offload and the rest of a switch of configs/a3_128_r1_671b.yaml, seconds of a step.
+MOVES = ("offload_optimizer", "onload_optimizer", "offload_reference", "onload_reference")
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+@figures("exact", "cheap")
+def framework_fits(fig):
+    def cost(request, framework="ideal"):
+        metrics = {m.name: m.value for m in fig.json(f"temper cost --json kind=reshard framework={framework} {request}").metrics}
+        return metrics["time"], metrics
+
+    fig.head("framework", "rows", "published", "links", "fitted", "error", "left out", "error", "fitted on all", align="llrrrrrrr")
+    left_out = {}
+
+    def of_others(values):
+        return [geometric_mean(values[:i] + values[i + 1:]) for i in range(len(values))]
+
+    for name, amount, unit, rows in FITS:
+        links = [cost(request)[0] if counted else 0 for _, _, request, counted in rows]
+        amounts = [cost(request)[1][amount] for _, _, request, _ in rows]
+        rates = [(seconds - link) / n for (_, seconds, _, _), link, n in zip(rows, links, amounts)]
+        fitted = geometric_mean(rates)
+        shown = f"{fitted * 1e6:.3g} us per tensor" if unit == "us" else f"{1e-9 / fitted:.3g} GB/s of the version"
+        for i, (ids, seconds, request, _) in enumerate(rows):
+            both = [links[i] + rate * amounts[i] for rate in (fitted, of_others(rates)[i])]
+            left_out.setdefault(name, []).append(abs(both[1] / seconds - 1))
+            fig.row(f"`{name}`", ids, f"{seconds:.2f} s", f"{links[i]:.2f} s" if links[i] else "-", f"{both[0]:.2f} s", fig.gain(both[0] / seconds, 0),
+                    f"{both[1]:.2f} s", fig.gain(both[1] / seconds, 0), shown)
+            shipped = (cost(request, name)[0] - cost(request)[0]) / amounts[i]
+            fig.holds(abs(shipped / fitted - 1) < 0.005, f"the description of {name} has what is fitted here")
+        if all(links):  # Another form, fitted in the same way.
+            slower = of_others([seconds / link for (_, seconds, _, _), link in zip(rows, links)])
+            share = sum(abs(link * s / seconds - 1) for link, s, (_, seconds, _, _) in zip(links, slower, rows)) / len(rows)
+        for ids, seconds, of in CHECKS.get(name, ()):
+            predicted = fitted * amounts[of]
+            fig.row(f"`{name}`", ids, f"{seconds:.2f} s", "-", "not fitted", "", f"{predicted:.2f} s", fig.gain(predicted / seconds, 0), shown)
+    run = fig.run("configs/a3_128_r1_671b.yaml simulation.framework=cann-recipes")
+    alone = fig.run("configs/a3_128_r1_671b.yaml")
+    moves, links = switch_seconds(run, *MOVES), switch_seconds(alone, *MOVES)
+    fig.holds(abs(moves - SWITCH_ROW) < 0.1, "the published seconds")
+    fig.row("`cann-recipes`", "RL014", f"{SWITCH_ROW:.2f} s", f"{links:.2f} s", f"{moves:.2f} s", fig.gain(moves / SWITCH_ROW, 0), "-", "one row", "3.33 GB/s of a die")
+    mean = {name: fig.pct(sum(errors) / len(errors)) for name, errors in left_out.items()}
+    fig.prose(f"""
+Mean error of a row that is left out: {mean['nemo-rl']} for `nemo-rl`, {mean['checkpoint-engine']} for `checkpoint-engine`, {mean['verl']} for `verl`. "Fitted" has every row of its
+framework, so its error says how well one constant follows them, and nothing about other rows. Instead of a time per tensor, a share of the links for `nemo-rl` would miss
+a row that is left out by {fig.pct(share)} on average.""")
 
 
 def named(fig, speeds):

@@ -11,7 +11,7 @@ namespace temper::orchestrator {
 namespace {
 
 /// Matched by suffix: every role has an `engine`, every distribution a `trace`.
-constexpr std::array<std::pair<std::string_view, TextKind>, 28> kTexts{
+constexpr std::array<std::pair<std::string_view, TextKind>, 29> kTexts{
     {{"run_dir", TextKind::Path},
      {"task.path", TextKind::Path},
      {"task.sources.path", TextKind::Path},
@@ -32,6 +32,7 @@ constexpr std::array<std::pair<std::string_view, TextKind>, 28> kTexts{
      {"payloads.redis_ca", TextKind::Path},
      {"simulation.cluster", TextKind::Path},
      {"simulation.model", TextKind::Path},
+     {"simulation.framework", TextKind::Path},
      {"simulation.clusters.hardware", TextKind::Path},
      {"prompt.trace", TextKind::Path},
      {"response.trace", TextKind::Path},

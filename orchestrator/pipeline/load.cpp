@@ -52,8 +52,10 @@ bool involves_an_issue(const BrokenRule& rule, const std::vector<YamlIssue>& iss
 /// Replaces paths of the task and of descriptions that do not exist relative to the working folder,
 /// but beside the file.
 void find_beside(const std::filesystem::path& file, PipelineConfig& config) {
-  std::vector<std::string*> named{
-      &config.task.path, &config.simulation.cluster, &config.simulation.model};
+  std::vector<std::string*> named{&config.task.path,
+                                  &config.simulation.cluster,
+                                  &config.simulation.model,
+                                  &config.simulation.framework};
   for (auto& [name, source] : config.task.sources)
     named.push_back(&source.path);
   for (actors::ClusterConfig& cluster : config.simulation.clusters)

@@ -264,6 +264,11 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
   TEMPER_TRY_STATUS(resolve_clusters(config, placement, catalog, run));
   TEMPER_TRY(const sim_hw::ModelSpec* model, catalog.model(config.simulation.model));
   run.model = *model;
+  if (config.simulation.framework != sim_hw::kIdealFramework) {
+    TEMPER_TRY(const sim_hw::FrameworkSpec* framework,
+               catalog.framework(config.simulation.framework));
+    run.framework = *framework;
+  }
   if (config.model.lora) {
     TEMPER_TRY(run.adapter, adapter_of(*config.model.lora, run.model));
   }
@@ -307,6 +312,10 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   } else {
     check_experts(s.experts, **model, rules);
     check_adapter(c.model.lora, **model, rules);
+  }
+  if (s.framework != sim_hw::kIdealFramework) {
+    if (const auto framework = catalog.framework(s.framework); !framework)
+      rules.require(false, {"simulation.framework"}, framework.error().context);
   }
   check_lengths("simulation.prompt", s.prompt, rules);
   check_lengths("simulation.response", s.response, rules);

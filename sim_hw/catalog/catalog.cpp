@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view kHardware = "hardware";
 constexpr std::string_view kModels = "models";
+constexpr std::string_view kFrameworks = "frameworks";
 constexpr std::string_view kCalibration = "calibration";
 
 template <class Spec>
@@ -27,6 +28,19 @@ template <>
 Result<ModelSpec> load<ModelSpec>(const std::filesystem::path& path,
                                   const std::filesystem::path& /*configs*/) {
   return path.extension() == ".json" ? model_of_config_file(path) : read_yaml_file<ModelSpec>(path);
+}
+
+template <>
+Result<FrameworkSpec> load<FrameworkSpec>(const std::filesystem::path& path,
+                                          const std::filesystem::path& /*configs*/) {
+  return read_framework(path);
+}
+
+/// "hardware" of "hardware"; "model" of "models".
+std::string_view noun(std::string_view folder) {
+  if (folder.ends_with('s'))
+    folder.remove_suffix(1);
+  return folder;
 }
 
 /// The operator constants of another hardware: from the file beside `fitted` if there is one, else
@@ -135,6 +149,10 @@ std::vector<std::string> Catalog::model_names() const {
   return names_in(kModels);
 }
 
+std::vector<std::string> Catalog::framework_names() const {
+  return names_in(kFrameworks);
+}
+
 /// An unreadable file is indexed by its file name only; a lookup reports its error.
 template <class Spec>
 void Catalog::index(Section<Spec>& section, std::string_view folder) {
@@ -197,7 +215,7 @@ Result<const Spec*> Catalog::find(Section<Spec>& section,
     const auto nearest = nearest_name(slug(name), known);
     return Error{ErrorCode::NotFound,
                  fmt::format("unknown {} `{}`; {}",
-                             folder == kModels ? "model" : "hardware",
+                             noun(folder),
                              name,
                              nearest ? fmt::format("did you mean `{}`?", *nearest)
                                      : fmt::format("known are {}", quoted_list(names_in(folder))))};
@@ -214,7 +232,7 @@ Result<const Spec*> Catalog::find(Section<Spec>& section,
   }
   return Error{ErrorCode::NotFound,
                fmt::format("{} `{}`: its file was removed from {} while the program ran",
-                           folder == kModels ? "model" : "hardware",
+                           noun(folder),
                            name,
                            (configs_ / folder).string())};
 }
@@ -232,6 +250,10 @@ Result<const HardwareSpec*> Catalog::hardware(std::string_view name) {
 
 Result<const ModelSpec*> Catalog::model(std::string_view name) {
   return find(models_, kModels, name);
+}
+
+Result<const FrameworkSpec*> Catalog::framework(std::string_view name) {
+  return find(frameworks_, kFrameworks, name);
 }
 
 Result<HardwareSpec> hardware_in(const std::filesystem::path& file, Catalog& catalog) {

@@ -1,7 +1,9 @@
-// Finds hardware and model descriptions by name and reads each file once. Not thread-safe.
+// Finds descriptions of hardware, models and frameworks by name and reads each file once. Not
+// thread-safe.
 #pragma once
 
 #include "core/result.hpp"
+#include "sim_hw/framework/framework.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/model/model_spec.hpp"
 
@@ -23,7 +25,7 @@ std::filesystem::path calibration_file(const std::filesystem::path& hardware);
 
 class Catalog {
  public:
-  /// `configs` is the folder that holds hardware/ and models/.
+  /// `configs` is the folder that holds hardware/, models/ and frameworks/.
   explicit Catalog(std::filesystem::path configs) : configs_(std::move(configs)) {}
   /// The shipped descriptions: the folder in TEMPER_CONFIGS if set, else that of the installation,
   /// else that of the source tree.
@@ -34,6 +36,7 @@ class Catalog {
   /// problem in the file. The pointer is valid as long as the catalog.
   Result<const HardwareSpec*> hardware(std::string_view name);
   Result<const ModelSpec*> model(std::string_view name);
+  Result<const FrameworkSpec*> framework(std::string_view name);
   /// Replaces the description with that name, for fits and what-if questions. Pointers stay valid.
   void put(HardwareSpec spec);
   void put(ModelSpec spec);
@@ -41,6 +44,7 @@ class Catalog {
   /// File names without .yaml, sorted.
   std::vector<std::string> hardware_names() const;
   std::vector<std::string> model_names() const;
+  std::vector<std::string> framework_names() const;
 
   const std::filesystem::path& configs() const { return configs_; }
 
@@ -66,6 +70,7 @@ class Catalog {
   std::filesystem::path configs_;
   Section<HardwareSpec> hardware_;
   Section<ModelSpec> models_;
+  Section<FrameworkSpec> frameworks_;
 };
 
 /// Reads `file` as a path even if its name looks like a catalog name.

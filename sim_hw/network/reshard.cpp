@@ -146,6 +146,11 @@ WeightVolume weight_volume(const ModelSpec& model, double bytes_per_parameter) {
   return out;
 }
 
+double WeightVolume::total() const {
+  const double of_layers = std::accumulate(layers.begin(), layers.end(), first + last);
+  return std::accumulate(experts.begin(), experts.end(), of_layers);
+}
+
 double ReshardTraffic::most_sent() const {
   return most(sent);
 }
@@ -196,6 +201,12 @@ ReshardTraffic reshard_traffic(const Fabric& fabric,
     }
   }
   return out;
+}
+
+double held_bytes(const WeightVolume& weights, const ShardLayout& layout) {
+  const double experts = std::accumulate(weights.experts.begin(), weights.experts.end(), 0.0);
+  const double split = (weights.total() - experts) / static_cast<double>(layout.tp);
+  return (split + experts / static_cast<double>(layout.ep)) / static_cast<double>(layout.pp);
 }
 
 double reshard_seconds(const Fabric& fabric,

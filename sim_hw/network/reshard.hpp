@@ -30,6 +30,8 @@ struct WeightVolume {
   std::vector<double> experts;  ///< Bytes of the routed experts of each layer.
   double first = 0;             ///< Bytes of the embedding.
   double last = 0;              ///< Bytes of the head, if it is not the embedding.
+
+  double total() const;
 };
 WeightVolume weight_volume(const ModelSpec& model, double bytes_per_parameter);
 
@@ -66,6 +68,9 @@ ReshardTraffic reshard_traffic(const Fabric& fabric,
                                const ShardLayout& from,
                                const ShardLayout& to,
                                FanOut replicas = FanOut::Tree);
+
+/// Bytes on one device of an inner stage, as if embedding and head were split like the layers.
+double held_bytes(const WeightVolume& weights, const ShardLayout& layout);
 
 enum class Staging { Direct, ThroughHost };
 struct Publication {

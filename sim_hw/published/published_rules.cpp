@@ -305,7 +305,9 @@ RuleOutcome reshard_rule(const PublishedRow& p, const Conditions& c, const std::
   const std::string params = "model=" + model +
                              shard_params(mapping.substr(0, to), "from", devices) +
                              shard_params(mapping.substr(to + 4), "to", devices);
-  RuleResult result = published_request("reshard", params, "time");
+  const std::string framework =
+      p.system.starts_with("NeMo RL NCCL reshard") ? ";framework=nemo-rl" : "";
+  RuleResult result = published_request("reshard", params + framework, "time");
   result.question->devices = devices;
   return result;
 }

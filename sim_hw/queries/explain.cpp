@@ -113,4 +113,20 @@ Cost one_time(double seconds, std::string name, std::string equation) {
   return out;
 }
 
+Status add_framework(const CostContext& context,
+                     const Params& params,
+                     const MovedWeights& moved,
+                     Metric& time) {
+  const std::string name = params.text("framework", kIdealFramework);
+  if (name == kIdealFramework)
+    return {};
+  TEMPER_TRY(const FrameworkSpec* framework, context.catalog.framework(name));
+  for (const FrameworkStage& stage : framework->publication) {
+    const double added = stage_seconds(stage, moved);
+    time.value += added;
+    time.terms.push_back({stage.stage, 1, added, equation(stage, moved)});
+  }
+  return {};
+}
+
 }  // namespace temper::sim_hw

@@ -277,8 +277,8 @@ Result<Cost> cost_of_reshard(const CostContext& context, const Request& r) {
     return invalid_input(
         "bytes_per_parameter: expected above 0; bucket_bytes, bucket_seconds: expected 0 or more");
   to.first_device = placement == Placement::Separate ? from.devices() : 0;
-  const ReshardTraffic traffic =
-      reshard_traffic(fabric, weight_volume(*model, bytes_per_parameter), from, to, replicas);
+  const WeightVolume weights = weight_volume(*model, bytes_per_parameter);
+  const ReshardTraffic traffic = reshard_traffic(fabric, weights, from, to, replicas);
   Cost out =
       one_time(reshard_seconds(fabric, traffic, how),
                "transfer",
@@ -288,9 +288,13 @@ Result<Cost> cost_of_reshard(const CostContext& context, const Request& r) {
                            traffic.most_received(),
                            traffic.moved,
                            traffic.local));
+  const MovedWeights moved{weight_tensors(*model), weights.total(), held_bytes(weights, to)};
+  TEMPER_TRY_STATUS(add_framework(context, r.params, moved, out.metrics.front()));
   out.metrics.push_back({"moved", "B", traffic.moved, {}});
   out.metrics.push_back({"most_sent", "B", traffic.most_sent(), {}});
   out.metrics.push_back({"most_received", "B", traffic.most_received(), {}});
+  out.metrics.push_back({"version", "B", moved.version_bytes, {}});
+  out.metrics.push_back({"tensors", "count", moved.tensors, {}});
   return out;
 }
 
@@ -429,7 +433,7 @@ constexpr std::array kNetworkKinds{
          "A model's weights from one parallel layout to another.",
          "model; from_tp=1; from_pp=1; from_dp=1; from_ep=1; to_tp=1; to_pp=1; to_dp=1; to_ep=1; "
          "placement=separate|colocated; replicas=tree|direct; through=direct|host; bucket_bytes=0; "
-         "bucket_seconds=0; bytes_per_parameter=2",
+         "bucket_seconds=0; bytes_per_parameter=2; framework=ideal",
          cost_of_reshard},
     Kind{"weight_fan_out",
          "One rank's weights to all others.",

@@ -94,7 +94,17 @@ bool names_row(std::string_view source, const Row& row) {
   return of_file && (this_kind || !other_kinds);
 }
 
-Provenance provenance(std::span<const HardwareSpec* const> hardware, const Row& row) {
+Provenance provenance(std::span<const HardwareSpec* const> hardware,
+                      std::span<const FrameworkSpec* const> frameworks,
+                      const Row& row) {
+  for (const FrameworkSpec* spec : frameworks) {
+    if (row.params.find("framework=" + spec->name) == std::string::npos)
+      continue;
+    for (const FitRecord& fit : spec->fits) {
+      if (names_row(fit.source, row))
+        return Provenance::Used;
+    }
+  }
   const std::string_view group = constants_behind(row.kind);
   bool recorded = group.empty();
   for (const HardwareSpec* spec : hardware) {

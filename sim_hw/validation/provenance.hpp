@@ -5,6 +5,7 @@
 // constants behind a kind, its rows may have been used too. Pure functions.
 #pragma once
 
+#include "sim_hw/framework/framework.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/measurements/measurement.hpp"
 
@@ -21,6 +22,8 @@ enum class Provenance {
   Used,        ///< A fit names the row.
   Unrecorded,  ///< The constants behind its kind name no source, so the row may have been used.
 };
-Provenance provenance(std::span<const HardwareSpec* const> hardware, const Row& row);
+Provenance provenance(std::span<const HardwareSpec* const> hardware,
+                      std::span<const FrameworkSpec* const> frameworks,
+                      const Row& row);
 
 }  // namespace temper::sim_hw

@@ -112,7 +112,7 @@ std::string failed_rows(const ReportInput& input) {
 std::string by_provenance(const ReportInput& input) {
   std::map<Provenance, std::vector<Comparison>> groups;
   for (const Comparison& row : input.comparisons)
-    groups[provenance(input.hardware, row.row)].push_back(row);
+    groups[provenance(input.hardware, input.frameworks, row.row)].push_back(row);
   constexpr std::array<std::pair<Provenance, std::string_view>, 3> kSections{
       {{Provenance::Unused,
         "\n## Rows that no fit has used\n\nThese are predictions: the source of no constant names "
@@ -177,19 +177,23 @@ std::string validity(const ReportInput& input) {
 
 std::string constants(const ReportInput& input) {
   std::string out =
-      "| Hardware | Constants | Source | Rows | Mean error | Max error "
+      "| Hardware or framework | Constants | Source | Rows | Mean error | Max error "
       "|\n|---|---|---|---:|---:|---:|\n";
-  for (const HardwareSpec* spec : input.hardware) {
-    for (const FitRecord& fit : spec->fits) {
-      out += fmt::format("| {} | {} | {} | {} | {} | {} |\n",
-                         spec->name,
-                         cell(fit.constants),
-                         cell(fit.source),
-                         fit.rows,
-                         fit.rows > 0 ? percent_text(fit.mean_error, 1) : "–",
-                         fit.rows > 0 ? percent_text(fit.max_error, 1) : "–");
+  const auto add = [&](const auto& specs) {
+    for (const auto* spec : specs) {
+      for (const FitRecord& fit : spec->fits) {
+        out += fmt::format("| {} | {} | {} | {} | {} | {} |\n",
+                           spec->name,
+                           cell(fit.constants),
+                           cell(fit.source),
+                           fit.rows,
+                           fit.rows > 0 ? percent_text(fit.mean_error, 1) : "–",
+                           fit.rows > 0 ? percent_text(fit.max_error, 1) : "–");
+      }
     }
-  }
+  };
+  add(input.hardware);
+  add(input.frameworks);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/describe.hpp"
+#include "sim_hw/framework/framework.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/published/published.hpp"
 #include "sim_hw/validation/coverage.hpp"
@@ -56,8 +57,9 @@ struct ReportInput {
   std::vector<UnusedRow> unused;
   ReportNotes notes;
   std::vector<const HardwareSpec*> hardware;  ///< Hardware whose fitted constants are listed.
-  std::vector<StatisticsTable> tables;        ///< Placed after the summary.
-  std::vector<Coverage> coverage_before{};    ///< Printed beside today's coverage.
+  std::vector<const FrameworkSpec*> frameworks;
+  std::vector<StatisticsTable> tables;      ///< Placed after the summary.
+  std::vector<Coverage> coverage_before{};  ///< Printed beside today's coverage.
 };
 
 std::string validation_report(const ReportInput& input);

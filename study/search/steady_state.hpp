@@ -50,7 +50,8 @@ class SteadyStateModel {
   SteadyStateModel& operator=(SteadyStateModel&&) noexcept;
 
   /// Requires: a valid configuration (study/simulate/simulate.hpp) with the cluster, model,
-  /// lengths, tools, seed and trainer mechanisms of `run`; `cards` is its resolved placement.
+  /// framework, lengths, tools, seed and trainer mechanisms of `run`; `cards` is its resolved
+  /// placement.
   SteadyState operator()(const orchestrator::PipelineConfig& config,
                          const orchestrator::PlacementConfig& cards);
 

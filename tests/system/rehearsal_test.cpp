@@ -107,8 +107,9 @@ TEST_F(Rehearsal, ItsLogIsCleanAndReplays) {
   EXPECT_EQ(temper({"report", run_folder("a").string()}).status, 0);
 }
 
-TEST_F(Rehearsal, FusedCardsAreTheSameInBothHostsToo) {
-  expect_same_in_both_hosts(kFused);
+TEST_F(Rehearsal, FusedCardsAreTheSameInBothHostsWithAndWithoutAFramework) {
+  for (const char* framework : {"ideal", "cann-recipes", "nemo-rl"})
+    expect_same_in_both_hosts(with(kFused, {std::string("simulation.framework=") + framework}));
 }
 
 TEST_F(Rehearsal, LentCardsAreTheSameInBothHostsToo) {
@@ -164,9 +165,8 @@ TEST_F(Rehearsal, PrefillCardsAreTheSameInBothHostsInEveryPlacement) {
                                       "placement.reference_cards=2",
                                       "rollout.replicas=2"};
   for (auto sets :
-       std::vector<std::vector<std::string>>{{"rollout.replicas=2"}, kFused, one_by_one, lent}) {
+       std::vector<std::vector<std::string>>{{"rollout.replicas=2"}, kFused, one_by_one, lent})
     expect_same_in_both_hosts(with(sets, kPrefillCards));
-  }
 }
 
 TEST_F(Rehearsal, EnginesThatDraftAreTheSameInBothHostsToo) {

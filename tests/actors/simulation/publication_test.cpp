@@ -1,6 +1,8 @@
 // Duration of the publication of weights, by relay and by broadcast.
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/weight_moves.hpp"
+#include "sim_hw/model/numbers.hpp"
+#include "sim_hw/model/parameters.hpp"
 #include "tests/support/simulated_drive.hpp"
 
 #include <gtest/gtest.h>
@@ -46,6 +48,54 @@ TEST(Publication, TimeIsInverseToTheLinkShare) {
   const double resharded = seconds_of(s);
   s.config.publication.link_share = 1;
   EXPECT_NEAR(resharded, 10 * seconds_of(s), 1e-9);
+}
+
+sim_hw::FrameworkSpec framework() {
+  sim_hw::FrameworkSpec out;
+  out.publication = {{"gather", std::chrono::seconds(2), {}, {}, {}},
+                     {"load", {}, std::chrono::microseconds(100), {}, {}},
+                     {"copy", {}, {}, {}, BytesPerSecond(1e9)},
+                     {"send", {}, {}, BytesPerSecond(10e9), {}}};
+  out.role_switch = {{"pin", {}, {}, {}, BytesPerSecond(2e9)}};
+  return out;
+}
+
+TEST(Publication, AFrameworkAddsItsStagesToTheCopies) {
+  SimulationSettings s = with_engines(2, PublicationMode::Relay);
+  s.config.publication.link_share = 0.1;
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(s.cluster);
+  const double publish = publish_seconds(fabric, s), swap = swap_seconds(fabric, s);
+  const double beside = publish_beside(fabric, s).seconds;
+  const double onload = onload_seconds(fabric, s, 6e9), offload = offload_seconds(fabric, s, 6e9);
+  const double idle = onload_seconds(fabric, s, 0);
+  s.framework.emplace();
+  EXPECT_EQ(publish_seconds(fabric, s), publish);
+  EXPECT_EQ(onload_seconds(fabric, s, 6e9), onload);
+  s.framework = framework();
+  // 64 layers of 12 tensors; a version in BF16, of which each device of tp 2 holds half.
+  const double version = 2 * sim_hw::as_double(sim_hw::count_parameters(s.model).total());
+  const double stages = 2 + 64 * 12 * 100e-6 + version_bytes(s) / 1e9 + version / 10e9;
+  EXPECT_NEAR(publish_seconds(fabric, s), publish + stages, 1e-3 * stages);
+  EXPECT_NEAR(publish_beside(fabric, s).seconds, beside + stages, 1e-3 * stages);
+  EXPECT_EQ(swap_seconds(fabric, s), swap);
+  EXPECT_DOUBLE_EQ(onload_seconds(fabric, s, 6e9), onload + 3);
+  EXPECT_DOUBLE_EQ(offload_seconds(fabric, s, 6e9), offload + 3);
+  EXPECT_EQ(onload_seconds(fabric, s, 0), idle);  // Nothing moves.
+}
+
+TEST(Publication, AFrameworkNamesTheTensorsOfWhatIsPublished) {
+  SimulationSettings s = with_engines(2, PublicationMode::Relay);
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(s.cluster);
+  const auto added = [&](const SimulationSettings& plain) {
+    SimulationSettings with = plain;
+    with.framework.emplace().publication = {{"load", {}, std::chrono::seconds(1), {}, {}}};
+    return publish_seconds(fabric, with) - publish_seconds(fabric, plain);
+  };
+  EXPECT_NEAR(added(s), 64 * 12, 1e-6);
+  s.adapter = *sim_hw::make_adapter(s.model, 8, std::vector<std::string>{"q_proj"});
+  EXPECT_NEAR(added(s), 64 * 2, 1e-6);  // The base stays in the engine.
+  s.colocated = true;
+  EXPECT_NEAR(added(s), 64 * (12 + 2), 1e-6);
 }
 
 TEST(Publication, BroadcastGrowsWithTheNumberOfEngines) {

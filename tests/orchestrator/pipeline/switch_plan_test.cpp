@@ -46,6 +46,26 @@ TEST(SwitchPlan, WhatIsMovedTakesItsBytesOverTheLinkOfEachDevice) {
   EXPECT_NEAR(seconds_of(predict_switch(p).to_rollout, "offload_optimizer"), link, 0.01 * link);
 }
 
+TEST(SwitchPlan, HasTheStagesOfTheFramework) {
+  SimulatedPlacement p = shipped("a3_128_r1_671b");
+  const SwitchPlan ideal = predict_switch(p);
+  sim_hw::FrameworkSpec framework;
+  framework.publication = {{"gather", std::chrono::seconds(5), {}, {}, {}}};
+  framework.role_switch = {{"pin", std::chrono::seconds(1), {}, {}, {}}};
+  p.run.framework = framework;
+  const SwitchPlan plan = predict_switch(p);
+  const auto added = [](const std::vector<PredictedState>& with,
+                        const std::vector<PredictedState>& without,
+                        std::string_view state) {
+    return seconds_of(with, state) - seconds_of(without, state);
+  };
+  EXPECT_NEAR(added(plan.to_rollout, ideal.to_rollout, "reshard"), 5, 1e-9);
+  EXPECT_NEAR(added(plan.to_rollout, ideal.to_rollout, "bind"), 0, 1e-9);
+  EXPECT_NEAR(added(plan.to_rollout, ideal.to_rollout, "offload_optimizer"), 1, 1e-9);
+  for (const char* state : {"onload_reference", "offload_reference", "onload_optimizer"})
+    EXPECT_NEAR(added(plan.to_training, ideal.to_training, state), 1, 1e-9) << state;
+}
+
 TEST(SwitchPlan, ACacheAllocatedFirstLeavesLessRoomForItself) {
   const OtherOrders others = predict_other_orders(shipped("a3_128_r1_671b"));
   ASSERT_TRUE(others.kv_share_last && others.kv_share_first);

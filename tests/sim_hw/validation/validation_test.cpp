@@ -218,7 +218,7 @@ TEST_F(Publications, OfReshardingBecomeRowsOfBothLayouts) {
   EXPECT_EQ(params("resharding,NeMo RL NCCL reshard,NVIDIA H100,,Qwen3-30B-A3B,"
                    "precision=BF16;mapping=EP8xPP2 to TP8xDP2;low end,refit_time,s,0.74"),
             "nvidia-h100 reshard model=qwen3-30b-a3b;from_tp=1;from_pp=2;from_dp=8;from_ep=8;"
-            "to_tp=8;to_pp=1;to_dp=2;to_ep=8 time");
+            "to_tp=8;to_pp=1;to_dp=2;to_ep=8;framework=nemo-rl time");
 }
 
 TEST_F(Publications, OfTrainingBecomeRowsWithTheirLayout) {
@@ -371,16 +371,31 @@ TEST(Provenance, IsUnrecordedIfTheHardwareNamesNoSource) {
   row.hardware = "h";
   row.kind = "gemm";
   const std::vector<const HardwareSpec*> hardware{&spec};
-  EXPECT_EQ(provenance(hardware, row), Provenance::Unrecorded);
+  EXPECT_EQ(provenance(hardware, {}, row), Provenance::Unrecorded);
   spec.fits = {{"operators.matmul_efficiency", "rows B1-B9", 9, 0, 0}};
-  EXPECT_EQ(provenance(hardware, row), Provenance::Unused);
+  EXPECT_EQ(provenance(hardware, {}, row), Provenance::Unused);
   row.id = "B2";
-  EXPECT_EQ(provenance(hardware, row), Provenance::Used);
+  EXPECT_EQ(provenance(hardware, {}, row), Provenance::Used);
   row.id = "A1";
   row.kind = "all_gather";
-  EXPECT_EQ(provenance(hardware, row), Provenance::Unrecorded);
+  EXPECT_EQ(provenance(hardware, {}, row), Provenance::Unrecorded);
   row.kind = "contended";  // Has no constants.
-  EXPECT_EQ(provenance(hardware, row), Provenance::Unused);
+  EXPECT_EQ(provenance(hardware, {}, row), Provenance::Unused);
+}
+
+TEST(Provenance, IsUsedIfTheFrameworkOfTheRowNamesIt) {
+  FrameworkSpec spec;
+  spec.name = "mine";
+  spec.fits = {{"publication load per_tensor", "rows RS1 RS2", 2, 0, 0}};
+  const std::vector<const FrameworkSpec*> frameworks{&spec};
+  Row row;
+  row.id = "RS1";
+  row.kind = "reshard";
+  EXPECT_EQ(provenance({}, frameworks, row), Provenance::Unrecorded);
+  row.params = "model=m;framework=mine";
+  EXPECT_EQ(provenance({}, frameworks, row), Provenance::Used);
+  row.id = "RS3";
+  EXPECT_EQ(provenance({}, frameworks, row), Provenance::Unrecorded);
 }
 
 TEST(ReportTables, AreReplacedByTitle) {

@@ -74,6 +74,16 @@ TEST(SteadyState, ThroughputMatchesRunsOnSeparateCards) {
   }
 }
 
+TEST(SteadyState, ThroughputHasTheStagesOfTheFramework) {
+  PipelineConfig slow = fused(0, 0);
+  slow.simulation.framework = "verl";  // Some 25 s of a step of 1,500 s.
+  const Both b = both(std::move(slow)), ideal = both(fused(0, 0));
+  const double closed = ideal.closed.trained_per_s / b.closed.trained_per_s;
+  const double run = ideal.run.sustained_per_s / b.run.sustained_per_s;
+  EXPECT_GT(closed, 1.005);
+  EXPECT_NEAR(closed, run, 0.2 * (run - 1));
+}
+
 TEST(SteadyState, ThroughputMatchesRunsOnTimeSharedCards) {
   for (const double eta : {0.0, 1.0, 2.0, 4.0}) {
     for (const double share : {0.0, 0.25}) {
