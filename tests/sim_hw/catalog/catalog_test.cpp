@@ -84,6 +84,7 @@ TEST(HardwareReference, IsUpToDate) {
   const MarkdownOptions within_the_page{.heading = "###"};
   expect_table("keys of hardware", to_markdown<HardwareSpec>({}, within_the_page));
   expect_table("keys of a model", to_markdown<ModelSpec>({}, within_the_page));
+  expect_table("keys of a framework", to_markdown<FrameworkSpec>({}, within_the_page));
 }
 
 TEST(Catalog, PutReplacesADescriptionInPlace) {
