@@ -33,10 +33,13 @@ ExpertImbalance::ExpertImbalance(const SimulatedRun& run,
                                  const sim_hw::ExpertGroup& group,
                                  double expert_seconds,
                                  const sim_hw::ExchangeShape& exchange)
-    : exchange_(exchange), migrates_(run.config.experts.placement == ExpertPlacing::Predicted) {
+    : exchange_(exchange),
+      migrates_(run.config.experts.placement == ExpertPlacing::Predicted),
+      placed_once_(group.redundant > 0) {
   const ExpertConfig& c = run.config.experts;
   const bool balanced = c.loads == ExpertLoadKind::Balanced;
-  if (!run.model.moe || (balanced && exchange.spread == 0) || group.devices < 2)
+  const bool equal = balanced && exchange.spread == 0 && group.redundant == 0;
+  if (!run.model.moe || equal || group.devices < 2)
     return;
   const std::int64_t experts = run.model.moe->experts;
   experts_ = static_cast<std::size_t>(experts);
@@ -45,10 +48,12 @@ ExpertImbalance::ExpertImbalance(const SimulatedRun& run,
   rule_.expert_seconds = expert_seconds;
   trace_ = run.expert_trace;
   if (trace_.empty()) {
+    sim_hw::LoadTraceShape shape{experts, 0, balanced ? 0 : c.spread, c.drift};
+    if (c.loads == ExpertLoadKind::Zipf)
+      shape.exponent = c.exponent;
     const auto drawn = static_cast<std::size_t>(run.model.moe_layers());
     for (std::size_t layer = 0; layer < std::min(kLayers, drawn); ++layer) {
-      walks_.emplace_back(sim_hw::LoadTraceShape{experts, 0, balanced ? 0 : c.spread, c.drift},
-                          Random(c.seed, fmt::format("expert loads of layer {}", layer)));
+      walks_.emplace_back(shape, Random(c.seed, fmt::format("expert loads of layer {}", layer)));
     }
   }
   layers_.assign(std::max<std::size_t>(1, walks_.size()), sim_hw::ExpertMigration(experts, group));
@@ -82,8 +87,9 @@ sim_hw::MigrationOutcome ExpertImbalance::next(std::size_t layer) {
 const sim_hw::MigrationOutcome& ExpertImbalance::at(PolicyVersion version,
                                                     double balanced_seconds) {
   const auto index = static_cast<std::size_t>(any() ? version.value() : 0);
-  rule_.balanced_seconds = migrates_ ? balanced_seconds : 0;  // Then no migration pays.
   while (steps_.size() <= index) {
+    const bool may_move = migrates_ || (placed_once_ && steps_.size() == 1);
+    rule_.balanced_seconds = may_move ? balanced_seconds : 0;  // Then no migration pays.
     if (!any()) {
       steps_.emplace_back();
       continue;
@@ -157,7 +163,9 @@ ExpertImbalance trainer_experts(const SimulatedRun& s, const sim_hw::Layout& lay
 }
 
 ExpertImbalance engine_experts(const SimulationSettings& s) {
-  return {s, group_of(s.config.rollout.ep, s.cluster), 0};
+  sim_hw::ExpertGroup group = group_of(s.config.rollout.ep, s.cluster);
+  group.redundant = s.config.rollout.redundant_experts;
+  return {s, group, 0};
 }
 
 double reference_imbalance(const SimulatedRun& s, const sim_hw::Layout& layout) {

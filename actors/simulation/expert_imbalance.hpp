@@ -6,14 +6,16 @@
 //   trainer    experts migrate between two steps, with their weights and their shards of the
 //              optimizer states, in all replicas at once; a migration has to pay within `horizon`
 //              steps and its time is part of the step
-//   engine     receives whole weights with each version, so a new placement costs nothing more
+//   engine     receives whole weights with each version, so a new placement costs nothing more;
+//              redundant experts are copies of the first ones in version 0, and with experts that
+//              stay, all are placed once after it, by its loads
 //   reference  its weights never change, so neither do its loads, which are those of version 0
 // With sequence_spread, the loads of the trainer's exchanges vary around those of the version, by
 // the scope of its load-balance loss (sim_hw/parallel/balance_loss.hpp). Engines mix the tokens of
 // hundreds of responses, and the exchanges of a reference are not modeled.
 // Assumed: the loads of a version are the same in training, generation and scoring; layers are
-// independent. Of drifting loads kLayers layers are drawn, and figures are their means; a trace is
-// one layer. Constants: none. One owner, no threads.
+// independent. Of drifting and Zipf loads kLayers layers are drawn, and figures are their means; a
+// trace is one layer. Constants: none. One owner, no threads.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -57,9 +59,13 @@ class ExpertImbalance {
   std::vector<Random> exchanges_;  ///< Per layer; not used if exchanges do not vary.
   sim_hw::MigrationRule rule_;
   bool migrates_ = false;
+  bool placed_once_ = false;  ///< After the first version, although experts do not migrate.
   std::deque<sim_hw::MigrationOutcome> steps_;  ///< By version. References stay valid.
 };
 
+/// `balanced_seconds` of an engine, which gets whole weights with each version: any better
+/// placement is taken.
+inline constexpr double kAnyGainPays = 1;
 /// Versions over which a figure that belongs to no version is averaged.
 inline constexpr std::int64_t kTypicalVersions = 10;
 /// Mean over the first versions.

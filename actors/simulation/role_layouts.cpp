@@ -255,6 +255,7 @@ sim_hw::RolloutLayout rollout_layout(const SimulationSettings& s) {
   layout.tp = as_double(c.tp);
   layout.dp = as_double(devices_of(s, s.cards - c.prefill_cards) / c.tp);
   layout.ep = as_double(c.ep);
+  layout.redundant_experts = c.redundant_experts;
   return layout;
 }
 
@@ -264,7 +265,9 @@ SimulationSettings prefill_instance(const SimulationSettings& s) {
   out.cards = std::exchange(c.prefill_cards, 0);
   out.rollout_cards = s.rollout_cards / s.cards * out.cards;
   out.concurrency = 0;  // No vocabulary head.
-  c.ep = s.model.moe ? std::gcd(s.model.moe->experts, devices_of(s, out.cards)) : 1;
+  c.ep = s.model.moe
+             ? std::gcd(s.model.moe->experts + c.redundant_experts, devices_of(s, out.cards))
+             : 1;
   return out;
 }
 
@@ -283,7 +286,10 @@ Status check_rollout(const SimulationSettings& s) {
   }
   const std::int64_t decoding = s.cards - c.prefill_cards;
   TEMPER_TRY_STATUS(sim_hw::check_rollout_layout(
-      s.model, s.cluster, decoding, {c.tp, devices_of(s, decoding) / c.tp, c.ep}));
+      s.model,
+      s.cluster,
+      decoding,
+      {c.tp, devices_of(s, decoding) / c.tp, c.ep, c.redundant_experts}));
   if (c.prefill_cards == 0)
     return {};
   const SimulationSettings prefill = prefill_instance(s);
@@ -291,7 +297,7 @@ Status check_rollout(const SimulationSettings& s) {
       s.model,
       s.cluster,
       prefill.cards,
-      {c.tp, devices_of(s, prefill.cards) / c.tp, prefill.config.rollout.ep});
+      {c.tp, devices_of(s, prefill.cards) / c.tp, prefill.config.rollout.ep, c.redundant_experts});
   if (!status)
     return invalid_input(
         fmt::format("prefill_cards={}: {}", c.prefill_cards, status.error().context));

@@ -24,6 +24,7 @@ sim_hw::Layout engine_shards(const sim_hw::RolloutLayout& rollout) {
   layout.tp = static_cast<std::int64_t>(rollout.tp);
   layout.dp = static_cast<std::int64_t>(rollout.dp);
   layout.ep = static_cast<std::int64_t>(rollout.ep);
+  layout.redundant_experts = rollout.redundant_experts;
   return layout;
 }
 

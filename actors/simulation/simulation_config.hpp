@@ -113,6 +113,7 @@ struct RolloutEngineConfig {
   sim_hw::WeightFormat weights = sim_hw::WeightFormat::Bf16;
   sim_hw::CacheFormat kv_cache = sim_hw::CacheFormat::Bf16;
   SpeculationConfig speculation{};
+  std::int64_t redundant_experts = 0;  ///< Copies in each layer, besides one of each expert.
 
   sim_hw::EngineFormats formats() const { return {weights, kv_cache, false}; }
   bool operator==(const RolloutEngineConfig&) const = default;
@@ -160,6 +161,13 @@ void describe(auto& v, RolloutEngineConfig& c) {
                   "caches to the others, which only decode. These have `tp` and `ep`; the prefill "
                   "cards have `tp`, and their experts are spread over as many of their devices as "
                   "divides both. 0: all cards do both.",
+           .min = 0});
+  v.field(12,
+          "redundant_experts",
+          c.redundant_experts,
+          {.doc = "Redundant experts: further copies of the busiest routed experts of each layer, "
+                  "which share the tokens of their expert equally. `ep` must divide the experts "
+                  "and their copies together.",
            .min = 0});
 }
 

@@ -41,7 +41,8 @@ sim_hw::ShardLayout trainer_shards(const SimulationSettings& s, std::int64_t fir
 }
 
 /// The engine's model in the engine's format. An MTP module is a layer of the last kind behind a
-/// projection of two hidden states.
+/// projection of two hidden states. The bytes of redundant experts are taken from all experts
+/// alike.
 sim_hw::WeightVolume whole_weights(const SimulationSettings& s) {
   const sim_hw::ModelSpec model = engine_model(s);
   const double bytes = bytes_per_weight(s);
@@ -49,6 +50,11 @@ sim_hw::WeightVolume whole_weights(const SimulationSettings& s) {
   for (std::int64_t module = 0; module < model.mtp_layers; ++module) {
     out.layers.push_back(out.layers.back() + as_double(2 * model.hidden * model.hidden) * bytes);
     out.experts.push_back(out.experts.back());
+  }
+  if (s.config.rollout.redundant_experts > 0) {
+    const double experts = as_double(model.moe->experts);
+    for (double& layer : out.experts)
+      layer *= (experts + as_double(s.config.rollout.redundant_experts)) / experts;
   }
   return out;
 }
@@ -58,6 +64,7 @@ void add_adapter(const SimulationSettings& s, sim_hw::WeightVolume& out) {
   const sim_hw::ModelSpec model = engine_model(s);
   sim_hw::Layout replica;
   replica.tp = s.config.rollout.tp;
+  replica.redundant_experts = s.config.rollout.redundant_experts;
   const sim_hw::LayerParameters each = sim_hw::layer_parameters(model, replica, *s.adapter);
   const double bytes = sim_hw::kAdapterBytes * as_double(replica.tp);
   const std::int64_t blocks = model.layers + model.mtp_layers;

@@ -1,5 +1,6 @@
 #include "cli/run/check_command.hpp"
 
+#include "actors/simulation/expert_imbalance.hpp"
 #include "actors/simulation/lengths.hpp"
 #include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/role_clusters.hpp"
@@ -194,8 +195,26 @@ std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
 /// Whether a mechanism is configured whose effect on the training step is worth a line.
 bool has_mechanisms(const actors::SimulationConfig& c) {
   return c.experts.loads != actors::ExpertLoadKind::Balanced || c.experts.sequence_spread > 0 ||
+         c.rollout.redundant_experts > 0 ||
          c.trainer.activations != sim_hw::ActivationPolicy::Full ||
          c.trainer.mechanisms.schedule != sim_hw::PipelineSchedule::OneForwardOneBackward;
+}
+
+/// Mean imbalance of an engine's experts in the first versions, as a YAML comment.
+std::string engine_imbalance(const orchestrator::ResolvedPipeline& pipeline,
+                             std::uint64_t versions) {
+  const auto slot =
+      std::ranges::find(pipeline.slots, actors::RoleKind::Rollout, &orchestrator::ActorSpec::role);
+  if (slot == pipeline.slots.end())
+    return "";
+  auto experts = actors::engine_experts(orchestrator::actor_settings(pipeline, *slot));
+  if (!experts.any())
+    return "";
+  double sum = 0;
+  for (std::uint64_t v = 0; v < versions; ++v)
+    sum += experts.at(PolicyVersion(v), actors::kAnyGainPays).imbalance;
+  return fmt::format("#   busiest experts of engines   {:8.3f} times the mean load\n",
+                     sum / static_cast<double>(versions));
 }
 
 /// Mechanisms of the training steps of this run, with batches of mean length, as YAML comments.
@@ -243,7 +262,7 @@ std::string mechanism_map(const orchestrator::ResolvedPipeline& pipeline) {
         100 * sum.prediction_error / count,
         migration / count);
   }
-  return out;
+  return out + engine_imbalance(pipeline, steps);
 }
 
 /// Tool calls of a response, as a YAML comment.

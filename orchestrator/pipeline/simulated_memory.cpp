@@ -133,6 +133,11 @@ std::optional<std::string> nearest_change(const SimulatedPlacement& p) {
     full.run.config.trainer.activations = sim_hw::ActivationPolicy::Full;
     search.consider("simulation.trainer.activations = full", full);
   }
+  if (p.run.config.rollout.redundant_experts > 0) {
+    P once = p;
+    once.run.config.rollout.redundant_experts = 0;
+    search.consider("simulation.rollout.redundant_experts = 0", once);
+  }
   search_kv_share(p, search);
   const std::int64_t engine = p.rollout_cards *
                               actors::hardware_of(p.run, actors::RoleKind::Rollout).dies_per_card /

@@ -9,9 +9,6 @@
 namespace temper::rollout {
 namespace {
 
-/// Engines get whole weights with each version: any better placement of the experts is taken.
-constexpr double kAnyGainPays = 1;
-
 /// Calls `use(piece, tokens)` with the tokens of each piece in the next step.
 template <class Pieces, class Use>
 void for_each_taken(Pieces& pieces, std::int64_t per_replica, std::int64_t replicas, Use&& use) {
@@ -44,14 +41,17 @@ EngineCost::EngineCost(const actors::SimulationSettings& settings)
           std::numeric_limits<std::int64_t>::max())),
       kv_token_bytes_(actors::kv_token_bytes(settings)),
       experts_(actors::engine_experts(settings)) {
-  model_ = sim_hw::make_step_model(
-      actors::served_model(settings), layout_.tp, layout_.ep, settings.adapter);
+  model_ = sim_hw::make_step_model(actors::served_model(settings),
+                                   layout_.tp,
+                                   layout_.ep,
+                                   settings.adapter,
+                                   layout_.redundant_experts);
   layout_.dp = layout_.ep / layout_.tp;
-  set_imbalance(actors::typical(experts_, kAnyGainPays).imbalance);
+  set_imbalance(actors::typical(experts_, actors::kAnyGainPays).imbalance);
 }
 
 void EngineCost::use_version(PolicyVersion version) {
-  set_imbalance(experts_.at(version, kAnyGainPays).imbalance);
+  set_imbalance(experts_.at(version, actors::kAnyGainPays).imbalance);
 }
 
 void EngineCost::set_imbalance(double imbalance) {

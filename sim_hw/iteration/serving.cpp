@@ -29,7 +29,8 @@ ServingCost serving_cost(const ModelSpec& model,
                          const ServingWork& work) {
   const Device d = make_device(hardware, plan.formats);
   const Fabric fabric = make_fabric(hardware);
-  const StepModel m = make_step_model(model, plan.layout.tp, plan.layout.ep);
+  const StepModel m =
+      make_step_model(model, plan.layout.tp, plan.layout.ep, {}, plan.layout.redundant_experts);
   const ReplicaShape shape{work.batch, work.batch, work.context, plan.drafts.queries()};
   ServingCost out;
   out.draft = draft_seconds(d, fabric, m, plan.layout, plan.drafts, shape);
@@ -50,6 +51,7 @@ double fitting_sequences(const ModelSpec& model,
   layout.tp = static_cast<std::int64_t>(plan.layout.tp);
   layout.dp = static_cast<std::int64_t>(plan.layout.dp);
   layout.ep = static_cast<std::int64_t>(plan.layout.ep);
+  layout.redundant_experts = plan.layout.redundant_experts;
   InferenceShape shape;
   const MatrixFormat format = matrix_format(plan.formats.weights, hardware.die);
   shape.weight_bytes = format.weight_bytes;

@@ -91,6 +91,7 @@ struct Layout {
   std::int64_t expert_tp = 1;  ///< Tensor parallelism of one expert.
   std::int64_t cp = 1;         ///< Context parallelism: splits the sequence.
   std::int64_t dp = 1;
+  std::int64_t redundant_experts = 0;  ///< Further copies of experts in each layer; inference only.
   Zero zero = Zero::None;
   SequenceParallel sequence_parallel = SequenceParallel::Off;
   LayerBalance layer_balance = LayerBalance::LastShort;

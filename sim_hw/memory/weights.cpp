@@ -39,6 +39,10 @@ double mlp(const ModelSpec& model, double ffn, double tp) {
   return (inner + 1) * hidden * ffn / tp + (model.linear_bias ? inner * ffn / tp + hidden : 0);
 }
 
+double experts_of_device(const MixtureOfExperts& moe, const Layout& layout) {
+  return as_double(moe.experts + layout.redundant_experts) / as_double(layout.ep);
+}
+
 /// Of the adapters of one layer, by what counts of each.
 LayerParameters sum_of_adapters(const ModelSpec& model,
                                 const Layout& layout,
@@ -55,7 +59,7 @@ LayerParameters sum_of_adapters(const ModelSpec& model,
   out.dense = parameters(shapes.dense);
   if (model.moe) {
     out.shared = parameters(shapes.shared);
-    out.experts = as_double(model.moe->experts) / as_double(layout.ep) * parameters(shapes.expert);
+    out.experts = experts_of_device(*model.moe, layout) * parameters(shapes.expert);
   }
   return out;
 }
@@ -106,7 +110,7 @@ LayerParameters layer_parameters(const ModelSpec& model, const Layout& layout) {
   weights.dense = mlp(model, as_double(model.ffn), tp) + norm(model);
   if (model.moe) {
     const MixtureOfExperts& moe = *model.moe;
-    const double share = as_double(moe.experts) / as_double(layout.ep);
+    const double share = experts_of_device(moe, layout);
     weights.shared = norm(model) + as_double(model.hidden * moe.experts);
     if (moe.shared_experts > 0)
       weights.shared += mlp(model, as_double(moe.shared_experts * moe.shared_expert_ffn), tp);

@@ -58,11 +58,11 @@ void visit_projections(
 
 /// Routed tokens that reach this device.
 inline double routed_copies(const StepModel& m, const LayerWork& w) {
-  return w.routed_tokens * m.top_k * m.experts / m.all_experts;
+  return w.routed_tokens * m.top_k * m.experts / m.expert_slots;
 }
 inline Routing routing_of(const StepModel& m, const LayerWork& w) {
   return balanced_routing(
-      w.reachable_experts, m.top_k * m.experts / m.all_experts, w.routed_tokens);
+      w.reachable_experts, m.top_k * m.experts / m.expert_slots, w.routed_tokens);
 }
 
 /// The products of adapters beside frozen weights.

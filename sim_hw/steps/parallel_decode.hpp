@@ -25,6 +25,7 @@ struct RolloutLayout {
   double dp = 1;
   double ep = 1;
   double expert_imbalance = 1;  ///< Copies of the busiest expert device over the mean.
+  std::int64_t redundant_experts = 0;
 };
 
 struct ReplicaShape {

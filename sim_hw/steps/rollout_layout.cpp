@@ -54,13 +54,44 @@ Status check_divides(std::string_view name,
   return {};
 }
 
+/// Whether copies of experts make sense.
+Status check_redundant(const ModelSpec& model, const RolloutDevices& layout) {
+  const std::int64_t redundant = layout.redundant_experts;
+  const auto refused = [&](std::string_view why, std::int64_t nearest) {
+    return invalid_input(fmt::format(
+        "redundant_experts={}: {}; nearest: redundant_experts={}", redundant, why, nearest));
+  };
+  if (redundant < 0)
+    return refused("must be 0 or more", 0);
+  if (redundant == 0 || layout.ep < 1)
+    return {};
+  if (!model.moe)
+    return refused(model.name + " has no routed experts", 0);
+  const std::int64_t experts = model.moe->experts;
+  const std::int64_t most = experts * (layout.ep - 1);
+  if (redundant > most) {
+    return refused(
+        fmt::format(
+            "more than {} copies put an expert on one of the ep={} devices twice", most, layout.ep),
+        most);
+  }
+  if (const std::int64_t over = (experts + redundant) % layout.ep; over != 0) {
+    const std::int64_t fewer = redundant - over;
+    return refused(fmt::format("{} experts and their copies do not divide over the ep={} devices",
+                               experts + redundant,
+                               layout.ep),
+                   fewer >= 0 ? fewer : fewer + layout.ep);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_rollout_layout(const ModelSpec& model,
                             const HardwareSpec& hardware,
                             std::int64_t cards,
                             const RolloutDevices& layout) {
-  const auto& [tp, dp, ep] = layout;
+  const auto& [tp, dp, ep, redundant] = layout;
   if (cards < 1)
     return invalid_input(fmt::format("cards={}: must be 1 or more", cards));
   const std::int64_t devices = cards * hardware.dies_per_card;
@@ -76,12 +107,14 @@ Status check_rollout_layout(const ModelSpec& model,
                     cards,
                     devices / tp));
   }
+  TEMPER_TRY_STATUS(check_redundant(model, layout));
   if (!model.moe) {
     return ep == 1
                ? Status{}
                : invalid_input(fmt::format("ep={}: the model has no experts; nearest: ep=1", ep));
   }
-  return check_divides("ep", ep, model.moe->experts, "experts", devices, cards);
+  const char* const parts = redundant > 0 ? "experts with redundant ones" : "experts";
+  return check_divides("ep", ep, model.moe->experts + redundant, parts, devices, cards);
 }
 
 }  // namespace temper::sim_hw

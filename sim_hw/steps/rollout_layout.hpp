@@ -13,6 +13,7 @@ struct RolloutDevices {
   std::int64_t tp = 1;
   std::int64_t dp = 1;
   std::int64_t ep = 1;
+  std::int64_t redundant_experts = 0;
 };
 
 /// Errors name the violated constraint, its numbers and the nearest value that works.

@@ -9,7 +9,8 @@ namespace temper::sim_hw {
 StepModel make_step_model(const ModelSpec& model,
                           double tp,
                           double ep,
-                          const std::optional<Adapter>& adapter) {
+                          const std::optional<Adapter>& adapter,
+                          std::int64_t redundant_experts) {
   StepModel s;
   const auto d = [](std::int64_t n) { return static_cast<double>(n); };
   s.layers = d(model.layers);
@@ -33,7 +34,8 @@ StepModel make_step_model(const ModelSpec& model,
   s.vocabulary = d(model.vocabulary) / tp;
   if (model.moe) {
     s.all_experts = d(model.moe->experts);
-    s.experts = s.all_experts / ep;
+    s.expert_slots = s.all_experts + d(redundant_experts);
+    s.experts = s.expert_slots / ep;
     s.top_k = d(model.moe->top_k);
     s.expert_ffn = d(model.moe->expert_ffn);
     s.shared_ffn = d(model.moe->shared_experts) * d(model.moe->shared_expert_ffn);

@@ -23,8 +23,9 @@ struct StepModel {
   double mlp_matrices = 3;  ///< Matrices before the down projection: two (gated) or one.
   double ffn = 0;           ///< Share of this device.
   double vocabulary = 0;    ///< Share of this device.
-  double experts = 0;       ///< Routed experts of this device.
-  double all_experts = 0;
+  double experts = 0;       ///< Routed experts of this device, with redundant ones.
+  double all_experts = 0;   ///< Without redundant ones: what a router chooses from.
+  double expert_slots = 0;  ///< With redundant ones.
   double top_k = 0;
   double expert_ffn = 0;
   double shared_ffn = 0;  ///< All shared experts together.
@@ -42,11 +43,12 @@ struct StepModel {
   }
 };
 
-/// Requires: a valid layout, whose tp divides the heads and ep the experts
+/// Requires: a valid layout, whose tp divides the heads and ep the experts with redundant ones
 /// (sim_hw/parallel/layout_check.hpp).
 StepModel make_step_model(const ModelSpec& model,
                           double tp = 1,
                           double ep = 1,
-                          const std::optional<Adapter>& adapter = {});
+                          const std::optional<Adapter>& adapter = {},
+                          std::int64_t redundant_experts = 0);
 
 }  // namespace temper::sim_hw

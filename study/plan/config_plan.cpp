@@ -101,7 +101,7 @@ std::vector<RolloutEngineConfig> Planner::rollout_layouts() const {
   std::vector<RolloutEngineConfig> out;
   RolloutEngineConfig c = run_.config.rollout;
   for (const std::int64_t tp : engine_tps(run_.model, devices)) {
-    for (const std::int64_t ep : engine_eps(run_.model, devices)) {
+    for (const std::int64_t ep : engine_eps(run_.model, c.redundant_experts, devices)) {
       c.tp = tp;
       c.ep = ep;
       out.push_back(c);

@@ -49,8 +49,13 @@ std::vector<std::int64_t> engine_tps(const sim_hw::ModelSpec& model, std::int64_
   return cuts(model.heads, devices);
 }
 
-std::vector<std::int64_t> engine_eps(const sim_hw::ModelSpec& model, std::int64_t devices) {
-  return cuts(model.moe ? model.moe->experts : 1, devices);
+std::vector<std::int64_t> engine_eps(const sim_hw::ModelSpec& model,
+                                     std::int64_t redundant_experts,
+                                     std::int64_t devices) {
+  const std::int64_t experts = model.moe ? model.moe->experts : 1;
+  std::vector<std::int64_t> out = cuts(experts + redundant_experts, devices);
+  std::erase_if(out, [&](std::int64_t ep) { return redundant_experts > experts * (ep - 1); });
+  return out;
 }
 
 actors::SimulationSettings engine_settings(const actors::SimulatedRun& run,

@@ -2,7 +2,7 @@
 // All searches share this space, like that of trainer_space.hpp for the trainer.
 //
 //   tp  divisors of the attention heads that divide the engine's devices
-//   ep  divisors of the experts that divide them
+//   ep  divisors of the experts with redundant ones that divide them
 //
 // Rate: an engine runs the responses that its concurrency allows and that its cache holds with two
 // standard deviations to spare (sim_hw/plan/rollout_search.hpp), at the cost that a run is charged
@@ -20,7 +20,10 @@ namespace temper::study {
 
 /// Fewest devices per replica first, then fewest devices that share the experts.
 std::vector<std::int64_t> engine_tps(const sim_hw::ModelSpec& model, std::int64_t devices);
-std::vector<std::int64_t> engine_eps(const sim_hw::ModelSpec& model, std::int64_t devices);
+/// Empty if no such number of devices has each copy of an expert on another one.
+std::vector<std::int64_t> engine_eps(const sim_hw::ModelSpec& model,
+                                     std::int64_t redundant_experts,
+                                     std::int64_t devices);
 
 /// Generation rate of an engine for responses of these lengths, with all of its slots taken.
 struct EngineRate {

@@ -96,7 +96,8 @@ std::int64_t LayoutChooser::engine_devices(const orchestrator::PipelineConfig& c
 
 std::vector<std::int64_t> LayoutChooser::eps_of(const orchestrator::PipelineConfig& config,
                                                 const orchestrator::PlacementConfig& cards) const {
-  return engine_eps(run_.model, engine_devices(config, cards));
+  return engine_eps(
+      run_.model, config.simulation.rollout.redundant_experts, engine_devices(config, cards));
 }
 
 LayoutChooser::Completion LayoutChooser::fastest_engine(const orchestrator::PipelineConfig& config,
@@ -137,7 +138,15 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
   }
   SimulatedRun s = run_;
   s.config.rollout = config.simulation.rollout;
-  s.config.rollout.ep = eps_of(config, cards).back();
+  const std::vector<std::int64_t> eps = eps_of(config, cards);
+  if (eps.empty()) {
+    return invalid_input(fmt::format(
+        "simulation.rollout.redundant_experts = {}: no ep divides the experts and their "
+        "copies, and the {} devices of an engine",
+        s.config.rollout.redundant_experts,
+        engine_devices(config, cards)));
+  }
+  s.config.rollout.ep = eps.back();
   actors::SimulatedPlacement placement = orchestrator::simulated_placement(config, cards, s);
   // Memory that a trainer on time-shared cards keeps between two of its turns (card_shares.hpp).
   const bool keeps =

@@ -185,6 +185,18 @@ TEST(SimulatedMemory, WeightsThatLeaveNoRoomAreRefusedWithMoreExpertParallelism)
       << status.error().context;
 }
 
+TEST(SimulatedMemory, RedundantExpertsThatDoNotFitAreRefused) {
+  SimulatedPlacement p = large();
+  p.run.config.rollout.redundant_experts = 512;  // 8 on each device, beside 4.
+  const Status status = check_memory(p);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().context.find("nearest: simulation.rollout.redundant_experts = 0"),
+            std::string::npos)
+      << status.error().context;
+  p.run.config.rollout.redundant_experts = 0;
+  EXPECT_TRUE(check_memory(p));
+}
+
 TEST(SimulatedMemory, ATrainerThatIsTooSmallIsRefusedWithItsLedger) {
   SimulatedPlacement p = large();
   p.run.config.trainer.pp = 1;
