@@ -57,3 +57,39 @@ def in_a_run(fig):
                 *cells(fig, rates(fig, preset, ()), off, on), *cells(fig, rates(fig, preset, ATLAS), off, on))
     for mechanism, why in NOT_BUILT:
         fig.row(mechanism, why, *["–"] * 7)
+
+
+# Exponents of Zipf loads with which the busiest of 32 devices, experts in order, has 1.50 and 2.56
+# times the mean load: layers 3 to 5, and the mean of all layers, of DeepSeek-R1 as TensorRT-LLM
+# measured it (examples/ep_load_balancer/README.md).
+SKEWS = [("balanced", None), ("moderate", 0.35), ("strong", 0.63)]
+TREATED = [("none", ""), ("64 redundant experts", " simulation.rollout.redundant_experts=64"),
+           ("predicted placement", " simulation.experts.placement=predicted"),
+           ("both", " simulation.rollout.redundant_experts=64 simulation.experts.placement=predicted")]
+SEPARATE = "configs/cm384_pangu.yaml"
+RUNS = [f"{SEPARATE} staleness.bound=0", f"{SEPARATE} staleness.bound=2",
+        f"{SEPARATE} staleness.bound=0 algorithm.groups_per_update=2048",
+        f"{CONFIG} staleness.bound=0", f"{CONFIG} staleness.bound=2"]
+
+
+def imbalance(fig, sets):
+    """Of the engines and of the trainer: means of the versions of a run, as `temper check` prints them."""
+    text = fig.text(f"temper check {CONFIG} --set steps={STEPS}" + "".join(f" --set {s}" for s in sets.split()))
+    found = {}
+    for line in text.splitlines():
+        for name in ("busiest experts of engines", "busiest experts, as placed"):
+            if name in line:
+                found[name] = float(line.split(name)[1].split()[0])
+    return [f"{found.get(name, 1):.2f}" for name in ("busiest experts of engines", "busiest experts, as placed")]
+
+
+@figures("exact", "slow")
+def skewed_experts(fig):
+    fig.head("loads", "against it", "engines", "trainer", "separate, bound 0", "separate, bound 2", "separate, 2048 x 16",
+             "fused, bound 0", "fused, bound 2", "bound 2, separate", "bound 2, fused", "fused over separate", align="ll" + 10 * "r")
+    for skew, exponent in SKEWS:
+        for against, sets in TREATED if exponent else TREATED[:2]:
+            loads = f" simulation.experts.loads=zipf simulation.experts.exponent={exponent}" if exponent else ""
+            rate = [fig.run(f"{run} steps={STEPS}{loads}{sets}").tokens.trained_per_s for run in RUNS]
+            fig.row(skew, against, *imbalance(fig, loads + sets), *map(fig.k, rate), fig.gain(rate[1] / rate[0]),
+                    fig.gain(rate[4] / rate[3]), fig.gain(rate[3] / rate[2]))
