@@ -49,6 +49,7 @@ template <class T>
 struct FieldMeta {
   std::string_view doc{};
   std::string_view example{};
+  bool left_out_if_empty = false;  ///< Optional fields: msgpack has no entry for an empty one.
 };
 template <Ordered T>
 struct FieldMeta<T> {

@@ -83,11 +83,19 @@ Result<std::vector<MsgpackNode>> parse_msgpack(std::string_view bytes, const Dec
 /// "expected bin, found a map of 3".
 std::string msgpack_mismatch(std::string_view expected, const MsgpackNode& found);
 
+/// Whether a message has no entry for this field.
+template <class T>
+bool is_left_out(const T& value, const FieldMeta<T>& meta) {
+  if constexpr (requires { meta.left_out_if_empty && !value.has_value(); })
+    return meta.left_out_if_empty && !value.has_value();
+  return false;
+}
+
 struct FieldCounter {
   std::size_t count = 0;
   template <class T>
-  void field(int, std::string_view, T&, const std::type_identity_t<FieldMeta<T>>& = {}) {
-    ++count;
+  void field(int, std::string_view, T& value, const std::type_identity_t<FieldMeta<T>>& meta = {}) {
+    count += is_left_out(value, meta) ? 0 : 1;
   }
 };
 
@@ -105,7 +113,9 @@ class MsgpackWriter {
   void field(int id,
              std::string_view,
              const T& value,
-             const std::type_identity_t<FieldMeta<T>>& = {}) {
+             const std::type_identity_t<FieldMeta<T>>& meta = {}) {
+    if (detail::is_left_out(value, meta))
+      return;
     sink_.unsigned_integer(static_cast<std::uint64_t>(id));
     write(value);
   }

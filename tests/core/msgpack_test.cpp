@@ -86,6 +86,22 @@ TEST(Msgpack, UnknownFieldsAreSkippedAndMissingOnesKeepTheDefault) {
   EXPECT_EQ(value->shape, Shape::Square);
 }
 
+struct WithNews {
+  Tokens old;
+  std::optional<std::string> news;
+};
+void describe(auto& v, WithNews& w) {
+  v.field(1, "old", w.old);
+  v.field(2, "news", w.news, {.left_out_if_empty = true});
+}
+
+TEST(Msgpack, AnEmptyFieldThatMayBeLeftOutIsNotThere) {
+  EXPECT_EQ(encode(WithNews{Tokens(5), {}}), (std::string{'\x81', 1, 5}));
+  EXPECT_EQ(encode(WithNews{Tokens(5), "x"}), (std::string{'\x82', 1, 5, 2, '\xa1', 'x'}));
+  EXPECT_FALSE(decode<WithNews>(encode(WithNews{Tokens(5), {}}))->news);
+  EXPECT_EQ(decode<WithNews>(encode(WithNews{Tokens(5), "x"}))->news, "x");
+}
+
 TEST(Msgpack, FieldsMayComeInAnyOrder) {
   const auto value = decode<test::Small>(std::string("\x82\x02\x03\x01\x07", 5));
   ASSERT_TRUE(value);
