@@ -52,6 +52,7 @@ using AllMessages = TypeList<Hello,
                              CountedTrain,
                              CountedPrepare,
                              CountedPrepared,
+                             CountedRelease,
                              Advance,
                              Advanced>;
 

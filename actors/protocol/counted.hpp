@@ -185,5 +185,30 @@ void describe(auto& v, CountedPrepared& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of the work."});
 }
 
+/// The tensors of these responses (simulation.tensors) are no longer needed. Without answer.
+struct CountedRelease {
+  static constexpr std::string_view kName = "counted.release";
+  static constexpr std::uint32_t kTag = 88, kVersion = 1, kOldestVersion = 1;
+  enum class After { Trained, Dropped };
+  std::vector<ResponseId> responses;
+  After after = After::Trained;
+};
+
+}  // namespace actors
+
+template <>
+struct EnumNames<actors::CountedRelease::After> {
+  using A = actors::CountedRelease::After;
+  static constexpr std::array<std::pair<A, std::string_view>, 2> value{
+      {{A::Trained, "trained"}, {A::Dropped, "dropped"}}};
+};
+
+namespace actors {
+
+void describe(auto& v, CountedRelease& m) {
+  v.field(1, "responses", m.responses, {.doc = "Responses that this engine ended."});
+  v.field(2, "after", m.after, {.doc = "Whether they were trained."});
+}
+
 }  // namespace actors
 }  // namespace temper

@@ -28,6 +28,7 @@ using FromOrchestrator = TypeList<Welcome,
                                   CountedJudge,
                                   CountedTrain,
                                   CountedPrepare,
+                                  CountedRelease,
                                   Advance>;
 using FromWorker = TypeList<Hello,
                             Ready,

@@ -66,6 +66,21 @@ void describe(auto& v, EngineUse& m) {
           {.doc = "Tokens that a response would have if it had decoded all that time."});
 }
 
+/// Tensors of responses (simulation.tensors). An engine reports what it wrote, a trainer what it
+/// read.
+struct TensorUse {
+  Bytes stored, dropped, held, fetched;
+  Duration fetching{};
+  bool operator==(const TensorUse&) const = default;
+};
+void describe(auto& v, TensorUse& m) {
+  v.field(1, "stored", m.stored, {.doc = "Written to the engine's hosts."});
+  v.field(2, "dropped", m.dropped, {.doc = "Of these, bytes of responses that were not trained."});
+  v.field(3, "held", m.held, {.doc = "Of these, bytes that are still there."});
+  v.field(4, "fetched", m.fetched, {.doc = "Read by the trainer."});
+  v.field(5, "fetching", m.fetching, {.doc = "Time in which the trainer waited for them."});
+}
+
 struct Usage {
   std::int64_t devices = 0;
   Flops flops{};
@@ -73,6 +88,7 @@ struct Usage {
   std::vector<PlaneUse> planes;
   MemoryUse device, host;
   std::optional<EngineUse> engine{};
+  std::optional<TensorUse> tensors{};
   bool operator==(const Usage&) const = default;
 };
 void describe(auto& v, Usage& m) {
@@ -83,6 +99,10 @@ void describe(auto& v, Usage& m) {
   v.field(5, "device", m.device, {.doc = "Memory of one device."});
   v.field(6, "host", m.host, {.doc = "Its share of host memory."});
   v.field(7, "engine", m.engine, {.doc = "Of a rollout engine."});
+  v.field(8,
+          "tensors",
+          m.tensors,
+          {.doc = "Tensors of responses, if they have any.", .left_out_if_empty = true});
 }
 
 }  // namespace temper::actors

@@ -127,7 +127,7 @@ class Phases {
     add("trainer", "train", {{"trainer", roles_.trainer}});
     ActorMemory sending = roles_.trainer;
     sending.device = without_activations(sending.device);
-    sending.host.activations = 0;
+    sending.host.activations = sending.host.tensors = 0;
     sending.device.communication = bucket();
     add("trainer", "publish", {{"trainer", sending}});
   }
@@ -173,6 +173,7 @@ class Phases {
                                     const ActorMemory& b,
                                     const ActorMemory& c) {
       std::vector<PhaseLedger::Part> parts{{"trainer", a}, {"rollout", b}};
+      parts[1].memory.host.tensors = e.host.tensors;
       if (scores)
         parts.push_back({"reference", c});
       add("shared", name, std::move(parts));

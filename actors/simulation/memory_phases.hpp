@@ -21,9 +21,10 @@
 //                              onload             T without activations, on device and host
 // `separate` has groups of the first three kinds, `colocated` a shared group, `fused` a shared
 // group with the reference, `hybrid` exclusive rollout cards and a shared group.
-// A trainer that gives up its cards between parts of a batch (stragglers.prepare) keeps gradients
-// in host memory; on shared cards that switch one by one, the phases of every number of engines
-// count (orchestrator/pipeline/card_shares.hpp). Ledgers and range of validity: role_memory.hpp.
+// Engines' tensors of responses stay in host memory in every phase. A trainer that gives up its
+// cards between parts of a batch (stragglers.prepare) keeps gradients in host memory; on shared
+// cards that switch one by one, the phases of every number of engines count
+// (orchestrator/pipeline/card_shares.hpp). Ledgers and range of validity: role_memory.hpp.
 #pragma once
 
 #include "actors/protocol/placement_mode.hpp"

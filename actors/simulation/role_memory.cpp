@@ -28,6 +28,10 @@ sim_hw::Layout engine_shards(const sim_hw::RolloutLayout& rollout) {
   return layout;
 }
 
+double dies_on(const SimulatedRun& s, std::int64_t cards) {
+  return as_double(cards * s.cluster.dies_per_card);
+}
+
 /// Bytes of the adapter on one device.
 double adapter_bytes(const SimulationSettings& s) {
   const sim_hw::Layout shards = engine_shards(rollout_layout(s));
@@ -103,6 +107,7 @@ ActorMemory trainer_memory(const SimulatedRun& s, std::int64_t micro_batches, To
     memory.host.activations = sim_hw::swapped_bytes(
         {model, sim_hw::make_device(hardware), sim_hw::make_fabric(hardware), layout, shape});
   }
+  memory.host.tensors = s.step_tensors / dies_on(s, s.trainer_cards);
   if (s.critic) {
     for (double* state : {&memory.device.weights,
                           &memory.device.gradients,
@@ -115,7 +120,7 @@ ActorMemory trainer_memory(const SimulatedRun& s, std::int64_t micro_batches, To
 
 sim_hw::Ledger parked(const ActorMemory& trainer, Gradients gradients) {
   sim_hw::Ledger host = trainer.host;
-  host.activations = 0;
+  host.activations = host.tensors = 0;
   host.weights = trainer.device.weights;
   host.optimizer += trainer.device.optimizer;
   if (gradients == Gradients::Kept)
@@ -170,13 +175,14 @@ ActorMemory decode_memory(const SimulationSettings& s) {
 
 ActorMemory rollout_memory(const SimulationSettings& s) {
   ActorMemory memory = decode_memory(s);
-  if (s.config.rollout.prefill_cards == 0)
-    return memory;
-  const ActorMemory prefill = decode_memory(prefill_instance(s));
-  if (prefill.device.total() > memory.device.total())
-    memory.device = prefill.device;
-  if (prefill.host.total() > memory.host.total())
-    memory.host = prefill.host;
+  if (s.config.rollout.prefill_cards > 0) {
+    const ActorMemory prefill = decode_memory(prefill_instance(s));
+    if (prefill.device.total() > memory.device.total())
+      memory.device = prefill.device;
+    if (prefill.host.total() > memory.host.total())
+      memory.host = prefill.host;
+  }
+  memory.host.tensors = s.outstanding_tensors / dies_on(s, s.rollout_cards);
   return memory;
 }
 

@@ -14,6 +14,10 @@
 // EAGLE draft. In the engine's format, and no part of a version. Its layer caches tokens like one
 // of the model. It stays on the devices, also while other roles have the cards.
 //
+// Tensors of responses (simulation.tensors). In host memory: those of a step at the trainer while
+// it trains, and evenly over all engines those of every response that may be outstanding
+// (tensor_fetch.hpp), whatever role has the cards.
+//
 // Constants: kBucketBytes is an assumption (published buckets have 0.5 to 2 GB).
 #pragma once
 
@@ -49,7 +53,7 @@ ActorMemory trainer_memory(const SimulatedRun& run, std::int64_t micro_batches, 
 
 enum class Gradients { Dropped, Kept };
 /// Host memory of a trainer whose cards others have: weights, optimizer states, and the gradients
-/// of a part of a batch, if they are kept.
+/// of a part of a batch, if they are kept; without tensors of responses.
 sim_hw::Ledger parked(const ActorMemory& trainer, Gradients gradients);
 
 // For a reference:
@@ -68,7 +72,8 @@ double kv_token_bytes(const SimulationSettings& engine);
 /// workspace and logits. On exclusive cards the staged version is in host memory. With
 /// prefill_cards, that of the instance with more, for the device and the host each.
 ActorMemory rollout_memory(const SimulationSettings& engine);
-/// The same of a device that decodes, which keeps room for prefill workspace in any case.
+/// The same of a device that decodes, which keeps room for prefill workspace in any case; without
+/// tensors of responses.
 ActorMemory decode_memory(const SimulationSettings& engine);
 /// The same while a version arrives in host memory beside the one in use, on shared cards.
 ActorMemory renewing(const SimulationSettings& engine);

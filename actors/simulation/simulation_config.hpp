@@ -7,6 +7,7 @@
 #include "actors/simulation/expert_config.hpp"
 #include "actors/simulation/fault_config.hpp"
 #include "actors/simulation/length_config.hpp"
+#include "actors/simulation/tensor_config.hpp"
 #include "actors/simulation/tool_config.hpp"
 #include "sim_hw/framework/framework.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
@@ -270,6 +271,7 @@ struct SimulationConfig {
   bool shared_host_links = false;  ///< All devices of a node copy to or from their hosts at once.
   std::optional<ToolConfig> tools{};
   std::string framework{sim_hw::kIdealFramework};  ///< Name or path of its description.
+  TensorConfig tensors;
 };
 void describe(auto& v, SimulationConfig& c) {
   v.field(
@@ -322,6 +324,7 @@ void describe(auto& v, SimulationConfig& c) {
           c.framework,
           {.doc = "What the framework adds to the copies of weights in publications and role "
                   "switches: a name from configs/frameworks or a path. `ideal`: nothing."});
+  v.field(18, "tensors", c.tensors, {.doc = "Tensors that each response has for the trainer."});
 }
 
 /// The cluster of a role's cards.
@@ -361,6 +364,8 @@ struct SimulatedRun {
   /// (study/simulate/simulate.hpp, thinned runs).
   std::int64_t response_weight = 1;
   std::int64_t older_versions = 0;  ///< Most versions before the current one that an engine keeps.
+  /// Bytes of tensors of the responses of a step, and of all that may be outstanding; means.
+  double step_tensors = 0, outstanding_tensors = 0;
   /// What is trained and published, beside frozen weights; empty: all weights.
   std::optional<sim_hw::Adapter> adapter{};
   /// What its stages add to copies of weights; empty: nothing.
@@ -377,6 +382,7 @@ struct SimulationSettings : SimulatedRun {
   /// Bytes of a device's share of host memory that no role needs in any phase; empty: the remainder
   /// of the engine's own ledger.
   std::optional<double> host_left{};
+  TensorPlaces tensor_places{};  ///< trainer: with simulation.tensors.
 };
 void describe(auto& v, SimulationSettings& c) {
   v.field(1, "config", c.config);
@@ -396,6 +402,9 @@ void describe(auto& v, SimulationSettings& c) {
   v.field(15, "critic", c.critic);
   v.field(16, "adapter", c.adapter);
   v.field(17, "framework", c.framework);
+  v.field(18, "step_tensors", c.step_tensors);
+  v.field(19, "outstanding_tensors", c.outstanding_tensors);
+  v.field(20, "tensor_places", c.tensor_places);
 }
 
 }  // namespace actors

@@ -67,6 +67,7 @@ Usage UsageMeter::report(Time now) {
       whole_bytes(device_peak_), whole_bytes(device_predicted_), whole_bytes(device_capacity_)};
   usage.host = {whole_bytes(host_peak_), whole_bytes(host_predicted_), whole_bytes(host_capacity_)};
   usage.engine = engine_;
+  usage.tensors = tensors_;
   return usage;
 }
 

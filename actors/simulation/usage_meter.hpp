@@ -42,6 +42,9 @@ class UsageMeter {
   /// Work of a rollout engine, reported once it was asked for.
   EngineUse& engine() { return engine_ ? *engine_ : engine_.emplace(); }
 
+  /// Tensors of responses, reported once it was asked for.
+  TensorUse& tensors() { return tensors_ ? *tensors_ : tensors_.emplace(); }
+
   double devices() const { return devices_; }
   /// A report, if the last one is at least kEvery ago.
   std::optional<Usage> due(Time now);
@@ -65,6 +68,7 @@ class UsageMeter {
   double device_peak_ = 0, host_peak_ = 0;
   double device_predicted_ = 0, host_predicted_ = 0;
   std::optional<EngineUse> engine_;
+  std::optional<TensorUse> tensors_;
   Time reported_{};
 };
 

@@ -17,11 +17,9 @@ constexpr std::size_t kMostPoints = 12;
 
 std::string count_text(std::int64_t n) {
   std::string digits = std::to_string(n);
-  const std::size_t sign = n < 0 ? 1 : 0;
-  for (std::size_t i = digits.size(); i > sign + 3;) {
-    i -= 3;
-    digits.insert(i, 1, ',');
-  }
+  const std::ptrdiff_t sign = n < 0 ? 1 : 0;
+  for (std::ptrdiff_t i = std::ssize(digits) - 3; i > sign; i -= 3)
+    digits.insert(static_cast<std::size_t>(i), 1, ',');
   return digits;
 }
 
@@ -187,6 +185,8 @@ void write_usage(Page& page, const Summary& s) {
                 roles);
     }
   }
+  if (s.tensors)
+    page.line("tensors", "{}", tensors_text(*s.tensors));
 }
 
 void write_troubles(Page& page, const Summary& s) {

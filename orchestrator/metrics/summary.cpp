@@ -262,6 +262,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
     s.memory = std::move(usage->memory);
     s.network = std::move(usage->network);
     s.engines = usage->engines;
+    s.tensors = usage->tensors;
   }
   return s;
 }

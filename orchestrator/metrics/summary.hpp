@@ -146,6 +146,7 @@ struct Summary {
   std::optional<std::map<actors::RoleKind, RoleMemory>> memory;
   std::optional<NetworkSummary> network;
   std::optional<EnginesSummary> engines{};
+  std::optional<TensorSummary> tensors{};
   std::uint64_t lies = 0;  ///< Protocol violations; their senders were restarted.
   std::string log_hash;    ///< 16 hexadecimal digits.
   bool simulated = false;  ///< Times are virtual.
@@ -345,6 +346,8 @@ void describe(auto& v, Summary& s) {
   v.field(32, "judges", s.judges, {.doc = "Work of judges over the whole run; null: no judge."});
   v.field(33, "cost", s.cost, {.doc = "Price and energy of the run; null: none is configured."});
   v.field(34, "engines", s.engines, {.doc = "Prefill and decode of the engines (simulated runs)."});
+  v.field(
+      35, "tensors", s.tensors, {.doc = "Tensors of responses (simulated runs that have any)."});
 }
 
 }  // namespace temper::orchestrator

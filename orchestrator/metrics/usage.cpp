@@ -1,6 +1,9 @@
 #include "orchestrator/metrics/usage.hpp"
 
+#include "core/text/numbers.hpp"
 #include "orchestrator/metrics/card_timeline.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -86,6 +89,27 @@ std::optional<EnginesSummary> summarize_engines(const UsageTotals& totals, Durat
   return out;
 }
 
+std::optional<TensorSummary> summarize_tensors(const UsageTotals& totals, std::size_t updates) {
+  std::optional<TensorSummary> out;
+  for (const auto& [id, a] : totals.actors()) {
+    if (!a.usage.tensors)
+      continue;
+    if (!out)
+      out.emplace();
+    out->stored_bytes += a.usage.tensors->stored.count();
+    out->fetched_bytes += a.usage.tensors->fetched.count();
+    out->dropped_bytes += a.usage.tensors->dropped.count();
+    out->held_bytes += a.usage.tensors->held.count();
+    out->fetch_s += seconds(a.usage.tensors->fetching);
+  }
+  if (out) {
+    const auto count = static_cast<double>(updates);
+    out->fetched_bytes_per_update = ratio(static_cast<double>(out->fetched_bytes), count);
+    out->fetch_s_per_update = ratio(out->fetch_s, count);
+  }
+  return out;
+}
+
 }  // namespace
 
 void UsageTotals::feed(const Record& record) {
@@ -103,6 +127,12 @@ void UsageTotals::feed(const Record& record) {
     return;
   const ActorSpec& spec = specs_[activity->actor.value()];
   actors_[activity->actor] = {spec.role, spec.cards.size(), busy, *activity->usage};
+}
+
+std::string tensors_text(const TensorSummary& t) {
+  return fmt::format("{:>9}  of responses, read by the trainer, which waits {:.4f} s",
+                     bytes_text(t.fetched_bytes_per_update),
+                     t.fetch_s_per_update);
 }
 
 std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
@@ -124,6 +154,7 @@ std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
   }
   out.network = summarize_network(totals, devices, wall, updates);
   out.engines = summarize_engines(totals, wall);
+  out.tensors = summarize_tensors(totals, updates);
   return out;
 }
 

@@ -11,6 +11,7 @@
 //               time
 //   engines     time in which they decoded or prefilled over the wall time, the mean over the
 //               engines; with disaggregated prefill, either is that of its own devices
+//   tensors     of responses, where simulation.tensors gives them any
 //   token_s     mean time between two tokens of a running response: of decode, and of prefill steps
 //               in between, over the tokens
 // Every byte counts once: exchanges at the sender, publications at the receiver.
@@ -72,12 +73,20 @@ struct EnginesSummary {
   std::int64_t prefill_devices = 0;
   double prefill = 0, decode = 0, token_s = 0;
 };
+struct TensorSummary {
+  std::int64_t stored_bytes = 0, fetched_bytes = 0, dropped_bytes = 0, held_bytes = 0;
+  double fetched_bytes_per_update = 0, fetch_s = 0, fetch_s_per_update = 0;
+};
 struct UsageSummary {
   MfuSummary mfu;
   std::map<actors::RoleKind, RoleMemory> memory;
   NetworkSummary network;
   std::optional<EnginesSummary> engines{};
+  std::optional<TensorSummary> tensors{};
 };
+
+/// Bytes per step, and how long the trainer waits for them.
+std::string tensors_text(const TensorSummary& tensors);
 
 /// None if no actor has reported. `cards`: number of cards of the run.
 std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
@@ -117,6 +126,15 @@ void describe(auto& v, EnginesSummary& s) {
   v.field(2, "prefill", s.prefill, {.doc = "Share of the wall time in which they prefilled."});
   v.field(3, "decode", s.decode, {.doc = "Share of the wall time in which they decoded."});
   v.field(4, "token_s", s.token_s, {.doc = "Mean time between tokens of a running response."});
+}
+void describe(auto& v, TensorSummary& s) {
+  v.field(1, "stored_bytes", s.stored_bytes, {.doc = "Written by engines."});
+  v.field(2, "fetched_bytes", s.fetched_bytes, {.doc = "Read by the trainer."});
+  v.field(3, "dropped_bytes", s.dropped_bytes, {.doc = "Of responses that were not trained."});
+  v.field(4, "held_bytes", s.held_bytes, {.doc = "Of responses outstanding at the end."});
+  v.field(5, "fetched_bytes_per_update", s.fetched_bytes_per_update);
+  v.field(6, "fetch_s", s.fetch_s, {.doc = "Time in which the trainer waited for them."});
+  v.field(7, "fetch_s_per_update", s.fetch_s_per_update);
 }
 void describe(auto& v, NetworkSummary& s) {
   v.field(1, "planes", s.planes, {.doc = "Innermost first."});

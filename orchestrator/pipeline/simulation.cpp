@@ -7,6 +7,7 @@
 #include "core/scalar_text.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
+#include "orchestrator/scheduler/staleness/outstanding_groups.hpp"
 #include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/model/adapter.hpp"
 #include "sim_hw/parallel/recorded_traces.hpp"
@@ -238,7 +239,42 @@ void check_cards_hold(const PipelineConfig& c, Rules& rules) {
       "`stragglers.prepare: false`");
 }
 
+/// What a step and all outstanding responses have in tensors, at mean lengths. Those that run are
+/// mostly long ones, so the mean of a running response's tokens may be more.
+void add_tensors(const PipelineConfig& c, actors::SimulatedRun& run) {
+  if (!actors::check_lengths(run.config.prompt) || !actors::check_lengths(run.config.response))
+    return;  // Reported as a broken rule of its own.
+  const sim_hw::RolloutLengths mean = actors::drawn_lengths(run.config.prompt, run.config.response);
+  const actors::TensorConfig& tensors = run.config.tensors;
+  const auto of = [&](double tokens, double groups) {
+    const double each = static_cast<double>(tensors.per_token.count()) * tokens +
+                        static_cast<double>(tensors.per_response.count());
+    return each * groups * c.algorithm.responses_per_group;
+  };
+  OutstandingGroups most;
+  most.batch = c.algorithm.groups_per_update;
+  most.bound = c.staleness.rule == StalenessRuleKind::Sync ? 0 : c.staleness.bound;
+  const double whole = mean.prompt + mean.response;
+  run.step_tensors = of(whole, most.batch);
+  run.outstanding_tensors = of(std::max(whole, mean.context), static_cast<double>(most.capacity()));
+}
+
+/// Which tensors are lost with a host, and generated again, is not simulated.
+void check_tensors(const PipelineConfig& c, Rules& rules) {
+  rules.require(!c.simulation.tensors.any() || !fails_by_plan(c),
+                {"simulation.tensors", "simulation.faults"},
+                "expected none in a run whose hardware fails: the loss of tensors with their hosts "
+                "is not simulated; remove `simulation.tensors` or `simulation.faults`");
+}
+
 }  // namespace
+
+actors::TensorPlaces tensor_places(const PlacementConfig& cards) {
+  actors::TensorPlaces places{cards.rollout, cards.trainer};
+  if (traits_of(cards.mode).lends())
+    places.engines.insert(places.engines.end(), cards.trainer.begin(), cards.trainer.end());
+  return places;
+}
 
 Result<actors::SimulationConfig> with_traces(actors::SimulationConfig config) {
   std::vector<LengthConfig*> all{&config.prompt, &config.response};
@@ -277,6 +313,8 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
   }
   run.trainer_cards = std::ssize(placement.trainer);
   run.deadline_first = config.stragglers.deadline_first;
+  if (run.config.tensors.any())
+    add_tensors(config, run);
   if (config.rollout.on_new_weights == rollout::OnNewWeights::Finish)
     run.older_versions = static_cast<std::int64_t>(config.staleness.bound);
   run.critic = has_critic(trainer::resolve(config.algorithm, config.sampling.max_new_tokens));
@@ -294,6 +332,8 @@ actors::SimulationSettings actor_settings(const ResolvedPipeline& pipeline, cons
     own.rollout_cards = own.trainer_cards;  // Engines on time-shared cards get weights from these.
     own.host_left = pipeline.host_left;     // Other roles use its host memory too.
   }
+  if (slot.role == actors::RoleKind::Trainer && own.config.tensors.any())
+    own.tensor_places = tensor_places(pipeline.placement);
   return own;
 }
 
@@ -326,6 +366,7 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   check_lent(p, c, rules);
   check_sharing(p, c, rules);
   check_prefill(c, rules);
+  check_tensors(c, rules);
   if (rules.hold())
     check_cards_hold(c, rules);
   return rules.take();

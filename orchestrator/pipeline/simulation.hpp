@@ -17,6 +17,9 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
 /// The simulated run as seen by the actor in this slot. Requires: simulated hardware.
 actors::SimulationSettings actor_settings(const ResolvedPipeline& pipeline, const ActorSpec& slot);
 
+/// The cards whose hosts have tensors of responses, as they lie in a placement.
+actors::TensorPlaces tensor_places(const PlacementConfig& cards);
+
 /// Reports every violated rule. `placement`: as above. Requires: config.hardware is Simulated.
 std::vector<BrokenRule> check_simulation(const PipelineConfig& config,
                                          const PlacementConfig& placement);

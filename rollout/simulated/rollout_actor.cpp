@@ -22,6 +22,7 @@ SimulatedRollout::SimulatedRollout(actors::SimulationSettings settings,
       on_new_weights_(on_new_weights),
       version_(first),
       publications_(std::move(publications)),
+      tensors_(settings_),
       meter_(settings_, settings_.cards, actors::outside_of(settings_, actors::RoleKind::Rollout)) {
 }
 
@@ -61,7 +62,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   }
   const sim_hw::Fabric fabric = sim_hw::make_fabric(settings_.cluster);
   const double left =
-      settings_.host_left.value_or(actors::host_capacity(settings_) - staged_bytes_);
+      settings_.host_left.value_or(actors::host_capacity(settings_) - memory.host.total());
   most_parked_ = static_cast<std::int64_t>(left / cost_->kv_token_bytes()) * cost_->replicas();
   swap_ = from_seconds(actors::swap_seconds(fabric, settings_));
   swap_beside_ = from_seconds(actors::swap_beside_seconds(fabric, settings_));
@@ -157,6 +158,7 @@ Status SimulatedRollout::on_message(const actors::IncomingMessage& message,
              [&](actors::Withdraw work) { keep(std::move(work)); },
              [&](const actors::CommitWeights& work) { keep(work); },
              [&](const actors::Switch& work) { keep(work); },
+             [&](const actors::CountedRelease& released) { release(released); },
              [&](const actors::Stop&) { stop(now, out); })
       .value_or(Status());
 }
@@ -247,6 +249,7 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
       if (std::ranges::any_of(run_cost_, [](const auto& pass) { return !pass.drafted; }))
         undrafted_steps_ += run_steps_;
       batch_->decode(run_steps_, ended_);
+      keep_tensors();
       calls_.begin(*batch_, batch_->take_calls(), now_);
       count_held();
       break;
@@ -386,6 +389,7 @@ void SimulatedRollout::handle(actors::CountedGenerate& work) {
     request.length = responses_->of(item.response.value(), work.group.value()).count();
     request.cut_off = request.length == responses_->cap().count();
     batch_->add(request, ended_);
+    tensors_.begin(item.response, request.prefix);
     if (item.answered)
       under_way[item.response] = *item.answered;
   }

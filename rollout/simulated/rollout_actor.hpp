@@ -24,7 +24,8 @@
 //
 // Uses: the FLOP of its tokens, the exchanges of its steps, weights as they arrive (from the
 // trainer, to its hosts and back), copies of parked caches. Memory: weights, the KV blocks in use,
-// the rest of the ledger; in host memory the staged version and parked caches.
+// the rest of the ledger; in host memory the staged version, parked caches and tensors of responses
+// (rollout/simulated/held_tensors.hpp).
 //
 // Disaggregated prefill (rollout/simulated/prefill_instance.hpp): batches of the prefill instance
 // are computed beside the decode steps. The end of one takes effect like a message: its responses
@@ -51,6 +52,7 @@
 #include "rollout/engine.hpp"
 #include "rollout/simulated/batch.hpp"
 #include "rollout/simulated/engine_cost.hpp"
+#include "rollout/simulated/held_tensors.hpp"
 #include "rollout/simulated/open_calls.hpp"
 #include "rollout/simulated/prefill_instance.hpp"
 
@@ -154,6 +156,11 @@ class SimulatedRollout final : public actors::SimulatedActor {
   std::deque<PrefillPiece> copied_pieces() const;
   void count_prefill_batch(const PrefillInstance::BatchCost& batch);
   void count_held();
+  /// Counts the tensors of responses that ended.
+  void keep_tensors();
+  void release(const actors::CountedRelease& released);
+  /// Bytes in host memory of one device beyond the staged version.
+  double kept_on_host() const;
   double staged_bytes() const { return beside_ ? version_bytes_ : staged_bytes_; }
   double each() const { return static_cast<double>(settings_.response_weight); }
 
@@ -196,6 +203,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   bool beside_ = false;  ///< On time-shared cards, weights are staged beside those in use.
   std::shared_ptr<actors::Publications> publications_;
   std::vector<Batch::FinishedResponse> ended_;
+  HeldTensors tensors_;
   std::optional<Time> report_due_;
   std::vector<actors::Span> spans_;
   Time reported_until_{};  ///< Of the current activity.

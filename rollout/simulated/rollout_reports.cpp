@@ -167,6 +167,8 @@ void SimulatedRollout::stop(Time now, actors::Outbox& out) {
     const std::int64_t steps = steps_until(now);
     count_steps(decode_end(steps) > now ? steps - 1 : steps);
   }
+  if (tensors_.any())
+    meter_.tensors().held = tensors_.held();
   out.send(actors::Activity{std::move(spans_), meter_.report(now)});
   spans_.clear();
 }
@@ -176,10 +178,15 @@ SimulatedRollout::HeldMemory SimulatedRollout::held() const {
   for (const Instance& i : instances_)
     device += actors::bytes_on(
         settings_, i.cards, (has_weights_ ? i.weights : i.draft) + (has_kv_ ? i.kv : 0));
+  return {device,
+          actors::bytes_on(
+              settings_, settings_.cards, kept_on_host() + (staged_ ? staged_bytes() : 0))};
+}
+
+double SimulatedRollout::kept_on_host() const {
   const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
                         static_cast<double>(cost_->replicas());
-  return {device,
-          actors::bytes_on(settings_, settings_.cards, parked + (staged_ ? staged_bytes() : 0))};
+  return parked + tensors_.held_beside(batch_->context()) / meter_.devices();
 }
 
 void SimulatedRollout::answer(const actors::Switch& work,
@@ -270,22 +277,36 @@ void SimulatedRollout::count_prefill_batch(const PrefillInstance::BatchCost& bat
 void SimulatedRollout::count_held() {
   const double used =
       static_cast<double>(batch_->most_blocks()) / static_cast<double>(batch_->kv().capacity());
-  const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
-                        static_cast<double>(cost_->replicas());
   const Instance& decode = instances_[0];
   const double older = static_cast<double>(batch_->older_versions()) * decode.version;
   meter_.hold(
       has_weights_ ? decode.weights + older + decode.other + used * decode.kv : decode.draft,
-      parked + (staged_ ? staged_bytes() : 0));
+      kept_on_host() + (staged_ ? staged_bytes() : 0));
+}
+
+void SimulatedRollout::keep_tensors() {
+  if (!tensors_.any())
+    return;
+  const Bytes more = tensors_.end(ended_);
+  meter_.tensors().stored += more;
+  meter_.add_to_host(static_cast<double>(more.count()));
+}
+
+void SimulatedRollout::release(const actors::CountedRelease& released) {
+  const Bytes less = tensors_.release(released);
+  if (released.after == actors::CountedRelease::After::Dropped)
+    meter_.tensors().dropped += less;
 }
 
 void SimulatedRollout::report(Time now, actors::Outbox& out) {
   report_due_.reset();
   if (ended_.empty())
     return;
+  keep_tensors();
   send_activity(now, out);
   out.send(actors::CountedGenerated{std::move(ended_)});
   ended_.clear();
+  tensors_.reported();
 }
 
 SimulatedRollout::Counters SimulatedRollout::counters() const {

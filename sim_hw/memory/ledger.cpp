@@ -171,7 +171,7 @@ Ledger stage_ledger(const ModelSpec& model,
 
 }  // namespace
 
-std::array<std::pair<std::string_view, double>, 10> Ledger::entries() const {
+std::array<std::pair<std::string_view, double>, 11> Ledger::entries() const {
   return {{{"weights", weights},
            {"older weights", older_weights},
            {"gradients", gradients},
@@ -180,13 +180,14 @@ std::array<std::pair<std::string_view, double>, 10> Ledger::entries() const {
            {"recompute working set", recompute_working_set},
            {"head", head},
            {"KV cache", kv_cache},
+           {"tensors of responses", tensors},
            {"communication", communication},
            {"reserve", reserve}}};
 }
 
 double Ledger::total() const {
   return weights + older_weights + gradients + optimizer + activations + recompute_working_set +
-         head + kv_cache + communication + reserve;
+         head + kv_cache + tensors + communication + reserve;
 }
 
 double layers_in_flight(const ModelSpec& model,

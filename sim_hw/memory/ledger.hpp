@@ -43,10 +43,11 @@ struct Ledger {
   double recompute_working_set = 0;  ///< For the checkpoint being recomputed.
   double head = 0;                   ///< Logits and their gradient.
   double kv_cache = 0;
+  double tensors = 0;        ///< Of responses, for the trainer.
   double communication = 0;  ///< Gathered inputs, dispatched tokens, stage boundaries.
   double reserve = 0;
 
-  std::array<std::pair<std::string_view, double>, 10> entries() const;
+  std::array<std::pair<std::string_view, double>, 11> entries() const;
   double total() const;
 };
 

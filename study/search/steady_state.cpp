@@ -3,8 +3,10 @@
 #include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/simulated_reference.hpp"
+#include "actors/simulation/tensor_fetch.hpp"
 #include "actors/simulation/weight_moves.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
 #include "study/search/steady_terms.hpp"
 #include "trainer/simulated/update_cost.hpp"
@@ -119,6 +121,10 @@ class SteadyStateModel::Costs {
   Scoring scoring(const orchestrator::PipelineConfig& c,
                   const orchestrator::PlacementConfig& cards,
                   BatchStatistics& batch);
+  /// Seconds in which the trainer reads the tensors of a batch.
+  double waits_for_tensors(const orchestrator::PipelineConfig& c,
+                           const orchestrator::PlacementConfig& cards,
+                           const BatchStatistics& batch) const;
   /// Payload times of a batch with this many responses, if roles are in several clusters.
   struct Payloads {
     double trainer = 0, reference = 0;
@@ -220,6 +226,23 @@ SteadyStateModel::Costs::Payloads SteadyStateModel::Costs::waits_for_payloads(
           c.reference.replicas > 0 ? actors::to_reference(run, all).seconds : 0};
 }
 
+double SteadyStateModel::Costs::waits_for_tensors(const orchestrator::PipelineConfig& c,
+                                                  const orchestrator::PlacementConfig& cards,
+                                                  const BatchStatistics& batch) const {
+  if (!c.simulation.tensors.any())
+    return 0;
+  SimulatedRun run = run_of(c);
+  actors::look_at(run, actors::RoleKind::Trainer);
+  const auto tokens = [&](double mean) {
+    return Tokens(std::llround(mean * static_cast<double>(batch.size())));
+  };
+  const double bytes =
+      actors::tensor_bytes(run, {batch.size(), tokens(batch.prompt()), tokens(batch.tokens())});
+  return actors::fetch_tensors(
+             sim_hw::make_fabric(run.cluster), run, orchestrator::tensor_places(cards), bytes)
+      .seconds;
+}
+
 SteadyStateModel::Costs::SwitchCosts SteadyStateModel::Costs::switch_costs(
     const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards) {
   const SwitchCostKey key{c.simulation.trainer,
@@ -298,7 +321,8 @@ SteadyTerms SteadyStateModel::Costs::terms(const orchestrator::PipelineConfig& c
                                           : std::min(room, t.group * d.mean / d.group_end);
   t.used = used / t.engine.replicas();
   t.full = std::max(1.0, std::min(t.used, most));
-  t.update = update(c, cards, all) + waits_for_payloads(c, all, responses).trainer;
+  t.update = update(c, cards, all) + waits_for_payloads(c, all, responses).trainer +
+             waits_for_tensors(c, cards, all);
   const Scoring s = scoring(c, cards, all);
   t.scoring = s.batch + waits_for_payloads(c, all, responses).reference;
   t.scored = s.group + seconds(c.simulation.reward.mean);

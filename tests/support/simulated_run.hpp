@@ -24,10 +24,13 @@ struct SimulatedOutcome {
   AuditReport audit;
 };
 
-/// Requires: validate(config) is empty. `on_record` gets each record.
-inline SimulatedOutcome run_simulated(
-    const PipelineConfig& config, const std::function<void(const Record&)>& on_record = nullptr) {
+/// Requires: validate(config) is empty. `on_record` gets each record; `stops` is that of
+/// VirtualOptions.
+inline SimulatedOutcome run_simulated(const PipelineConfig& config,
+                                      const std::function<void(const Record&)>& on_record = nullptr,
+                                      const std::function<int()>& stops = nullptr) {
   VirtualOptions options;
+  options.stops = stops;
   options.pipeline = *resolve(config);
   std::vector<std::string> names;
   for (const ActorSpec& spec : options.pipeline.slots)

@@ -107,9 +107,12 @@ TEST_F(Rehearsal, ItsLogIsCleanAndReplays) {
   EXPECT_EQ(temper({"report", run_folder("a").string()}).status, 0);
 }
 
-TEST_F(Rehearsal, FusedCardsAreTheSameInBothHostsWithAndWithoutAFramework) {
-  for (const char* framework : {"ideal", "cann-recipes", "nemo-rl"})
-    expect_same_in_both_hosts(with(kFused, {std::string("simulation.framework=") + framework}));
+TEST_F(Rehearsal, FusedCardsAreTheSameInBothHostsAlsoWithAFrameworkOrTensors) {
+  for (const char* set : {"simulation.framework=ideal",
+                          "simulation.framework=cann-recipes",
+                          "simulation.framework=nemo-rl",
+                          "simulation.tensors.per_token=1856B"})
+    expect_same_in_both_hosts(with(kFused, {set}));
 }
 
 TEST_F(Rehearsal, LentCardsAreTheSameInBothHostsToo) {

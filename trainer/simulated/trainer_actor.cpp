@@ -2,6 +2,7 @@
 
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/tensor_fetch.hpp"
 #include "actors/simulation/weight_moves.hpp"
 #include "trainer/trainer_role.hpp"
 
@@ -248,7 +249,24 @@ Time SimulatedTrainer::receive(const actors::PayloadTokens& responses, Time now)
   const actors::Crossing crossing = actors::to_trainer(settings_, responses);
   if (crossing.bytes > 0)
     meter_.add_crossing(crossing.bytes);
-  return now + from_seconds(crossing.seconds);
+  return now + from_seconds(crossing.seconds) + fetch_tensors(responses);
+}
+
+Duration SimulatedTrainer::fetch_tensors(const actors::PayloadTokens& responses) {
+  if (!settings_.config.tensors.any())
+    return {};
+  actors::TensorPlaces places = settings_.tensor_places;
+  if (!cards_.empty())
+    places.trainer = cards_;
+  const actors::TensorFetch fetch =
+      actors::fetch_tensors(fabric_, settings_, places, actors::tensor_bytes(settings_, responses));
+  const Duration takes = from_seconds(fetch.seconds);
+  meter_.add_sent(fetch.sent);
+  meter_.add_from_host(fetch.bytes);
+  meter_.tensors().fetched += Bytes(static_cast<std::int64_t>(fetch.bytes));
+  meter_.tensors().fetching += takes;
+  cost_.memory.host.tensors = fetch.bytes / devices();
+  return takes;
 }
 
 void SimulatedTrainer::take(Time arrived, Duration duration) {

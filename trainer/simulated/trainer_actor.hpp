@@ -15,10 +15,11 @@
 //            fabric - host, at the new layout's bytes per device: an upper bound, as if nothing
 //            were in place already
 // If the engines or the reference are in another cluster, a step, or counted.prepare, first waits
-// for the payloads of its responses (actors/simulation/role_clusters.hpp): `weight-sync`.
-// Gradients of counted.prepare cost the pipeline of their own micro-batches, with their own bubble;
-// the step with their groups costs that of the rest, and the fixed cost of a step. Kept gradients
-// are offloaded with the weights.
+// for the payloads of its responses (actors/simulation/role_clusters.hpp): `weight-sync`. So it
+// does for their tensors, wherever the engines are (actors/simulation/tensor_fetch.hpp). Gradients
+// of counted.prepare cost the pipeline of their own micro-batches, with their own bubble; the step
+// with their groups costs that of the rest, and the fixed cost of a step. Kept gradients are
+// offloaded with the weights.
 #pragma once
 
 #include "actors/protocol/counted.hpp"
@@ -74,6 +75,8 @@ class SimulatedTrainer final : public actors::SimulatedActor {
   void take(Time arrived, Duration duration);
   /// When the payloads of these responses arrive if they are sent now.
   Time receive(const actors::PayloadTokens& responses, Time now);
+  /// Reads the tensors of these responses. Requires: `cost_` is that of the job. Returns the time.
+  Duration fetch_tensors(const actors::PayloadTokens& responses);
   /// Adds the finished part of the current job to the spans.
   void record(Time now);
   void note_usage();

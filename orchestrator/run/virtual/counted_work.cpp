@@ -21,8 +21,9 @@ using Answer = std::optional<Event>;
 CountedWork::CountedWork(RunCore& core,
                          SimulatedFleet& fleet,
                          std::unique_ptr<ContentSource> content,
+                         Tensors tensors,
                          const Log& log)
-    : core_(core), fleet_(fleet), content_(std::move(content)), log_(log) {}
+    : core_(core), fleet_(fleet), content_(std::move(content)), log_(log), tensors_(tensors) {}
 
 void CountedWork::serve() {
   if (content_)
@@ -155,6 +156,34 @@ void CountedWork::execute(const command::Release& c) {
   const ResponseIds& ids = core_.state().saved.queue.ids();
   answered_.erase(answered_.lower_bound(ids.at(c.group, 0)),
                   answered_.lower_bound(ids.at(c.group, ids.per_group())));
+  const auto first = holders_.lower_bound(ids.at(c.group, 0));
+  const auto end = holders_.lower_bound(ids.at(c.group, ids.per_group()));
+  std::map<ActorId, actors::CountedRelease> released;
+  for (auto held = first; held != end; ++held)
+    released[held->second].responses.push_back(held->first);
+  holders_.erase(first, end);
+  for (auto& [engine, message] : released) {
+    using After = actors::CountedRelease::After;
+    message.after = c.outcome == Outcome::Trained ? After::Trained : After::Dropped;
+    fleet_.send(engine, std::move(message));
+  }
+}
+
+std::vector<ResponseId> CountedWork::restore() {
+  weights_.clear();
+  answered_.clear();
+  holders_.clear();
+  std::vector<ResponseId> lost;
+  if (tensors_ == Tensors::None)
+    return lost;
+  const DistQueue& queue = core_.state().saved.queue;
+  for (const auto& [id, group] : queue.groups()) {
+    for (const ResponseId response : queue.live_responses(id)) {
+      if (DistQueue::is_generated(*queue.row(response)))
+        lost.push_back(response);
+    }
+  }
+  return lost;
 }
 
 // --- Answers
@@ -162,9 +191,16 @@ void CountedWork::execute(const command::Release& c) {
 event::Generated CountedWork::to_generated(ActorId actor, actors::CountedGenerated message) {
   event::Generated event{actor, {}};
   event.items.reserve(message.items.size());
+  actors::CountedRelease late{{}, actors::CountedRelease::After::Dropped};
   for (auto& item : message.items) {
     if (item.answered)
       answered_[item.response] = *item.answered;
+    if (tensors_ == Tensors::Held && item.finish != actors::FinishReason::Interrupted) {
+      if (core_.state().saved.queue.holds(item.lease, item.response))
+        holders_[item.response] = actor;
+      else
+        late.responses.push_back(item.response);
+    }
     event.items.push_back({item.lease,
                            item.response,
                            item.prompt,
@@ -173,6 +209,8 @@ event::Generated CountedWork::to_generated(ActorId actor, actors::CountedGenerat
                            item.finish,
                            item.cached});
   }
+  if (!late.responses.empty())
+    fleet_.send(actor, std::move(late));
   return event;
 }
 

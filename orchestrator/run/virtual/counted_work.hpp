@@ -20,10 +20,14 @@ namespace temper::orchestrator {
 
 class CountedWork {
  public:
+  /// Whether responses have tensors, which engines hold until they are told that these are no
+  /// longer needed.
+  enum class Tensors { None, Held };
   /// `content`: null where work is only counted. The references outlive this.
   CountedWork(RunCore& core,
               SimulatedFleet& fleet,
               std::unique_ptr<ContentSource> content,
+              Tensors tensors,
               const Log& log);
 
   void execute(const command::Dispatch& c);
@@ -47,11 +51,9 @@ class CountedWork {
   void serve();
   /// The run is over: ends the content source.
   void end_content() { content_.reset(); }
-  /// Published weights and tool calls are void: the run rolls back.
-  void forget() {
-    weights_.clear();
-    answered_.clear();
-  }
+  /// The run continues from a checkpoint: published weights, tool calls and tensors are void.
+  /// Returns the responses whose tensors are lost.
+  std::vector<ResponseId> restore();
 
  private:
   Result<std::optional<Event>> to_judged(ActorId actor, actors::Judged message);
@@ -69,6 +71,8 @@ class CountedWork {
   std::map<PolicyVersion, actors::WeightsHandle> weights_;  ///< The last few.
   /// Interrupted responses whose tools continue: when they answer.
   std::map<ResponseId, Time> answered_;
+  const Tensors tensors_;
+  std::map<ResponseId, ActorId> holders_;  ///< The engine that holds the tensors of a response.
 };
 
 }  // namespace temper::orchestrator

@@ -23,6 +23,10 @@ CheckpointKeeper keeper(const VirtualOptions& options, bool fails) {
   return fails ? CheckpointKeeper::in_memory() : CheckpointKeeper::none();
 }
 
+bool have_tensors(const ResolvedPipeline& pipeline) {
+  return pipeline.simulation && pipeline.simulation->config.tensors.any();
+}
+
 /// Says what every actor waits for, to explain a run that cannot continue.
 std::string describe_waits(const RunState& run) {
   std::string text = fmt::format("{} of the {} groups of an update are ready",
@@ -50,7 +54,12 @@ VirtualDriver::VirtualDriver(VirtualOptions options,
       core_(std::move(parts.core), *this, std::move(observer), log),
       fleet_(std::move(parts.host), core_.config().actors.size()),
       hardware_(options_.pipeline, std::move(parts.plan), core_, fleet_, log),
-      work_(core_, fleet_, std::move(parts.content), log) {}
+      work_(
+          core_,
+          fleet_,
+          std::move(parts.content),
+          have_tensors(options_.pipeline) ? CountedWork::Tensors::Held : CountedWork::Tensors::None,
+          log) {}
 
 Result<std::unique_ptr<VirtualDriver>> VirtualDriver::create(
     VirtualOptions options,
@@ -88,9 +97,8 @@ Status VirtualDriver::open() {
 }
 
 std::vector<ResponseId> VirtualDriver::restore(Checkpoint checkpoint) {
-  work_.forget();
   hardware_.restore(checkpoint.state.version);
-  return {};
+  return work_.restore();
 }
 
 RunOutcome VirtualDriver::run() {

@@ -136,6 +136,7 @@ class DistQueue {
   // --- Rows
   /// Null if the response is not (or no longer) in the table.
   const Row* row(ResponseId r) const;
+  static bool is_generated(const Row& row) { return has(row, Field::Response); }
   /// Some task holds the response. Requires: it is in the table.
   bool is_leased(ResponseId r) const;
   /// Rows ready for a streaming task (not Train), in dispatch order.

@@ -1026,6 +1026,20 @@ class EngineUse(Struct):
 
 
 @dataclasses.dataclass(slots=True)
+class TensorUse(Struct):
+    #: Written to the engine's hosts.
+    stored: Annotated[int, 1] = 0
+    #: Of these, bytes of responses that were not trained.
+    dropped: Annotated[int, 2] = 0
+    #: Of these, bytes that are still there.
+    held: Annotated[int, 3] = 0
+    #: Read by the trainer.
+    fetched: Annotated[int, 4] = 0
+    #: Time in which the trainer waited for them.
+    fetching: Annotated[int, 5] = 0
+
+
+@dataclasses.dataclass(slots=True)
 class Usage(Struct):
     #: Devices of the actor; a device is a die.
     devices: Annotated[int, 1] = 0
@@ -1041,6 +1055,8 @@ class Usage(Struct):
     host: Annotated[MemoryUse, 6] = dataclasses.field(default_factory=MemoryUse)
     #: Of a rollout engine.
     engine: Annotated[EngineUse | None, 7] = None
+    #: Tensors of responses, if they have any.
+    tensors: Annotated[TensorUse | None, 8] = None
 
 
 @dataclasses.dataclass(slots=True)

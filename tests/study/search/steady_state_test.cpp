@@ -110,6 +110,17 @@ TEST(SteadyState, ThroughputMatchesRunsLimitedBySlots) {
   EXPECT_NEAR(b.closed.trained_per_s / b.run.sustained_per_s, 1, 0.15);
 }
 
+TEST(SteadyState, AStepWaitsForTensorsAsInRuns) {
+  PipelineConfig c = separate(0);
+  const Both without = both(c);
+  c.simulation.tensors = {.per_token = Bytes(18560), .per_response = {}, .link_share = 0.0001};
+  const Both with = both(c);
+  const double closed = with.closed.seconds_per_update - without.closed.seconds_per_update;
+  const double run = with.run.seconds_per_update - without.run.seconds_per_update;
+  EXPECT_GT(closed, 300);
+  EXPECT_NEAR(closed / run, 1, 0.1);
+}
+
 TEST(SteadyState, MeanStalenessMatchesRuns) {
   for (const double eta : {0.0, 1.0, 2.0, 4.0}) {
     for (const PipelineConfig& config : {separate(eta),
