@@ -60,11 +60,26 @@ void check_lengths(const std::string& key, LengthConfig c, Rules& rules) {
   rules.require(false, {key + blamed, key}, status.error().context);
 }
 
+/// A trace replaces the distribution. The configuration of a run has every key, so a key counts as
+/// given if it differs from its default.
+void check_no_distribution(const std::string& key, const actors::LatencyConfig& c, Rules& rules) {
+  const actors::LatencyConfig unchanged;
+  const auto require_unchanged = [&](bool same, const char* field) {
+    rules.require(same,
+                  {key + field, key + ".trace"},
+                  "used only without `trace`; remove it, or remove `trace`");
+  };
+  require_unchanged(c.mean == unchanged.mean, ".mean");
+  require_unchanged(c.p99_over_median == unchanged.p99_over_median, ".p99_over_median");
+  require_unchanged(c.cap == unchanged.cap, ".cap");
+}
+
 void check_tools(const actors::ToolConfig& c, Rules& rules) {
   check_lengths("simulation.tools.turn", c.turn, rules);
   check_lengths("simulation.tools.result", c.result, rules);
   const std::string key = "simulation.tools.latency";
   if (!c.latency.trace.empty()) {
+    check_no_distribution(key, c.latency, rules);
     if (const auto milliseconds = read_trace(c.latency.trace); !milliseconds)
       rules.require(false, {key + ".trace"}, milliseconds.error().context);
     return;

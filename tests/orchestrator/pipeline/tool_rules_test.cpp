@@ -47,6 +47,20 @@ TEST(ToolRules, NameTheKeyOfADistributionThatCannotBe) {
                "simulation.tools.latency.trace: missing.json does not exist");
 }
 
+TEST(ToolRules, RejectTheKeysOfADistributionBesideATrace) {
+  const test::TemporaryFolder folder;
+  const std::string file = (folder / "latencies.json").string();
+  ASSERT_TRUE(write_file_atomically(file, "[120, 4500]"));
+  for (const std::string key : {"mean: 60s", "p99_over_median: 2", "cap: 20min"}) {
+    expect_issue("latency: {trace: " + file + ", " + key + "}",
+                 "simulation.tools.latency." + key.substr(0, key.find(':')) +
+                     ": used only without `trace`; remove it, or remove `trace`");
+  }
+  // As in the configuration of a run, which has every key.
+  const LoadedConfig loaded = with_tools("latency: {trace: " + file + "}");
+  EXPECT_EQ(render(LoadedConfig("run.yaml", to_yaml(loaded.config()), {}).issues()), "");
+}
+
 TEST(ToolRules, ReadTracesForTheRun) {
   const test::TemporaryFolder folder;
   const std::string file = (folder / "latencies.json").string();
