@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,10 @@ def step_by_step(requests: list[temper.Request]) -> Any:
 
 
 @pytest.fixture
-def rollout(sent: list[Any], activity: ActivityLog) -> Any:
+def rollout(sent: list[Any], activity: ActivityLog, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """No time passes, so that a slow machine does not split what a generator yields."""
+    monkeypatch.setattr("temper.rollout.time", types.SimpleNamespace(monotonic=lambda: 0.0))
+
     def make(generate: Any) -> RolloutActor:
         cls = type("Mine", (Engine,), {"make": staticmethod(generate)})
         actor = RolloutActor(user(cls, "rollout"), activity, sent.append)
