@@ -38,6 +38,20 @@ void OpenCalls::hand_over(std::vector<Batch::FinishedResponse>& ended) {
   }
 }
 
+void OpenCalls::answered(const Batch::Call& call) {
+  if (call.call().result > 0)
+    answers_.erase(call.response());
+}
+
+void OpenCalls::forget(const std::vector<Batch::FinishedResponse>& ended) {
+  if (answers_.empty())
+    return;
+  for (const Batch::FinishedResponse& item : ended) {
+    if (item.finish == actors::FinishReason::End || item.finish == actors::FinishReason::Length)
+      answers_.erase(item.response);
+  }
+}
+
 void OpenCalls::wait_for(const Open& open) {
   answers_[open.call.response()] = open.answered;
   open_.push(open);

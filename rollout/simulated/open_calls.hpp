@@ -32,10 +32,15 @@ class OpenCalls {
   std::optional<Time> next() const;
   /// The call whose answer comes now; its tool is free for another. Requires: next() <= now.
   Batch::Call take(const Batch& batch, Time now);
-  /// The response has its answer, or will never need one.
+  /// The response will never need an answer.
   void close(ResponseId response) { answers_.erase(response); }
+  /// The response has its answer. An answer without tokens leaves no trace in the response, so an
+  /// interrupted response still takes the time of such an answer along.
+  void answered(const Batch::Call& call);
   /// Tells interrupted responses when their answers come.
   void hand_over(std::vector<Batch::FinishedResponse>& ended);
+  /// Forgets finished responses.
+  void forget(const std::vector<Batch::FinishedResponse>& ended);
 
  private:
   struct Open {

@@ -406,7 +406,7 @@ void SimulatedRollout::handle(actors::Cancel& work) {
 void SimulatedRollout::handle(const Batch::Call& call) {
   if (!batch_->is_open(call))
     return;
-  calls_.close(call.response());
+  calls_.answered(call);
   batch_->answer(call);
 }
 

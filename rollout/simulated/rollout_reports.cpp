@@ -304,6 +304,7 @@ void SimulatedRollout::report(Time now, actors::Outbox& out) {
     return;
   keep_tensors();
   send_activity(now, out);
+  calls_.forget(ended_);
   out.send(actors::CountedGenerated{std::move(ended_)});
   ended_.clear();
   tensors_.reported();

@@ -115,6 +115,37 @@ TEST(ToolEngine, HandsOverACallThatContinuesWhenItsResponseIsInterrupted) {
   EXPECT_EQ(waited(18), 2 * second_call) << "nobody has called";
 }
 
+TEST(ToolEngine, HandsOverAnAnswerWithoutTokens) {
+  auto s = calling_engine();
+  s.config.response.kind = actors::LengthKind::Constant;
+  s.config.response.mean = 101;  // A turn, an answer of no tokens, and the last token.
+  s.config.tools->latency.mean = std::chrono::milliseconds(1);
+  World alone(s);
+  alone.run(one_group(1));
+  ASSERT_EQ(alone.ended().size(), 1U);
+
+  // The first response has its answer, and waits for the slot of the second.
+  s.concurrency = 1;
+  World world(s);
+  const auto interrupt = actors::Switch{actors::SwitchAction::Interrupt};
+  world.run({at(time_of(10), work(1, 2)[0]), at(alone.now(), interrupt)});
+  ASSERT_EQ(world.ended().size(), 2U);
+  const auto& first = world.ended()[0];
+  ASSERT_EQ(first.tokens, Tokens(100));
+  ASSERT_TRUE(first.answered);
+  EXPECT_LT(*first.answered, alone.now());
+
+  s.config.tools->latency.mean = std::chrono::seconds(10);
+  auto rest = work(1, 1)[0];
+  rest.items[0].prefix = Tokens(100);
+  rest.items[0].answered = first.answered;
+  World other(s);
+  other.run({at(time_of(60), rest)});
+  ASSERT_EQ(other.ended().size(), 1U);
+  EXPECT_EQ(other.ended()[0].tokens, Tokens(1));
+  EXPECT_EQ(time_in(other, CardState::WaitTools), Duration{}) << "the tool is not called again";
+}
+
 TEST(ToolEngine, GivesNoToolToACallThatContinuesElsewhere) {
   auto s = calling_engine();
   s.config.response.kind = actors::LengthKind::Constant;
