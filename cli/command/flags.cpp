@@ -1,6 +1,7 @@
 #include "cli/command/flags.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -13,6 +14,29 @@ CLI::Validator not_negative() {
                                          : std::string();
           },
           "NONNEGATIVE"};
+}
+
+CLI::Validator positive() {
+  return {[](const std::string& text) {
+            const bool is_zero = !text.empty() && text.find_first_not_of('0') == std::string::npos;
+            return is_zero || text.starts_with('-')
+                       ? fmt::format(
+                             "expected a number from 1, found {}; leave the flag out for "
+                             "its default",
+                             text)
+                       : std::string();
+          },
+          "POSITIVE"};
+}
+
+CLI::Validator not_empty() {
+  return {[](const std::string& text) {
+            return text.empty()
+                       ? "expected a value, found an empty one; leave the flag out for its "
+                         "default"
+                       : std::string();
+          },
+          ""};
 }
 
 }  // namespace
@@ -58,7 +82,7 @@ void Flags::flag(const char* name, bool& to, const char* help) {
 }
 
 void Flags::text(const char* name, std::string& to, const char* help) {
-  auto* option = command_.add_option(name, to, help);
+  auto* option = command_.add_option(name, to, help)->check(not_empty());
   if (!to.empty())
     option->capture_default_str();
 }
@@ -99,6 +123,18 @@ void Flags::number(const char* name, std::uint64_t& to, const char* help) {
 
 void Flags::number(const char* name, double& to, const char* help) {
   command_.add_option(name, to, help)->capture_default_str();
+}
+
+void Flags::count(const char* name, int& to, const char* help) {
+  auto* option = command_.add_option(name, to, help)->check(positive());
+  if (to != 0)
+    option->capture_default_str();
+}
+
+void Flags::count(const char* name, std::uint64_t& to, const char* help) {
+  auto* option = command_.add_option(name, to, help)->check(positive());
+  if (to != 0)
+    option->capture_default_str();
 }
 
 void Flags::number(const char* name, std::optional<double>& to, const char* help) {

@@ -35,6 +35,7 @@ class Flags {
 
   void flag(const char* name, bool& to, const char* help);
   void json(bool& to, const char* help = "Print one JSON object") { flag("--json", to, help); }
+  /// An empty value is an error.
   void text(const char* name, std::string& to, const char* help);
   /// A flag with an optional value. Given without one, `to` is the empty string.
   void flag_or_text(const char* name, std::optional<std::string>& to, const char* help);
@@ -45,6 +46,9 @@ class Flags {
   void number(const char* name, int& to, const char* help);
   void number(const char* name, std::uint64_t& to, const char* help);
   void number(const char* name, double& to, const char* help);
+  /// A number >= 1; a default of 0 means that none is given.
+  void count(const char* name, int& to, const char* help);
+  void count(const char* name, std::uint64_t& to, const char* help);
   /// A number >= 0; nullopt unless given.
   void number(const char* name, std::optional<double>& to, const char* help);
   void number(const char* name, std::optional<std::uint64_t>& to, const char* help);

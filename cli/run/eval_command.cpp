@@ -209,10 +209,10 @@ Handler eval_command(Flags& flags) {
   flags.text(
       "--config", options->config, "For a model folder: YAML with engines, task and verifier");
   flags.text("--task", options->task, "JSONL file of problems (default: the held-out problems)");
-  flags.number("--problems",
-               options->problems,
-               "Number of problems (default: all of --task, else evaluation.problems)");
-  flags.number("--samples", options->samples, "Responses per problem; more than 1 are sampled");
+  flags.count("--problems",
+              options->problems,
+              "Number of problems (default: all of --task, else evaluation.problems)");
+  flags.count("--samples", options->samples, "Responses per problem; more than 1 are sampled");
   flags.sets(options->sets);
   flags.json(options->json);
   return [options] { return run_eval(*options); };

@@ -49,7 +49,7 @@ Result<study::FaultsReport> answer(const FaultsCommand& command, std::ostream& e
   TEMPER_TRY(options.every, counts<std::uint64_t>("--every", command.every));
   TEMPER_TRY(options.spares, counts<std::int32_t>("--spares", command.spares));
   options.seeds = command.seeds;
-  options.response_weight = static_cast<std::int64_t>(std::max<std::uint64_t>(1, command.weight));
+  options.response_weight = static_cast<std::int64_t>(command.weight);
   options.threads = worker_threads(command.threads);
   const RealClock clock;
   ProgressLine progress(err, progress_of_stderr(), clock, "temper faults");
@@ -100,8 +100,8 @@ Handler faults_command(Flags& flags) {
       "--every", options->every, "Checkpoint intervals in steps (default: checkpoint.every)");
   flags.list("--spares", options->spares, "Numbers of spare hosts (default: as configured)");
   flags.number("--seeds", options->seeds, "Runs per combination, each with its own seed");
-  flags.number("--weight", options->weight, "Simulate one response in N (1: all)");
-  flags.number("--threads", options->threads, "Runs in parallel (default: one per core)");
+  flags.count("--weight", options->weight, "Simulate one response in N (1: all)");
+  flags.count("--threads", options->threads, "Runs in parallel (default: one per core)");
   flags.text("--plot", options->plot, "Write an SVG plot of goodput over the checkpoint interval");
   flags.json(options->json);
   return [options] { return run_faults(*options, std::cout, std::cerr); };

@@ -77,7 +77,7 @@ Handler forecast_command(Flags& flags) {
   flags.text("--calibration", options->calibration, "Calibration file from `temper measure`");
   flags.repeated("--over", options->over, "Values to try: key=v,v or key+key=v/v,v/v (repeatable)");
   flags.number("--check", options->check, "Then run each configuration N times and compare");
-  flags.number("--threads", options->threads, "Predictions in parallel (default: one per core)");
+  flags.count("--threads", options->threads, "Predictions in parallel (default: one per core)");
   flags.text("--out", options->out, "Folder for the table and the run folders");
   flags.json(options->json);
   return [options] { return run_forecast(*options, std::cout, std::cerr); };

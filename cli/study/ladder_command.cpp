@@ -147,7 +147,7 @@ Handler ladder_command(Flags& flags) {
                options->effort,
                "Runs per search; each deployment, batch and length distribution has two");
   flags.number("--steps", options->steps, "Steady-state steps that the figures cover");
-  flags.number("--threads", options->threads, "Runs in parallel (default: one per core)");
+  flags.count("--threads", options->threads, "Runs in parallel (default: one per core)");
   flags.flag("--quick", options->quick, "One length distribution and little effort");
   flags.text("--out", options->out, "Folder for ladder.csv and the best configurations");
   flags.json(options->json, "Print a JSON list, one object per deployment, batch and lengths");

@@ -219,13 +219,13 @@ Handler sweep_command(Flags& flags) {
              options->seeds,
              "Seeds for each row, e.g. 1,2,3; rows are means (default: the configured seed)");
   flags.flag("--fit", options->fit, "Choose trainer layout, rollout.ep and kv_share for each row");
-  flags.number("--steps", options->steps, "Steps per run (default: steps of the configuration)");
-  flags.number("--steady",
-               options->steady,
-               "Measure N steps in the steady state, without the start and end of a run");
+  flags.count("--steps", options->steps, "Steps per run (default: steps of the configuration)");
+  flags.count("--steady",
+              options->steady,
+              "Measure N steps in the steady state, without the start and end of a run");
   flags.number(
       "--target-reward", options->target_reward, "Also report how soon this reward is reached");
-  flags.number("--threads", options->threads, "Simulated runs in parallel (default: one per core)");
+  flags.count("--threads", options->threads, "Simulated runs in parallel (default: one per core)");
   flags.text("--out", options->out, "Folder for sweep.md, sweep.csv, plots and run folders");
   flags.flag("--resume",
              options->resume,

@@ -119,8 +119,6 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
   }
   if (command.effort < 1 || command.steps < 1)
     return invalid_input("--effort and --steps: expected at least 1, found 0");
-  if (command.threads < 0)
-    return invalid_input("--threads: expected at least 1, found 0; leave it out for one per core");
   options.runs = command.effort;
   options.final_updates = command.steps;
   options.threads = worker_threads(command.threads);
@@ -257,7 +255,7 @@ Handler tune_command(Flags& flags) {
   flags.number(
       "--effort", options->effort, "Number of sampled runs (a fraction of the responses each)");
   flags.number("--steps", options->steps, "Steady-state steps of the full runs");
-  flags.number("--threads", options->threads, "Runs in parallel (default: one per core)");
+  flags.count("--threads", options->threads, "Runs in parallel (default: one per core)");
   flags.text("--out",
              options->out,
              "Folder for tuned.yaml, tune.csv, tune.svg and tune.md (default: runs/tune-TIME)");
