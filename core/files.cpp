@@ -70,6 +70,7 @@ Error not_regular(const fs::path& path, std::string_view found) {
 Error open_failed(const fs::path& path, int errno_value) {
   switch (errno_value) {
     case ENOENT:
+    case ENOTDIR:  // A file has the place of a folder.
       return {ErrorCode::NotFound, path.string() + " does not exist"};
     case ELOOP:
       return not_regular(path, "a symbolic link, and symbolic links are not followed here");

@@ -252,6 +252,16 @@ TEST(WriteFileAtomically, WritesPartsInOrderAndKeepsTheOldFileIfOneFails) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "parts.partial"));
 }
 
+TEST(ReadFile, FindsNothingBelowAFile) {
+  const TemporaryFolder folder = TemporaryFolder::create().value();
+  const fs::path file = folder.path() / "a";
+  ASSERT_TRUE(write_file_atomically(file, "x"));
+  const auto found = read_file(file / "b");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::NotFound);
+  EXPECT_EQ(found.error().context, (file / "b").string() + " does not exist");
+}
+
 TEST(ReadFile, ReadsAFileOfUnknownSize) {
   const auto status = read_file("/proc/self/status");
   ASSERT_TRUE(status);
