@@ -56,9 +56,14 @@ class MachineActor {
   virtual std::optional<Time> wakes() const { return std::nullopt; }
   /// Reports activity, throttled (report) or immediately (flush).
   void report(actors::Outbox& out) { activity_.report(out); }
-  void flush(actors::Outbox& out) { activity_.flush(out); }
+  void flush(actors::Outbox& out) {
+    show_wait();
+    activity_.flush(out);
+  }
 
  protected:
+  /// Shows the time of a wait so far as activity.
+  virtual void show_wait() {}
   /// A task whose time appears in the state of the cards.
   MachineTask shown(actors::CardState state,
                     MachineTask task,

@@ -134,9 +134,16 @@ void MachineRollout::remove(const std::vector<ResponseId>& ids, actors::CountedG
     call = leaves(call->second) ? calling_.erase(call) : std::next(call);
 }
 
+void MachineRollout::show_wait() {
+  if (!all_call_since_ || *all_call_since_ == activity_.now())
+    return;
+  activity_.add(CardState::WaitTools, *all_call_since_);
+  all_call_since_ = activity_.now();
+}
+
 std::optional<MachineTask> MachineRollout::next() {
-  if (all_call_since_)
-    activity_.add(CardState::WaitTools, *std::exchange(all_call_since_, {}));
+  show_wait();
+  all_call_since_.reset();
   take_answers();
   if (!orders_.empty()) {
     MachineTask task = std::move(orders_.front());

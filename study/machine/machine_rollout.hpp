@@ -20,6 +20,9 @@ class MachineRollout final : public MachineActor {
   std::optional<MachineTask> next_second() override;
   std::optional<Time> wakes() const override;
 
+ protected:
+  void show_wait() override;
+
  private:
   struct Response {
     LeaseId lease;
