@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace temper::orchestrator {
@@ -12,7 +13,6 @@ namespace {
 
 constexpr timeval kMostTime{1, 0};  ///< To connect, and then without an answer.
 constexpr Duration kPause = std::chrono::seconds(2);
-constexpr Duration kAtOnce = std::chrono::milliseconds(100);  ///< A failure that cost no time.
 
 }  // namespace
 
@@ -28,7 +28,8 @@ void RedisConnection::Free::operator()(redisReply* reply) const {
   freeReplyObject(reply);
 }
 
-RedisConnection::RedisConnection(RedisAddress address) : address_(std::move(address)) {
+RedisConnection::RedisConnection(RedisAddress address, const Clock& clock)
+    : address_(std::move(address)), clock_(clock) {
   if (address_.tls)
     tls_.emplace(address_.host, address_.ca_certificates);
 }
@@ -36,26 +37,27 @@ RedisConnection::RedisConnection(RedisAddress address) : address_(std::move(addr
 RedisConnection::~RedisConnection() = default;
 
 Result<std::vector<std::int64_t>> RedisConnection::ask(std::span<const RedisCommand> commands) {
-  asked_at_ = clock_.now();
   if (context_) {
     auto answers = exchange(commands);
     if (answers || answers.error().code != ErrorCode::Unavailable)
       return answers;
     not_before_ = {};  // a server that was restarted answers at once
   }
-  if (asked_at_ < not_before_)
+  if (clock_.now() < not_before_)
     return Error{ErrorCode::Unavailable, address_.text() + ": no answer"};
   TEMPER_TRY_STATUS(connect());
   return exchange(commands);
 }
 
 Status RedisConnection::connect() {
+  errno = 0;
   context_.reset(redisConnectWithTimeout(address_.host.c_str(), address_.port, kMostTime));
   if (!context_ || context_->err != 0 || redisSetTimeout(context_.get(), kMostTime) != REDIS_OK)
     return lost(context_ ? context_->errstr : "no memory");
   redisEnableKeepAlive(context_.get());
   unsent_.clear();
   if (tls_) {
+    errno = 0;
     if (Status opened = tls_->open(context_->fd); !opened) {
       if (opened.error().code == ErrorCode::Unavailable)
         return lost(opened.error().context);
@@ -117,12 +119,14 @@ Result<RedisConnection::Reply> RedisConnection::next_reply() {
   if (tls_)
     return next_reply_over_tls();
   void* reply = nullptr;
+  errno = 0;
   if (redisGetReply(context_.get(), &reply) != REDIS_OK)
     return lost(context_->errstr);
   return Reply(static_cast<redisReply*>(reply));
 }
 
 Result<RedisConnection::Reply> RedisConnection::next_reply_over_tls() {
+  errno = 0;
   if (!unsent_.empty()) {
     if (const Status written = tls_->write(unsent_); !written)
       return lost(written.error().context);
@@ -149,10 +153,12 @@ Error RedisConnection::refused(ErrorCode code, std::string_view why) {
 }
 
 Error RedisConnection::lost(std::string_view why) {
+  // The time limit of the socket. Any other failure costs no time, and a server that was restarted
+  // without its data must be noticed before a batch is sent.
+  const bool silent = errno == EAGAIN || errno == ETIMEDOUT;
   Error error{ErrorCode::Unavailable, fmt::format("{}: {}", address_.text(), why)};
   context_.reset();
-  // A server that was restarted without its data must be noticed before a batch is sent.
-  not_before_ = clock_.now() - asked_at_ > kAtOnce ? clock_.now() + kPause : Time{};
+  not_before_ = silent ? clock_.now() + kPause : Time{};
   return error;
 }
 

@@ -34,14 +34,15 @@ using RedisCommand = std::vector<std::string>;
 /// Requires: SIGPIPE is ignored.
 class RedisConnection {
  public:
-  explicit RedisConnection(RedisAddress address);
+  /// `clock` outlives this.
+  RedisConnection(RedisAddress address, const Clock& clock);
   ~RedisConnection();
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;
 
   /// Sends the commands together and returns their integer answers; 0 for one of another type. May
   /// send them twice. Takes 4 s at most if the server does not answer, and no time within 2 s after
-  /// that. A connection that is refused at once is tried again by the next call.
+  /// that. A connection that is refused or closed is tried again by the next call.
   /// Errors: Unavailable, the server does not answer; InvalidInput, it does not admit us or refuses
   /// a command (the context has its words).
   Result<std::vector<std::int64_t>> ask(std::span<const RedisCommand> commands);
@@ -62,15 +63,15 @@ class RedisConnection {
   Result<Reply> next_reply();
   Result<Reply> next_reply_over_tls();
   Error refused(ErrorCode code, std::string_view why);
+  /// Requires: errno is that of the failed call, and was 0 before it.
   Error lost(std::string_view why);
 
   const RedisAddress address_;
-  RealClock clock_;
+  const Clock& clock_;
   std::unique_ptr<redisContext, Free> context_;  ///< Null: not connected.
   std::optional<TlsClient> tls_;                 ///< nullopt: without TLS.
   std::string unsent_;                           ///< With TLS, which hiredis does not know.
-  Time asked_at_{};
-  Time not_before_{};  ///< When to try again.
+  Time not_before_{};                            ///< When to try again.
 };
 
 }  // namespace temper::orchestrator

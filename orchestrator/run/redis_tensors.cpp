@@ -38,7 +38,7 @@ Result<std::string> read_ca_certificates(const std::string& file) {
 RedisTensors::RedisTensors(RedisTensorsOptions options, const Log& log)
     : options_(std::move(options)), log_(log) {
   for (const RedisAddress& address : options_.servers)
-    servers_.push_back({std::make_unique<RedisConnection>(address)});
+    servers_.push_back({std::make_unique<RedisConnection>(address, clock_)});
 }
 
 Result<std::unique_ptr<RedisTensors>> RedisTensors::create(RedisTensorsOptions options,

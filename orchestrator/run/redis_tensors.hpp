@@ -56,6 +56,7 @@ class RedisTensors final : public TensorStore {
   const RedisTensorsOptions options_;
   const Log log_;
   std::string prefix_;
+  const RealClock clock_;
   struct Server {
     std::unique_ptr<RedisConnection> connection;
     bool away = false;  ///< It did not do what it was asked last.

@@ -122,10 +122,11 @@ Result<std::string_view> TlsClient::read() {
   return std::string_view(received_.data(), size);
 }
 
-/// Of the last call.
+/// Of the last call, whose errno it keeps.
 Error TlsClient::failure(int result) const {
   const int system = errno;
-  const auto unavailable = [](std::string why) {
+  const auto unavailable = [system](std::string why) {
+    errno = system;
     return Error{ErrorCode::Unavailable, std::move(why)};
   };
   switch (SSL_get_error(session_.get(), result)) {

@@ -28,7 +28,7 @@ class RedisTensorsTest : public ::testing::Test {
     return *std::move(store);
   }
   std::int64_t ask(const RedisCommand& command) const {
-    RedisConnection connection(server_.address());
+    RedisConnection connection(server_.address(), clock_);
     return connection.ask({&command, 1}).value().front();
   }
   /// A tensor of so many bytes, all chunks of which an engine has written.
@@ -162,6 +162,26 @@ TEST_F(RedisTensorsTest, AServerThatWasAwayAndComesBackEmptyIsAskedAtOnce) {
   EXPECT_FALSE(store_->has(tensors));
 }
 
+/// The clock of a process that waits a second for its core before every instruction.
+class SlowClock final : public Clock {
+ public:
+  Time now() const override { return now_ += std::chrono::seconds(1); }
+
+ private:
+  mutable Time now_{};
+};
+
+TEST_F(RedisTensorsTest, AServerThatRefusedASlowProcessIsAskedAtOnce) {
+  const SlowClock clock;
+  RedisConnection connection(server_.address(), clock);
+  const RedisCommand command{"EXISTS", "a"};
+  server_.kill();
+  EXPECT_FALSE(connection.ask({&command, 1}));
+  ASSERT_TRUE(server_.start());
+  const auto answered = connection.ask({&command, 1});
+  EXPECT_TRUE(answered) << answered.error().context;
+}
+
 TEST_F(RedisTensorsTest, AServerThatDoesNotAdmitTheRunIsNamedWithoutThePassword) {
   for (const char* password : {"wrong secret", ""}) {
     RedisAddress address = server_.address();
@@ -251,7 +271,8 @@ TEST_F(TwoServersTest, AreBothThereBeforeARunBegins) {
 }
 
 TEST(RedisConnection, NamesAServerThatDoesNotAnswer) {
-  RedisConnection nobody({"127.0.0.1", test::free_port(), ""});
+  const RealClock clock;
+  RedisConnection nobody({"127.0.0.1", test::free_port(), ""}, clock);
   const RedisCommand command{"EXISTS", "a"};
   const auto said = nobody.ask({&command, 1});
   ASSERT_FALSE(said);

@@ -27,7 +27,8 @@ bool make_certificates(const std::filesystem::path& folder) {
 }
 
 Error error_of(const RedisAddress& address) {
-  RedisConnection connection(address);
+  const RealClock clock;
+  RedisConnection connection(address, clock);
   const RedisCommand command{"EXISTS", "a"};
   const auto said = connection.ask({&command, 1});
   return said ? Error{} : said.error();
@@ -54,13 +55,14 @@ class RedisTls : public ::testing::Test {
     return address;
   }
 
+  const RealClock clock_;
   test::RedisServer server_;
   const test::TemporaryFolder folder_;
 };
 
 TEST_F(RedisTls, AServerIsReachedByItsNameAndByItsAddress) {
   for (const char* host : {"localhost", "127.0.0.1"}) {
-    RedisConnection connection(address(host));
+    RedisConnection connection(address(host), clock_);
     const std::vector<RedisCommand> commands{
         {"HSET", "a", "0", "x"}, {"HLEN", "a"}, {"UNLINK", "a"}, {"EXISTS", "a"}};
     EXPECT_EQ(connection.ask(commands).value(), (std::vector<std::int64_t>{1, 1, 1, 0}));
@@ -74,7 +76,7 @@ TEST_F(RedisTls, CommandsAndAnswersOfManyRecordsArriveWhole) {
     commands.push_back({"HSET", "a", std::to_string(i / 2), std::string(100, 'x')});
     expected.push_back(i % 2 == 0 ? 1 : 0);
   }
-  RedisConnection connection(address());
+  RedisConnection connection(address(), clock_);
   EXPECT_EQ(connection.ask(commands).value(), expected);
 }
 
@@ -89,7 +91,7 @@ TEST_F(RedisTls, EnginesAreToldToUseItAndWhomToTrust) {
 }
 
 TEST_F(RedisTls, AServerThatWasRestartedIsReachedAgain) {
-  RedisConnection connection(address());
+  RedisConnection connection(address(), clock_);
   const RedisCommand set{"HSET", "a", "0", "x"}, exists{"EXISTS", "a"};
   EXPECT_TRUE(connection.ask({&set, 1}));
   server_.kill();
@@ -182,20 +184,44 @@ TEST_F(RedisTls, OnlyTheCertificatesOfAFileArePassedOn) {
       << said.error().context;
 }
 
+/// The kernel accepts connections, and nobody answers.
+class SilentServer {
+ public:
+  SilentServer() {
+    sockaddr_in silent{};
+    silent.sin_family = AF_INET;
+    silent.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(silent);
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&silent), size), 0);
+    EXPECT_EQ(::listen(socket_.get(), 1), 0);
+    EXPECT_EQ(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&silent), &size), 0);
+    port_ = ntohs(silent.sin_port);
+  }
+  RedisAddress address(bool tls) const { return {"127.0.0.1", port_, "", tls, ""}; }
+
+ private:
+  const FileDescriptor socket_{::socket(AF_INET, SOCK_STREAM, 0)};
+  std::uint16_t port_ = 0;
+};
+
 TEST(RedisConnection, DoesNotWaitForAServerThatSaysNothingInTheHandshake) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in silent{};
-  silent.sin_family = AF_INET;
-  silent.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(silent);
-  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&silent), size), 0);
-  ASSERT_EQ(::listen(fd, 1), 0);  // the kernel accepts
-  ASSERT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&silent), &size), 0);
-  const RedisAddress address{"127.0.0.1", ntohs(silent.sin_port), "", true, ""};
-  const Error error = error_of(address);
-  ::close(fd);
+  const SilentServer server;
+  const Error error = error_of(server.address(true));
   EXPECT_EQ(error.code, ErrorCode::Unavailable);
-  EXPECT_EQ(error.context, address.text() + ": expected a server with TLS, found: no answer");
+  EXPECT_EQ(error.context,
+            server.address(true).text() + ": expected a server with TLS, found: no answer");
+}
+
+TEST(RedisConnection, LeavesAServerAloneThatDidNotAnswerInTime) {
+  for (const bool tls : {false, true}) {
+    const SilentServer server;
+    const ManualClock clock;
+    RedisConnection connection(server.address(tls), clock);
+    const RedisCommand command{"EXISTS", "a"};
+    const std::string unasked = server.address(tls).text() + ": no answer";
+    EXPECT_NE(connection.ask({&command, 1}).error().context, unasked);
+    EXPECT_EQ(connection.ask({&command, 1}).error().context, unasked);
+  }
 }
 
 }  // namespace
