@@ -49,24 +49,56 @@ bool involves_an_issue(const BrokenRule& rule, const std::vector<YamlIssue>& iss
   });
 }
 
-/// Replaces paths of the task and of descriptions that do not exist relative to the working folder,
-/// but beside the file.
-void find_beside(const std::filesystem::path& file, PipelineConfig& config) {
-  std::vector<std::string*> named{&config.task.path,
-                                  &config.simulation.cluster,
-                                  &config.simulation.model,
-                                  &config.simulation.framework};
-  for (auto& [name, source] : config.task.sources)
+bool is_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+std::string absolute_text(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::absolute(path, ignored).lexically_normal().string();
+}
+
+/// Replaces the path of a file that does not exist relative to the working folder, but beside the
+/// configuration.
+void find_beside(const std::filesystem::path& config, std::string& named) {
+  const std::filesystem::path path(named);
+  std::error_code ignored;
+  if (path.is_relative() && !std::filesystem::exists(path, ignored) &&
+      is_file(config.parent_path() / path))
+    named = absolute_text(config.parent_path() / path);
+}
+
+/// Names are words without an extension.
+bool may_be_path(const std::string& named) {
+  return std::filesystem::path(named).has_extension();
+}
+
+void find_task(const std::filesystem::path& file, actors::TaskConfig& task) {
+  std::vector<std::string*> named{&task.path};
+  for (auto& [name, source] : task.sources)
     named.push_back(&source.path);
-  for (actors::ClusterConfig& cluster : config.simulation.clusters)
+  for (std::string* const path : named) {
+    if (may_be_path(*path))
+      find_beside(file, *path);
+  }
+}
+
+/// Their paths become absolute, so that the configuration of a run names them in every folder.
+void find_simulation_files(const std::filesystem::path& file, actors::SimulationConfig& c) {
+  std::vector<std::string*> named{&c.cluster, &c.model, &c.framework};
+  for (actors::ClusterConfig& cluster : c.clusters)
     named.push_back(&cluster.hardware);
-  for (std::string* const name : named) {
-    const std::filesystem::path path(*name);
-    const std::filesystem::path beside = file.parent_path() / path;
-    std::error_code ignored;
-    if (path.has_extension() && path.is_relative() && !std::filesystem::exists(path, ignored) &&
-        std::filesystem::is_regular_file(beside, ignored))
-      *name = std::filesystem::absolute(beside, ignored).lexically_normal().string();
+  std::erase_if(named, [](const std::string* name) { return !may_be_path(*name); });
+  named.insert(named.end(),
+               {&c.prompt.trace, &c.response.trace, &c.experts.trace, &c.faults.trace});
+  if (c.tools)
+    named.insert(named.end(),
+                 {&c.tools->turn.trace, &c.tools->result.trace, &c.tools->latency.trace});
+  for (std::string* const path : named) {
+    find_beside(file, *path);
+    if (!path->empty() && is_file(*path))
+      *path = absolute_text(*path);
   }
 }
 
@@ -84,7 +116,8 @@ LoadedConfig::LoadedConfig(std::string_view name,
       to.push_back({yaml_.place_of(issue.key), issue.key, issue.message});
   };
   note(expand_paths(yaml_.value, home_folder()), issues);
-  find_beside(name, yaml_.value);
+  find_task(name, yaml_.value.task);
+  find_simulation_files(name, yaml_.value.simulation);
   if (yaml_.value.hardware == HardwareKind::Simulated)
     set_simulated_defaults(yaml_.value, is_given);
   else
@@ -155,6 +188,8 @@ Result<std::filesystem::path> extended_by(const std::filesystem::path& file,
 }
 
 Result<Chain> chain_of(const std::filesystem::path& first) {
+  if (first.empty())
+    return invalid_input("the name of a configuration is empty" + std::string(kExpectedConfig));
   Chain chain;
   for (std::filesystem::path file = first; !file.empty();) {
     if (chain.files.size() == kMostExtended) {

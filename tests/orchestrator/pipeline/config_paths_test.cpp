@@ -12,10 +12,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
 namespace temper::orchestrator {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// The keys whose values are text or lists of text.
 class TextKeys {
@@ -159,6 +162,44 @@ TEST(ConfigPaths, MayExtendAFileInTheHomeDirectory) {
   }
   ASSERT_TRUE(write_file_atomically(folder / "over.yaml", "extends: ${X}/base.yaml\n"));
   EXPECT_FALSE(load_config(folder / "over.yaml"));
+}
+
+/// Restores the working folder.
+class WorkingFolder {
+ public:
+  explicit WorkingFolder(const fs::path& folder) { fs::current_path(folder); }
+  ~WorkingFolder() { fs::current_path(before_); }
+
+ private:
+  const fs::path before_ = fs::current_path();
+};
+
+TEST(ConfigPaths, OfASimulationNameTheirFilesInEveryFolder) {
+  const test::TemporaryFolder folder;
+  ASSERT_TRUE(make_folder(folder / "lists"));
+  ASSERT_TRUE(write_file_atomically(folder / "lists/latencies.json", "[120, 4500]"));
+  fs::copy_file(fs::path(TEMPER_SOURCE_DIR) / "docs/cluster/my-h100.yaml", folder / "my-h100.yaml");
+  const std::string text =
+      "hardware: simulated\npolicy: synthetic\nplacement: {cards: 8}\n"
+      "rollout: {replicas: 4}\nreference: {replicas: 0}\n"
+      "simulation:\n  cluster: my-h100.yaml\n  model: qwen2.5-0.5b\n"
+      "  tools: {latency: {trace: lists/latencies.json}}\n";
+  const auto expect_found = [&](const LoadedConfig& loaded) {
+    ASSERT_EQ(render(loaded.issues()), "");
+    const actors::SimulationConfig& c = loaded.config().simulation;
+    EXPECT_EQ(c.tools->latency.trace, (folder / "lists/latencies.json").string());
+    EXPECT_EQ(c.cluster, (folder / "my-h100.yaml").string());
+    EXPECT_EQ(c.model, "qwen2.5-0.5b");
+  };
+  expect_found(LoadedConfig((folder / "beside.yaml").string(), text, {}));
+  std::string of_run;  // The configuration of a run that was started there.
+  {
+    const WorkingFolder in(folder.path());
+    const LoadedConfig loaded("/elsewhere/c.yaml", text, {});
+    expect_found(loaded);
+    of_run = to_yaml(loaded.config());
+  }
+  expect_found(LoadedConfig("/elsewhere/run/config.yaml", of_run, {}));
 }
 
 TEST(ConfigPaths, OfAFileThatIsLaidOverAnotherNameNoPipe) {
