@@ -202,6 +202,17 @@ TEST(ConfigPaths, OfASimulationNameTheirFilesInEveryFolder) {
   expect_found(LoadedConfig("/elsewhere/run/config.yaml", of_run, {}));
 }
 
+TEST(ConfigPaths, OfAConfigurationAreNotEmpty) {
+  const std::string expected =
+      "the name of a configuration is empty; expected a YAML file or a shipped configuration such "
+      "as quickstart";
+  for (const auto& loaded :
+       {load_config(""), load_config("quickstart", std::vector<std::string>{"@"})}) {
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().context, expected);
+  }
+}
+
 TEST(ConfigPaths, OfAFileThatIsLaidOverAnotherNameNoPipe) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
