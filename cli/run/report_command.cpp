@@ -182,6 +182,9 @@ int run_report(const ReportOptions& options, std::ostream& out, std::ostream& er
   } else {
     out << report_text(*run, options) << alarms_text(options.run);
   }
+  if (!run->config_issue.empty())
+    err << "temper: warning: " << run->config_issue
+        << "; the report lacks the name, the seed, the hardware and the prices of the run\n";
   if (!run->damage.empty()) {
     err << "temper: " << run->damage << "\nThe figures cover the records before the damage.\n";
     return kFound;

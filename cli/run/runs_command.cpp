@@ -4,6 +4,7 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/text/numbers.hpp"
+#include "core/yaml.hpp"
 #include "orchestrator/metrics/report.hpp"
 #include "orchestrator/pipeline/changes.hpp"
 #include "orchestrator/run/run_dir.hpp"
@@ -167,6 +168,9 @@ using Flat = std::map<std::string, std::string>;
 
 Result<Flat> config_of(const fs::path& run) {
   TEMPER_TRY(const std::string text, read_file(UntrustedFolder(run), "config.yaml"));
+  const YamlDocument document((run / "config.yaml").string(), text, {});
+  if (!document.issues().empty())
+    return config_error(locate(document, document.issues()));
   Flat flat = orchestrator::flat_settings(text);
   flat.erase("run_dir");
   return flat;

@@ -26,14 +26,22 @@ void describe(auto& v, RunFacts& f) {
   v.field(4, "cost", f.cost);
 }
 
+struct RecordedIdentity {
+  RunIdentity identity;
+  std::string issue;  ///< Why the file cannot be read; empty: it can.
+};
+
 /// Of a file that cannot be read, and of keys that cannot: the defaults. All other keys are
 /// ignored.
-RunIdentity recorded_identity(const std::filesystem::path& run_dir) {
+RecordedIdentity recorded_identity(const std::filesystem::path& run_dir) {
   const Result<std::string> text = read_file(UntrustedFolder(run_dir), "config.yaml");
   if (!text)
-    return {};
-  const RunFacts facts = read_yaml<RunFacts>("config.yaml", *text).value;
-  return {facts.name, facts.seed, 0, facts.hardware == HardwareKind::Simulated, facts.cost};
+    return {{}, text.error().context};
+  const auto read = read_yaml<RunFacts>((run_dir / "config.yaml").string(), *text);
+  const RunFacts& facts = read.value;
+  const auto issues = locate(read.document, read.document.issues());
+  return {{facts.name, facts.seed, 0, facts.hardware == HardwareKind::Simulated, facts.cost},
+          config_error(issues).context};
 }
 
 }  // namespace
@@ -51,12 +59,13 @@ Result<RecordedRun> read_run(const std::filesystem::path& run_dir) {
                metrics.feed(record);
                return Status();
              }));
-  RunIdentity identity = recorded_identity(run_dir);
+  auto [identity, config_issue] = recorded_identity(run_dir);
   identity.log_hash = log.hash;
   if (log.records == 0 && !log.damaged())
     return Error{ErrorCode::NotFound, path.string() + " holds no record"};
   RecordedRun run{
       summarize(metrics, identity), metrics.config(), {}, {}, metrics.finish().has_value()};
+  run.config_issue = std::move(config_issue);
   if (log.damaged())
     run.damage = damage_error(path, log).context;
   if (log.torn_tail())
@@ -65,7 +74,7 @@ Result<RecordedRun> read_run(const std::filesystem::path& run_dir) {
 }
 
 Status rebuild_outputs(const std::filesystem::path& run_dir) {
-  RunIdentity identity = recorded_identity(run_dir);
+  RunIdentity identity = recorded_identity(run_dir).identity;
   const auto config = load_config(run_dir / "config.yaml");
   TEMPER_TRY(const auto recorder,
              RunRecorder::create(run_dir,

@@ -15,9 +15,11 @@ struct RecordedRun {
   std::string damage;
   std::string torn;   ///< How the end is torn: the last record is incomplete. Empty: it is whole.
   bool over = false;  ///< Whether the log has the end of the run.
+  /// Why config.yaml cannot be read; its figures are then missing. Empty: it was read.
+  std::string config_issue{};
 };
 
-/// Reads events.log, and name, seed and hardware from config.yaml if it exists. Error: no log.
+/// Reads events.log, and name, seed and hardware from config.yaml if it can be read. Error: no log.
 Result<RecordedRun> read_run(const std::filesystem::path& run_dir);
 
 /// Rebuilds the files of recorder.hpp from events.log, as the run writes them. Error: the log is

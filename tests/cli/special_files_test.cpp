@@ -318,6 +318,23 @@ TEST_F(SpecialFilesOfARun, AreNeitherWaitedForNorShownByAnyCommand) {
   }
 }
 
+TEST_F(SpecialFilesOfARun, AnEmptyConfigurationIsNamedByReportAndDiff) {
+  make_runs(kinds().back(), "config.yaml");
+  const std::string run = (runs_ / "a").string(), whole = (runs_ / "b").string();
+  const std::string expected = run +
+                               "/config.yaml: expected keys and values such as `name: first-run`, "
+                               "found an empty file";
+  const auto told = [](const std::vector<std::string>& words, int code) {
+    Process process(words);
+    EXPECT_TRUE(process.read_until()) << process.output;
+    EXPECT_EQ(process.wait(), code) << process.output;
+    return process.output;
+  };
+  EXPECT_NE(told({"report", run}, 0).find("warning: " + expected), std::string::npos);
+  EXPECT_NE(told({"diff", run, whole}, 2).find(expected), std::string::npos);
+  EXPECT_EQ(told({"report", whole}, 0).find("warning"), std::string::npos);
+}
+
 /// Those of the report of this fault.
 TEST_F(SpecialFilesOfARun, AFifoHangsNoPageAndNoCheck) {
   for (const char* file : {"live.json", "metrics.jsonl"})
