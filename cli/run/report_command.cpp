@@ -91,7 +91,7 @@ std::string alarms_text(const std::filesystem::path& run) {
 
 /// The state of a run whose log has no end.
 std::string unfinished_text(const std::filesystem::path& run) {
-  // A run of a sweep has no live.json.
+  // A run that has just started has no live.json.
   return files_of(run).state() == RunState::Running || orchestrator::RunDir(run).in_progress()
              ? "the run is still running; these are its figures so far"
              : fmt::format(

@@ -79,8 +79,8 @@ RunRow row_of(const UntrustedFolder& run) {
   const fs::path folder = run.path();
   RunFiles files(folder.filename(), run);
   files.update();
-  const bool of_sweep = files.state() == RunState::Unknown;  // It has no live.json.
-  const bool running = of_sweep && orchestrator::RunDir(folder).in_progress();
+  const bool without = files.state() == RunState::Unknown;  // It has no live.json yet.
+  const bool running = without && orchestrator::RunDir(folder).in_progress();
   return {files.figures(),
           folder.string(),
           folder.filename(),

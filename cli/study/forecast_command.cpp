@@ -1,6 +1,7 @@
 #include "cli/study/forecast_command.hpp"
 
 #include "cli/command/exit_code.hpp"
+#include "cli/watch/run_watch.hpp"
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
@@ -42,7 +43,7 @@ Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std:
   if (command.check > 0 && command.out.empty())
     options.out = fmt::format("runs/forecast-{}", calendar_stamp());
   options.start_run = [](const auto& config, const auto& on_update) {
-    return start_run_quietly(config, orchestrator::ExistingRun::Refuse, on_update);
+    return start_run_quietly(config, orchestrator::ExistingRun::Refuse, on_update, follow_run);
   };
   options.on_line = [&err](const std::string& line) { err << line << "\n" << std::flush; };
   TEMPER_TRY(study::Forecasts done, study::forecast(options));

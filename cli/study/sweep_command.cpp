@@ -2,6 +2,7 @@
 
 #include "cli/command/exit_code.hpp"
 #include "cli/study/constants_note.hpp"
+#include "cli/watch/run_watch.hpp"
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/parallel.hpp"
@@ -69,7 +70,7 @@ Result<study::SweepOptions> to_options(const SweepOptions& command) {
   const auto existing =
       command.resume ? orchestrator::ExistingRun::Resume : orchestrator::ExistingRun::Refuse;
   options.start_run = [existing](const auto& config, const auto& on_update) {
-    return start_run_quietly(config, existing, on_update);
+    return start_run_quietly(config, existing, on_update, follow_run);
   };
   return options;
 }

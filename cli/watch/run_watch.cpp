@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace temper::cli {
@@ -193,6 +194,25 @@ void RunWatch::write(const orchestrator::RunTick* tick, Time now) {
   live.alarms_raised = times_raised_;
   live.health = health_;
   live_works_ = worked(replace(run_dir_ / kLiveFile, to_json(live) + "\n"), kLiveFile);
+}
+
+orchestrator::RunFollower follow_run(const fs::path& run_dir,
+                                     const orchestrator::PipelineConfig& config,
+                                     orchestrator::RunRecorder& recorder,
+                                     const Log& log) {
+  const auto clock = std::make_shared<RealClock>();
+  const auto watch = std::make_shared<RunWatch>(run_dir, config, recorder, *clock, log);
+  orchestrator::RunFollower follower;
+  follower.observer.on_record = [watch](const orchestrator::Record& r) { watch->feed(r); };
+  follower.observer.on_release = [watch](const orchestrator::ReleasedGroup& group) {
+    watch->on_release(group);
+  };
+  follower.observer.on_tick = [watch, clock](const orchestrator::RunTick& tick) {
+    watch->refresh(tick);
+  };
+  follower.on_begin = [watch] { watch->begin(); };
+  follower.on_end = [watch](std::uint64_t log_hash) { watch->close(log_hash); };
+  return follower;
 }
 
 }  // namespace temper::cli

@@ -9,6 +9,7 @@
 #include "orchestrator/metrics/recorder.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
 #include "orchestrator/run/run_outcome.hpp"
+#include "orchestrator/start/start_run.hpp"
 #include "orchestrator/watch/samples_file.hpp"
 #include "orchestrator/watch/tensorboard_file.hpp"
 #include "orchestrator/watch/timeline_file.hpp"
@@ -78,5 +79,11 @@ class RunWatch {
   std::map<orchestrator::AlarmKind, std::uint64_t> times_raised_;
   LiveHealth health_;
 };
+
+/// A RunWatch of a run that starts quietly (orchestrator/start/start_run.hpp).
+orchestrator::RunFollower follow_run(const std::filesystem::path& run_dir,
+                                     const orchestrator::PipelineConfig& config,
+                                     orchestrator::RunRecorder& recorder,
+                                     const Log& log);
 
 }  // namespace temper::cli

@@ -380,7 +380,8 @@ Result<std::optional<RunLock>> prepare_unless_stopped(RunPlan& plan, std::string
 
 Result<RunEnd> start_run_quietly(const PipelineConfig& config,
                                  ExistingRun existing,
-                                 const OnUpdate& on_update) {
+                                 const OnUpdate& on_update,
+                                 const FollowRun& follow) {
   using From = RunPlan::From;
   const std::vector<BrokenRule> broken = rules_of_this_machine(config);
   if (!broken.empty())
@@ -403,16 +404,24 @@ Result<RunEnd> start_run_quietly(const PipelineConfig& config,
   TEMPER_TRY(const Log log, Log::to_file(clock, run_dir.log_of("orchestrator")));
   TEMPER_TRY(const auto recorder,
              RunRecorder::create(run_dir.root(), trace_form(config), card_kinds(config)));
-  RunObserver observer;
+  const RunFollower follower =
+      follow ? follow(run_dir.root(), config, *recorder, log) : RunFollower();
+  RunObserver observer = follower.observer;
   observer.on_record = [&](const Record& record) {
     recorder->feed(record);
+    if (follower.observer.on_record)
+      follower.observer.on_record(record);
     if (on_update && std::holds_alternative<event::Trained>(record.event))
       on_update(recorder->metrics());
   };
   TEMPER_TRY(const auto driver, make_driver(plan, observer, log));
   recorder->begin();
+  if (follower.on_begin)
+    follower.on_begin();
   const RunOutcome outcome = driver();
   const auto summary = recorder->close(identity_of(config, outcome.log_hash));
+  if (follower.on_end)
+    follower.on_end(outcome.log_hash);
   if (!summary && outcome.finish.ok)
     return summary.error();
   return outcome.finish;

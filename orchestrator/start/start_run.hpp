@@ -69,11 +69,23 @@ Result<RunDriver> make_driver(const RunPlan& plan, const RunObserver& observer, 
 using OnUpdate = std::function<void(const RunMetrics&)>;
 /// What to do with a run that the folder already holds.
 enum class ExistingRun { Refuse, Resume };
+/// Takes part in a run from before its first record to its end.
+struct RunFollower {
+  RunObserver observer;            ///< Called after the recorder.
+  std::function<void()> on_begin;  ///< Records so far precede a resume.
+  std::function<void(std::uint64_t log_hash)> on_end;
+};
+/// The arguments outlive the follower.
+using FollowRun = std::function<RunFollower(const std::filesystem::path& run_dir,
+                                            const PipelineConfig& config,
+                                            RunRecorder& recorder,
+                                            const Log& log)>;
 /// Runs a pipeline without output to its summary. Errors: it could not start; the run in its folder
 /// must not be there, is damaged, or is not one of this configuration; its files could not be
 /// written.
 Result<RunEnd> start_run_quietly(const PipelineConfig& config,
                                  ExistingRun existing,
-                                 const OnUpdate& on_update);
+                                 const OnUpdate& on_update,
+                                 const FollowRun& follow = nullptr);
 
 }  // namespace temper::orchestrator

@@ -45,6 +45,9 @@ TEST_F(Sweep, RunsLeaveTheirFoldersAndAResumeRunsWhatIsMissing) {
   for (const char* name : kRuns) {
     const Ended audit = temper({"audit", run_of(name).string()});
     EXPECT_EQ(audit.status, 0) << name << audit.output;
+    const Ended watch = temper({"watch", run_of(name).string(), "--plain"});
+    EXPECT_EQ(watch.status, 0) << name << watch.output;
+    EXPECT_NE(watch.output.find("after 6 steps"), std::string::npos) << watch.output;
   }
   EXPECT_NE(first.output.find("| bound |      rule | time, s |"), std::string::npos)
       << first.output;
