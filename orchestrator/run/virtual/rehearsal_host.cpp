@@ -208,7 +208,7 @@ std::optional<Time> RehearsalHost::next_event(ActorId actor) const {
 void RehearsalHost::finish(std::span<const ActorId> actors,
                            Time now,
                            std::vector<Arrival>& arrivals) {
-  const bool lost = impl_->pool->has_loss();
+  const bool lost = impl_->pool->has_loss() || !impl_->to_start.empty();  // or never started
   if (!lost) {
     impl_->pool->let_end();
     static_cast<void>(impl_->exchange(actors, now, actors::Advance::Then::Stop));
