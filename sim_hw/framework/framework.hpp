@@ -24,6 +24,11 @@
 
 namespace temper::sim_hw {
 
+/// What a stage may cost, so that no sum of stages exceeds a Duration.
+inline constexpr Duration kMostTime = std::chrono::hours(24);
+inline constexpr Duration kMostPerTensor = std::chrono::seconds(10);
+inline constexpr BytesPerSecond kLeastBandwidth{1e6};
+
 /// Has exactly one of the four costs.
 struct FrameworkStage {
   std::string stage;
@@ -34,16 +39,19 @@ struct FrameworkStage {
 };
 void describe(auto& v, FrameworkStage& c) {
   v.field(1, "stage", c.stage, {.doc = "Name: gather, cast, load, pin, allocate, capture."});
-  v.field(2, "time", c.time, {.doc = "Fixed time.", .min = Duration(1)});
-  v.field(3, "per_tensor", c.per_tensor, {.doc = "Time per tensor.", .min = Duration(1)});
+  v.field(2, "time", c.time, {.doc = "Fixed time.", .min = Duration(1), .max = kMostTime});
+  v.field(3,
+          "per_tensor",
+          c.per_tensor,
+          {.doc = "Time per tensor.", .min = Duration(1), .max = kMostPerTensor});
   v.field(4,
           "version_bandwidth",
           c.version_bandwidth,
-          {.doc = "Bandwidth for all bytes of a version.", .min = BytesPerSecond(1)});
+          {.doc = "Bandwidth for all bytes of a version.", .min = kLeastBandwidth});
   v.field(5,
           "device_bandwidth",
           c.device_bandwidth,
-          {.doc = "Bandwidth for the bytes of one device.", .min = BytesPerSecond(1)});
+          {.doc = "Bandwidth for the bytes of one device.", .min = kLeastBandwidth});
 }
 
 /// Without stages, copies take the time of the links.

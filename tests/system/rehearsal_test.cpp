@@ -108,11 +108,8 @@ TEST_F(Rehearsal, ItsLogIsCleanAndReplays) {
 }
 
 TEST_F(Rehearsal, FusedCardsAreTheSameInBothHostsAlsoWithAFrameworkOrTensors) {
-  for (const char* set : {"simulation.framework=ideal",
-                          "simulation.framework=cann-recipes",
-                          "simulation.framework=nemo-rl",
-                          "simulation.tensors.per_token=1856B"})
-    expect_same_in_both_hosts(with(kFused, {set}));
+  for (const char* name : {"framework=verl", "framework=cann-recipes", "tensors.per_token=1856B"})
+    expect_same_in_both_hosts(with(kFused, {std::string("simulation.") + name}));
 }
 
 TEST_F(Rehearsal, LentCardsAreTheSameInBothHostsToo) {

@@ -82,6 +82,9 @@ TEST(Framework, NamesTheLineOfAStageWithoutOneCost) {
                "  - {stage: load, per_tensor: 5us}\n"),
       "mine.yaml:4: role_switch[1]: expected one of `time` and `device_bandwidth`, since each "
       "device moves its own share, found `per_tensor`");
+  EXPECT_NE(error_of("publication: [{stage: load, version_bandwidth: 57B/s}]\n").find("1MB/s"),
+            std::string::npos)
+      << "a slip of the unit; the sum of stages would not be a duration";
   EXPECT_EQ(error_of("publication: [{time: 2s}]\n"),
             "mine.yaml:1: publication[0]: expected a name (`stage: load`), found none");
   EXPECT_EQ(error_of("publication: [{stage: load}]\n"),
