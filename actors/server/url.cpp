@@ -183,13 +183,15 @@ Result<Url> parse_url(std::string_view given) {
 Result<RedisUrl> parse_redis_url(std::string_view text, std::string_view password_variable) {
   const Form form{"HOST:PORT, or rediss://HOST:PORT for TLS", password_variable, true};
   const std::size_t scheme = text.find("://");
+  if (text.substr(std::min(text.find(','), text.size())).find("://") != std::string_view::npos)
+    return refusal(text, "one scheme, in front of all servers, says whether they have TLS", form);
   const bool tls = text.starts_with("rediss://");
   if (scheme != std::string_view::npos && !tls && !text.starts_with("redis://"))
     return refusal(text, "the scheme must be redis:// or rediss://", form);
   const std::string_view rest = text.substr(scheme == std::string_view::npos ? 0 : scheme + 3);
   RedisUrl url{{}, tls};
   for (const std::string_view one : split(rest, ",")) {
-    TEMPER_TRY(Place place, parse_place(one, text, form));
+    TEMPER_TRY(Place place, parse_place(trimmed(one), text, form));
     std::pair server(std::move(place.host), place.port);
     if (std::ranges::find(url.servers, server) != url.servers.end())
       return refusal(text, "a server is there twice", form);

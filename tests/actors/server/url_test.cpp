@@ -81,7 +81,7 @@ TEST(RedisUrl, IsAHostAndAPortWithOrWithoutAScheme) {
   EXPECT_EQ(parse_redis_url("[fd00::7]:1", "").value(), (RedisUrl{{{"fd00::7", 1}}, false}));
   EXPECT_EQ(parse_redis_url("rediss://[fd00::7]:1", "").value(),
             (RedisUrl{{{"fd00::7", 1}}, true}));
-  EXPECT_EQ(parse_redis_url("rediss://a:1,[::1]:2,a:3", "").value(),
+  EXPECT_EQ(parse_redis_url("rediss://a:1, [::1]:2,a:3", "").value(),
             (RedisUrl{{{"a", 1}, {"::1", 2}, {"a", 3}}, true}));
 }
 
@@ -115,6 +115,15 @@ TEST(RedisUrl, IsRefusedIfItIsSomethingElse) {
     EXPECT_EQ(said.error().code, ErrorCode::InvalidInput) << text;
     EXPECT_TRUE(
         said.error().context.ends_with("; expected HOST:PORT, or rediss://HOST:PORT for TLS"))
+        << said.error().context;
+  }
+}
+
+TEST(RedisUrl, HasOneSchemeForAllServers) {
+  for (const char* const text : {"a:1,rediss://b:2", "rediss://a:1,rediss://b:2"}) {
+    const auto said = parse_redis_url(text, "");
+    ASSERT_FALSE(said);
+    EXPECT_NE(said.error().context.find("one scheme, in front of all servers"), std::string::npos)
         << said.error().context;
   }
 }
