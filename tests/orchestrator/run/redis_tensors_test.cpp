@@ -224,7 +224,7 @@ class TwoServersTest : public ::testing::Test {
     return {servers_[0].address(), servers_[1].address()};
   }
   std::int64_t ask(std::size_t server, const RedisCommand& command) const {
-    RedisConnection connection(servers_.at(server).address());
+    RedisConnection connection(servers_.at(server).address(), clock_);
     return connection.ask({&command, 1}).value().front();
   }
   std::int64_t found() {

@@ -130,7 +130,7 @@ TEST(ToolEngine, HandsOverAnAnswerWithoutTokens) {
   const auto interrupt = actors::Switch{actors::SwitchAction::Interrupt};
   world.run({at(time_of(10), work(1, 2)[0]), at(alone.now(), interrupt)});
   ASSERT_EQ(world.ended().size(), 2U);
-  const auto& first = world.ended()[0];
+  const auto first = world.ended()[0];
   ASSERT_EQ(first.tokens, Tokens(100));
   ASSERT_TRUE(first.answered);
   EXPECT_LT(*first.answered, alone.now());
