@@ -6,7 +6,7 @@ from figures_recipe import figures
 
 CONFIG = "configs/cm384_x4_pangu.yaml"
 #: Supernodes of 384 cards, and the steps of a measured run.
-SIZES = {1: 10, 4: 10, 16: 10, 64: 4}
+SIZES = {1: 10, 4: 10, 16: 10, 64: 4, 256: 2}
 SIMULATED = (1, 4, 16, 64)
 STEPS = 6
 GROUPS = 512  # Of a supernode and step.
@@ -76,7 +76,7 @@ LINES = (("#0072b2", "processor time of a response, µs", 1), ("#d55e00", "memor
 def picture(points):
     """An SVG with logarithmic axes: cards, and both quantities."""
     decades = range(5)
-    x_of = lambda cards: LEFT + WIDTH * math.log(cards / 300) / math.log(30000 / 300)
+    x_of = lambda cards: LEFT + WIDTH * math.log(cards / 300) / math.log(120000 / 300)
     y_of = lambda value: TOP + HEIGHT * (1 - math.log10(value) / decades[-1])
     width, height = WIDTH + LEFT + 30, TOP + HEIGHT + 50
     body = [(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
