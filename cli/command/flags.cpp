@@ -29,24 +29,27 @@ CLI::Validator positive() {
           "POSITIVE"};
 }
 
-CLI::Validator not_empty() {
-  return {[](const std::string& text) {
-            return text.empty()
-                       ? "expected a value, found an empty one; leave the flag out for its "
-                         "default"
-                       : std::string();
-          },
+CLI::Validator not_empty(const char* refusal) {
+  return {[refusal](const std::string& text) { return text.empty() ? refusal : std::string(); },
           ""};
 }
+
+constexpr const char* kEmptyFlag =
+    "expected a value, found an empty one; leave the flag out for its default";
+constexpr const char* kEmptyArgument = "expected a name or a path, found an empty text";
 
 }  // namespace
 
 void Flags::argument(const char* name, std::string& to, const char* help, Need need) {
-  command_.add_option(name, to, help)->required(need == Need::Required);
+  command_.add_option(name, to, help)
+      ->required(need == Need::Required)
+      ->check(not_empty(kEmptyArgument));
 }
 
 void Flags::arguments(const char* name, std::vector<std::string>& to, const char* help, Need need) {
-  command_.add_option(name, to, help)->required(need == Need::Required);
+  command_.add_option(name, to, help)
+      ->required(need == Need::Required)
+      ->check(not_empty(kEmptyArgument));
 }
 
 void Flags::pipeline(std::string& config, std::vector<std::string>& sets, Need need) {
@@ -82,7 +85,7 @@ void Flags::flag(const char* name, bool& to, const char* help) {
 }
 
 void Flags::text(const char* name, std::string& to, const char* help) {
-  auto* option = command_.add_option(name, to, help)->check(not_empty());
+  auto* option = command_.add_option(name, to, help)->check(not_empty(kEmptyFlag));
   if (!to.empty())
     option->capture_default_str();
 }

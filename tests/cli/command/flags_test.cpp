@@ -1,4 +1,4 @@
-// Values of flags that look as if the flag were not given.
+// Values that look as if a flag or an argument were not given.
 #include "cli/command/flags.hpp"
 
 #include <CLI/CLI.hpp>
@@ -16,10 +16,11 @@ std::string error_of(std::vector<std::string> words) {
   Flags flags(app);
   int threads = 0;
   std::uint64_t steps = 0;
-  std::string out;
+  std::string out, run;
   flags.count("--threads", threads, "");
   flags.count("--steps", steps, "");
   flags.text("--out", out, "");
+  flags.argument("run", run, "", Need::Optional);
   std::ranges::reverse(words);
   try {
     app.parse(words);
@@ -43,6 +44,8 @@ TEST(Flags, RejectAnEmptyText) {
   EXPECT_EQ(error_of({"--out", "runs"}), "");
   EXPECT_EQ(error_of({"--out", ""}),
             "--out: expected a value, found an empty one; leave the flag out for its default");
+  EXPECT_EQ(error_of({"runs/first"}), "");
+  EXPECT_EQ(error_of({""}), "run: expected a name or a path, found an empty text");
 }
 
 }  // namespace
