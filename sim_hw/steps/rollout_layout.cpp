@@ -76,11 +76,12 @@ Status check_redundant(const ModelSpec& model, const RolloutDevices& layout) {
         most);
   }
   if (const std::int64_t over = (experts + redundant) % layout.ep; over != 0) {
-    const std::int64_t fewer = redundant - over;
+    const std::int64_t fewer = redundant - over, more = fewer + layout.ep;
+    const bool down = fewer >= 0 && over <= layout.ep - over;
     return refused(fmt::format("{} experts and their copies do not divide over the ep={} devices",
                                experts + redundant,
                                layout.ep),
-                   fewer >= 0 ? fewer : fewer + layout.ep);
+                   down ? fewer : more);
   }
   return {};
 }

@@ -40,9 +40,12 @@ TEST(RedundantExperts, ACountThatDoesNotFitIsRefusedWithTheNearest) {
   EXPECT_EQ(refusal(engine(32)),
             "redundant_experts=32: 288 experts and their copies do not divide over the ep=64 "
             "devices; nearest: redundant_experts=0");
+  EXPECT_EQ(refusal(engine(56)),
+            "redundant_experts=56: 312 experts and their copies do not divide over the ep=64 "
+            "devices; nearest: redundant_experts=64");
   EXPECT_EQ(refusal(engine(100)),
             "redundant_experts=100: 356 experts and their copies do not divide over the ep=64 "
-            "devices; nearest: redundant_experts=64");
+            "devices; nearest: redundant_experts=128");
   SimulationSettings s = engine(64);
   s.config.rollout.ep = 1;
   EXPECT_EQ(refusal(s),
