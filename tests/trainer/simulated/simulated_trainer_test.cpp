@@ -4,7 +4,7 @@
 #include "sim_hw/model/parameters.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"
-#include "tests/support/simulated_drive.hpp"
+#include "tests/trainer/simulated/waiting_trainer.hpp"
 #include "trainer/simulated/trainer_actor.hpp"
 
 #include <gtest/gtest.h>
@@ -24,20 +24,6 @@ actors::SimulationSettings small() {
   s.config.response.kind = actors::LengthKind::Constant;
   s.config.response.mean = 4096;
   return s;
-}
-
-/// `groups` of 4 responses, each of 1024 + 1024 tokens.
-CountedTrain batch(std::uint64_t version, std::uint64_t groups, std::uint64_t dispatched) {
-  CountedTrain work;
-  work.lease = LeaseId(version + 1);
-  work.certificate.step = PolicyVersion(version);
-  work.certificate.bound = 2;
-  for (std::uint64_t g = 0; g < groups; ++g) {
-    work.certificate.groups.push_back({GroupId(g), PolicyVersion(dispatched)});
-    for (int i = 0; i < 4; ++i)
-      work.items.push_back({GroupId(g), Tokens(1024), Tokens(1024), i % 2 == 0 ? 1.0 : 0.0});
-  }
-  return work;
 }
 
 class Trainer : public ::testing::Test {

@@ -1,15 +1,11 @@
 // A simulated trainer whose engines are in another cluster waits for the payloads of its batch.
 #include "sim_hw/network/hosts.hpp"
-#include "tests/support/simulated_drive.hpp"
-#include "trainer/simulated/trainer_actor.hpp"
-
-#include <gtest/gtest.h>
+#include "tests/trainer/simulated/waiting_trainer.hpp"
 
 namespace temper::trainer {
 namespace {
 
 using actors::CardState;
-using actors::CountedTrain;
 
 /// On 8 cards of cm384, the engines on H800, over 1 MB/s.
 actors::SimulationSettings apart() {
@@ -24,31 +20,11 @@ actors::SimulationSettings apart() {
   return s;
 }
 
-/// 16 groups of 4 responses, each of 1024 + 1024 tokens.
-CountedTrain batch() {
-  CountedTrain work;
-  work.lease = LeaseId(6);
-  work.certificate.step = PolicyVersion(5);
-  work.certificate.bound = 2;
-  for (std::uint64_t g = 0; g < 16; ++g) {
-    work.certificate.groups.push_back({GroupId(g), PolicyVersion(5)});
-    for (int i = 0; i < 4; ++i)
-      work.items.push_back({GroupId(g), Tokens(1024), Tokens(1024), 1.0});
-  }
-  return work;
-}
 constexpr std::int64_t kBytes = std::int64_t{64} * (1024 * 8 + 1024 * 4 + 64);
 
-class TrainerApart : public ::testing::Test {
+class TrainerApart : public WaitingTrainer {
  protected:
-  TrainerApart() : trainer_(apart(), PolicyVersion(5)), d_(trainer_) {
-    EXPECT_TRUE(d_.start());
-    EXPECT_TRUE(d_.run());
-  }
-  actors::Usage last_usage() {
-    EXPECT_TRUE(d_.send(actors::Stop{}));
-    return d_.all<actors::Activity>().back().second.usage.value_or(actors::Usage{});
-  }
+  TrainerApart() : WaitingTrainer(apart()) {}
   std::int64_t crossed() {
     for (const actors::PlaneUse& plane : last_usage().planes) {
       if (plane.plane == "between clusters")
@@ -56,9 +32,6 @@ class TrainerApart : public ::testing::Test {
     }
     return -1;
   }
-
-  SimulatedTrainer trainer_;
-  actors::testing::Driven d_;
 };
 
 TEST_F(TrainerApart, AnUpdateWaitsForThePayloadsOfItsResponses) {
@@ -80,12 +53,7 @@ TEST_F(TrainerApart, AnUpdateWaitsForThePayloadsOfItsResponses) {
 }
 
 TEST_F(TrainerApart, WhatIsPreparedCrossesOnce) {
-  actors::CountedPrepare prepare;
-  prepare.lease = LeaseId(9);
-  prepare.step = PolicyVersion(5);
-  prepare.items = batch().items;
-  prepare.items.resize(32);
-  ASSERT_TRUE(d_.send(prepare));
+  ASSERT_TRUE(d_.send(half_of_batch()));
   ASSERT_TRUE(d_.run());
   ASSERT_TRUE(d_.send(batch()));
   ASSERT_TRUE(d_.run());

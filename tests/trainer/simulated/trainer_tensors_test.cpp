@@ -1,15 +1,11 @@
 // A simulated trainer waits for the tensors of its batch.
 #include "actors/simulation/tensor_fetch.hpp"
-#include "tests/support/simulated_drive.hpp"
-#include "trainer/simulated/trainer_actor.hpp"
-
-#include <gtest/gtest.h>
+#include "tests/trainer/simulated/waiting_trainer.hpp"
 
 namespace temper::trainer {
 namespace {
 
 using actors::CardState;
-using actors::CountedTrain;
 
 /// On cards 8 to 15 of cm384, engines on the 8 before them; 1 MB for each token.
 actors::SimulationSettings with_tensors() {
@@ -23,39 +19,16 @@ actors::SimulationSettings with_tensors() {
   return s;
 }
 
-/// 16 groups of 4 responses, each of 1024 + 1024 tokens.
-CountedTrain batch() {
-  CountedTrain work;
-  work.lease = LeaseId(6);
-  work.certificate.step = PolicyVersion(5);
-  work.certificate.bound = 2;
-  for (std::uint64_t g = 0; g < 16; ++g) {
-    work.certificate.groups.push_back({GroupId(g), PolicyVersion(5)});
-    for (int i = 0; i < 4; ++i)
-      work.items.push_back({GroupId(g), Tokens(1024), Tokens(1024), 1.0});
-  }
-  return work;
-}
 constexpr double kBytes = 64 * 2048 * 1e6;
 
-class TrainerTensors : public ::testing::Test {
+class TrainerTensors : public WaitingTrainer {
  protected:
-  TrainerTensors() : trainer_(with_tensors(), PolicyVersion(5)), d_(trainer_) {
-    EXPECT_TRUE(d_.start());
-    EXPECT_TRUE(d_.run());
-  }
-  actors::Usage last_usage() {
-    EXPECT_TRUE(d_.send(actors::Stop{}));
-    return d_.all<actors::Activity>().back().second.usage.value_or(actors::Usage{});
-  }
+  TrainerTensors() : WaitingTrainer(with_tensors()) {}
   static Duration time_of(double bytes) {
     const actors::SimulationSettings s = with_tensors();
     return from_seconds(
         fetch_tensors(sim_hw::make_fabric(s.cluster), s, s.tensor_places, bytes).seconds);
   }
-
-  SimulatedTrainer trainer_;
-  actors::testing::Driven d_;
 };
 
 TEST_F(TrainerTensors, AStepWaitsForThemAndItsHostsHoldThem) {
@@ -76,12 +49,7 @@ TEST_F(TrainerTensors, AStepWaitsForThemAndItsHostsHoldThem) {
 }
 
 TEST_F(TrainerTensors, ThoseOfPreparedGroupsAreReadOnce) {
-  actors::CountedPrepare prepare;
-  prepare.lease = LeaseId(9);
-  prepare.step = PolicyVersion(5);
-  prepare.items = batch().items;
-  prepare.items.resize(32);
-  ASSERT_TRUE(d_.send(prepare));
+  ASSERT_TRUE(d_.send(half_of_batch()));
   ASSERT_TRUE(d_.run());
   ASSERT_TRUE(d_.send(batch()));
   ASSERT_TRUE(d_.run());
