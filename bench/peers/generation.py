@@ -112,7 +112,7 @@ def wheel_server(model: Path, log: Path, *words: str) -> Iterator[tuple[str, int
 
 
 def with_llama_cpp(program: Path | None, model: Path, what: dict[str, Any], threads: int) -> list[Measured]:
-    """`program`: llama-server; None: the wheel."""
+    """With `program`, a llama-server, or else with the wheel."""
     batches: list[Prompts] = what["batches"]
     slots = max(map(len, batches))
     longest = max(len(prompt) for batch in batches for prompt in batch) + what["new_tokens"] + 8

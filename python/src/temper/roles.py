@@ -32,7 +32,7 @@ class Completion:
         tokens: Newly sampled token ids without the prefix, shape [new tokens].
         logprobs: Log-probability (nats) of each new token, shape [new tokens].
         finish: Why generation ended.
-        segments: Consecutive tokens with the version that sampled them; None: the current version.
+        segments: Consecutive tokens with the version that sampled them; None if the current one did.
         mask: 0 where a token was not sampled by the policy, shape [new tokens]; None: all sampled.
         rewards: Per-token rewards, shape [new tokens]; None: none.
         why: The reason if `finish` is FAILED; None or an empty text: none.
@@ -96,7 +96,7 @@ class Request:
             finish: `end` (the last token is an end token), `length` or `failed`. Interrupted
                 requests are returned by `Engine.interrupt()` only.
             segments: Consecutive tokens with the version that sampled them, as `temper.Segment` or
-                pairs (version, number of tokens); None: the current version.
+                pairs (version, number of tokens); None if the current version sampled all.
             mask: 0 where a token was not sampled by the policy, shape [new tokens].
             rewards: Per-token rewards, shape [new tokens].
             why: The reason if `finish` is `failed`: a text or an exception.
