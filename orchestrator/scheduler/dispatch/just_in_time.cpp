@@ -72,7 +72,9 @@ std::optional<Time> JustInTime::due(std::int64_t ahead, Time now) const {
     return std::nullopt;
   const Time next = training_since_ ? std::max(now, *training_since_ + *period_) : now;
   const Time due = next + *period_ * (ahead / batch_) - *latency_ - margin_;
-  return due < now + *period_ / kShortest ? std::nullopt : std::optional(due);
+  if (due < now + *period_ / kShortest)
+    return std::nullopt;
+  return next > now ? due : Time::max();
 }
 
 }  // namespace temper::orchestrator

@@ -52,8 +52,9 @@ class JustInTime {
   /// A group that the rule admits was held back.
   void held_back() { held_ = true; }
 
-  /// When one more group is to be dispatched, with `ahead` groups outstanding and not in training;
-  /// in the past, or nullopt: at once.
+  /// When one more group is to be dispatched, with `ahead` groups outstanding and not in training.
+  /// In the past, or nullopt: at once. Time::max(): not before the next event, since the next
+  /// update is expected to begin now, however late it becomes.
   std::optional<Time> due(std::int64_t ahead, Time now) const;
 
   // --- What was learned

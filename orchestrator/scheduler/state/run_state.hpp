@@ -87,7 +87,8 @@ struct RunState {
   std::set<ResponseId> withdrawn;  ///< Requested back from their engines, and not returned yet.
   Time now{};
   std::optional<Time> drain_deadline;
-  /// Until then, dispatch holds groups back that the rule admits (`admission: just_in_time`).
+  /// Until then, dispatch holds groups back that the rule admits (`admission: just_in_time`);
+  /// Time::max(): until the next event.
   std::optional<Time> held_until;
   bool stop_requested = false;
   bool rewarded = false;  ///< A response of this run has been given a reward.

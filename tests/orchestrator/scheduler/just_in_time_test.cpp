@@ -49,10 +49,14 @@ TEST(JustInTime, WhereGenerationIsTheLimitNothingIsHeldBack) {
     EXPECT_EQ(j.due(ahead, at(110)), std::nullopt) << ahead;
 }
 
-TEST(JustInTime, AnUpdateThatTakesLongerMovesTheNextOne) {
+TEST(JustInTime, WhileAnUpdateTakesLongerOnlyAnEventBringsTheNextGroup) {
   JustInTime j = learned(30);
   j.update_begins(at(100));
-  EXPECT_EQ(j.due(2, at(250)), at(320));  // now + 100 - 30
+  EXPECT_EQ(j.due(2, at(199)), at(270));
+  EXPECT_EQ(j.due(2, at(250)), Time::max()) << "100 - 30 s from now, at any time";
+  EXPECT_EQ(j.due(1, at(250)), std::nullopt) << "the next update needs it";
+  j.update_ends(at(260));
+  EXPECT_EQ(j.due(2, at(260)), Time::max()) << "the next update could begin now";
 }
 
 TEST(JustInTime, ATrainerThatWaitedAlthoughGroupsWereHeldBackGetsThemEarlier) {

@@ -305,8 +305,9 @@ TEST(Results, TellDispatchHowLongAGroupTook) {
   give_version(r.run, kEngine, 1);
   r.run.now = at(110);
   r.run.out.clear();
+  r.dispatcher.step_begins(at(110));
   r.dispatcher.dispatch_new(r.run, r.sharing);
-  EXPECT_EQ(r.run.held_until, at(110 + 100 - 10));
+  EXPECT_EQ(r.run.held_until, at(110 + 2 * 100 - 10));
 }
 
 // --- Late results

@@ -282,6 +282,20 @@ TEST(SchedulerProperty, LiarsAreReplacedAndTheRunEndsWithACleanLog) {
   EXPECT_GT(well, runs / 2) << "a liar seldom ends a run";
 }
 
+TEST(SchedulerProperty, AGroupThatIsHeldBackIsNotLookedAtAgainWithoutAnEvent) {
+  // Its trainer hangs for 300 s, while a step usually takes milliseconds.
+  constexpr std::uint64_t kSeed = 26752;
+  Random random(kSeed, "liars");
+  const SchedulerConfig config = random_config(random);
+  ASSERT_EQ(config.admission, Admission::JustInTime);
+  Chaos chaos = random_chaos(random);
+  chaos.late_result = 0;
+  chaos.lie = 0.1 * random.uniform();
+  const Played played = World(config, chaos, kSeed).play();
+  EXPECT_FALSE(played.stuck);
+  EXPECT_LT(played.events, 2000U);
+}
+
 TEST(SchedulerProperty, TheSameSeedGivesTheSameRun) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     std::array<std::uint64_t, 2> hashes{};
