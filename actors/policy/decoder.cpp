@@ -1,8 +1,10 @@
 #include "actors/policy/decoder.hpp"
 
+#include "actors/policy/internal/attention.hpp"
 #include "actors/policy/internal/kernels.hpp"
 #include "actors/policy/internal/low_rank.hpp"
 #include "actors/policy/internal/matmul.hpp"
+#include "actors/policy/internal/parallel.hpp"
 #include "core/clock.hpp"
 
 #include <algorithm>
@@ -15,8 +17,7 @@ struct Decoder::State {
         slots(slot_count),
         rotary(l.model()),
         epsilon(static_cast<float>(l.model().norm_epsilon)),
-        shape{l.model().heads, l.model().kv_heads, l.head_dim()},
-        scratch(static_cast<std::size_t>(l.model().context.count())) {}
+        shape{l.model().heads, l.model().kv_heads, l.head_dim()} {}
 
   // Cache: [layer][slot][position][keys of all kv heads, values of all kv heads].
   std::int64_t position_stride() const { return 2 * layout.kv_width(); }
@@ -53,7 +54,7 @@ struct Decoder::State {
   const float epsilon;
   const AttentionShape shape;
   FloatBuffer cache;
-  std::vector<float> x, normed, qkv, mixed, gate_up, inner, logits, scratch;
+  std::vector<float> x, normed, qkv, mixed, gate_up, inner, logits;
   std::vector<Bfloat16> rounded;  ///< The operand of the current product.
   LowRankScratch low_rank;
   std::vector<std::int32_t> positions;
@@ -177,7 +178,7 @@ void Decoder::State::attention(std::int32_t layer, std::span<const DecoderRow> r
     query.out = mixed.data() + static_cast<std::int64_t>(r) * d;
     queries.push_back(query);
   }
-  attend(queries, shape, {position_stride(), layout.kv_width()}, scratch);
+  attend_all(queries, shape, {position_stride(), layout.kv_width()});
 }
 
 void Decoder::State::run_layer(const WeightsView& weights,
@@ -203,7 +204,9 @@ void Decoder::State::run_layer(const WeightsView& weights,
   lap(&DecoderProfile::norm);
   multiply(weights, base + Layout::GateUp, normed, gate_up, {n, d, 2 * f});
   lap(&DecoderProfile::matmul);
-  swiglu(gate_up.data(), inner.data(), n, f);
+  for_each_range(n, 2 * f, [&](std::int64_t begin, std::int64_t end) {
+    swiglu(gate_up.data() + begin * 2 * f, inner.data() + begin * f, end - begin, f);
+  });
   lap(&DecoderProfile::activation);
   multiply(weights, base + Layout::Down, inner, x, {n, f, d}, Accumulate::Yes);
   lap(&DecoderProfile::matmul);
@@ -231,9 +234,9 @@ Bytes Decoder::cache_bytes() const {
   return state_->cache.bytes();
 }
 
-std::span<const float> Decoder::forward(const WeightsView& weights,
-                                        std::span<const DecoderRow> rows,
-                                        Output output) {
+std::span<float> Decoder::forward(const WeightsView& weights,
+                                  std::span<const DecoderRow> rows,
+                                  Output output) {
   State& s = *state_;
   TEMPER_CHECK(!s.cache.empty(), "the KV cache is not allocated");
   const auto n = static_cast<std::int64_t>(rows.size());

@@ -43,11 +43,11 @@ class Decoder {
 
   enum class Output { Nothing, Logits };
   /// Writes keys and values of every row to the cache. With Output::Logits returns the logits of
-  /// every row ([rows, vocabulary]), valid until the next call. Requires: slots, positions and
-  /// tokens are in range, and the cache is allocated.
-  std::span<const float> forward(const WeightsView& weights,
-                                 std::span<const DecoderRow> rows,
-                                 Output output);
+  /// every row ([rows, vocabulary]), valid until the next call; the caller may overwrite them.
+  /// Requires: slots, positions and tokens are in range, and the cache is allocated.
+  std::span<float> forward(const WeightsView& weights,
+                           std::span<const DecoderRow> rows,
+                           Output output);
   /// Copies the first `positions` positions of one slot's cache to another slot.
   void copy_slot(std::int32_t from, std::int32_t to, std::int32_t positions);
 

@@ -111,7 +111,7 @@ class Examiner {
     return last;
   }
 
-  std::int32_t choose(std::span<const float> logits,
+  std::int32_t choose(std::span<float> logits,
                       std::int32_t problem,
                       std::size_t step,
                       double temperature) {

@@ -19,6 +19,12 @@ struct SampledToken {
   float logprob = 0;
 };
 
+/// How a token is chosen.
+struct Choice {
+  bool greedy = false;  ///< The most likely one.
+  double uniform = 0;
+};
+
 class Sampler {
  public:
   /// `top_p`: nucleus sampling from the smallest set of most likely tokens with at least this
@@ -26,18 +32,18 @@ class Sampler {
   Sampler(double temperature, double top_p) : temperature_(temperature), top_p_(top_p) {}
 
   /// Draws the token at `uniform` of the cumulative distribution in order of ids. A negative token
-  /// means that the logits are not finite.
-  SampledToken draw(std::span<const float> logits, double uniform);
+  /// means that the logits are not finite. Overwrites the logits, as the others do.
+  SampledToken draw(std::span<float> logits, double uniform) const;
   /// The most likely token (ties: lower id), with its log-prob as if it had been sampled.
-  SampledToken likeliest(std::span<const float> logits);
+  SampledToken likeliest(std::span<float> logits) const;
+  /// One token for each choice, from `logits` of as many rows.
+  std::vector<SampledToken> sample(std::span<float> logits, std::span<const Choice> choices) const;
 
  private:
-  void cut_nucleus();
+  void cut_nucleus(std::span<float> p) const;
 
   double temperature_;
   double top_p_;
-  std::vector<float> p_;
-  std::vector<std::int32_t> order_;
 };
 
 }  // namespace temper::actors

@@ -59,7 +59,7 @@ class TorchEngine final : public Engine {
   void prefill_rows();
   Result<Tokens> decode(std::vector<Generation>& finished);
   std::vector<VersionRows> running_by_version() const;
-  Status sample(std::span<Sequence> sequences, std::span<const float> logits);
+  Status sample(std::span<Sequence> sequences, std::span<float> logits);
   static void append(Sequence& running, const actors::SampledToken& sampled);
   bool is_done(Sequence& running) const;
   Generation handed_back(Generation part) const;
@@ -267,20 +267,20 @@ std::vector<VersionRows> TorchEngine::running_by_version() const {
   return out;
 }
 
-/// `logits` are of one row for each sequence.
-Status TorchEngine::sample(std::span<Sequence> sequences, std::span<const float> logits) {
-  const auto width = static_cast<std::size_t>(options_.vocabulary);
+/// `logits` are of one row for each sequence, and are overwritten.
+Status TorchEngine::sample(std::span<Sequence> sequences, std::span<float> logits) {
+  std::vector<actors::Choice> choices;
+  for (const Sequence& r : sequences) {
+    const double uniform = actors::sampling_uniform(options_.seed, r.out.id, r.generated());
+    choices.push_back({.greedy = r.request.greedy, .uniform = uniform});
+  }
+  const auto sampled = sampler_.sample(logits, choices);
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     Sequence& r = sequences[i];
-    const auto position = static_cast<std::int64_t>(r.request.prefix.size() + r.out.tokens.size());
-    const auto row = logits.subspan(i * width, width);
-    const double u = actors::sampling_uniform(options_.seed, r.out.id, position);
-    const actors::SampledToken sampled =
-        r.request.greedy ? sampler_.likeliest(row) : sampler_.draw(row, u);
-    if (sampled.token < 0)
+    if (sampled[i].token < 0)
       return Error{ErrorCode::NotFinite,
                    fmt::format("rollout engine: logits of version {} are not finite", r.version)};
-    append(r, sampled);
+    append(r, sampled[i]);
   }
   return {};
 }
@@ -315,7 +315,7 @@ bool TorchEngine::is_done(Sequence& running) const {
     return true;
   }
   running.out.finish = FinishReason::Length;
-  return running.request.prefix.size() + running.out.tokens.size() >= running.limit;
+  return static_cast<std::size_t>(running.generated()) >= running.limit;
 }
 
 /// What another attempt continues: with Finish nothing, as it may be under another version.

@@ -19,6 +19,10 @@ struct Sequence {
   PolicyVersion version;  ///< That samples its next token.
   bool outdated = false;  ///< Its cache has older weights, and must be recomputed.
 
+  /// Response tokens so far, including the prefix.
+  std::int64_t generated() const {
+    return static_cast<std::int64_t>(request.prefix.size() + out.tokens.size());
+  }
   std::int32_t token(std::int32_t position) const {
     auto at = static_cast<std::size_t>(position);
     for (const auto* part : {&request.prompt, &request.prefix}) {

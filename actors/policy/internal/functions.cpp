@@ -1,7 +1,9 @@
 #include "actors/policy/internal/functions.hpp"
 
+#include "actors/policy/internal/attention.hpp"
 #include "actors/policy/internal/matmul.hpp"
 #include "actors/policy/internal/operands.hpp"
+#include "actors/policy/internal/parallel.hpp"
 #include "core/check.hpp"
 
 #include <ATen/ops/empty.h>
@@ -120,7 +122,13 @@ struct Norm : Function<Norm> {
     Tensor y = at::empty_like(x);
     Tensor inverse = at::empty({x.size(0)}, x.options());
     const NormRows shape{x.size(0), x.size(1), static_cast<float>(epsilon)};
-    rms_norm(in(x), in(w), out(y), out(inverse), shape);
+    for_each_range(shape.rows, shape.width, [&](std::int64_t begin, std::int64_t end) {
+      rms_norm(in(x) + begin * shape.width,
+               in(w),
+               out(y) + begin * shape.width,
+               out(inverse) + begin,
+               {end - begin, shape.width, shape.epsilon});
+    });
     ctx->save_for_backward({x, w, inverse});
     return y;
   }
@@ -194,14 +202,21 @@ struct Gated : Function<Gated> {
   static Tensor forward(AutogradContext* ctx, const Tensor& gate_up) {
     ctx->save_for_backward({gate_up});
     Tensor y = at::empty({gate_up.size(0), gate_up.size(1) / 2}, gate_up.options());
-    swiglu(in(gate_up), out(y), y.size(0), y.size(1));
+    const std::int64_t f = y.size(1);
+    for_each_range(y.size(0), 2 * f, [&](std::int64_t begin, std::int64_t end) {
+      swiglu(in(gate_up) + begin * 2 * f, out(y) + begin * f, end - begin, f);
+    });
     return y;
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
     const auto tensors = ctx->get_saved_variables();
     const Tensor d = dy[0].contiguous();
     Tensor dx = at::empty_like(tensors[0]);
-    swiglu_backward(in(tensors[0]), in(d), out(dx), d.size(0), d.size(1));
+    const std::int64_t f = d.size(1);
+    for_each_range(d.size(0), 3 * f, [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t at = begin * 2 * f;
+      swiglu_backward(in(tensors[0]) + at, in(d) + begin * f, out(dx) + at, end - begin, f);
+    });
     return {dx};
   }
 };
@@ -239,16 +254,13 @@ struct Attention : Function<Attention> {
     Tensor mixed = at::empty({qkv.size(0), d}, qkv.options());
     Tensor log_sums = at::empty({qkv.size(0), c->shape.heads}, qkv.options());
     std::vector<AttentionQuery> queries;
-    std::int64_t longest = 0;
     for_each_row(*c->pack, [&](std::int64_t row, const PackedSequence& s, std::int64_t own) {
       AttentionQuery q = query(*c, in(turned), width, row, s, own);
       q.out = out(mixed) + row * d;
       q.log_sums = out(log_sums) + row * c->shape.heads;
-      longest = std::max(longest, s.prefix_count + own);
       queries.push_back(q);
     });
-    std::vector<float> scratch(static_cast<std::size_t>(longest));
-    attend(queries, c->shape, {width, c->shape.kv_heads * c->shape.head_dim}, scratch);
+    attend_all(queries, c->shape, {width, c->shape.kv_heads * c->shape.head_dim});
     ctx->save_for_backward({turned, mixed, log_sums});
     save_pointer(ctx, "context", c);
     return mixed;
@@ -263,6 +275,8 @@ struct Attention : Function<Attention> {
     const std::int64_t d = d_out.size(1);
     const KeyLayout layout{width, c.shape.kv_heads * c.shape.head_dim};
     Tensor d_qkv = at::zeros_like(turned);
+    std::vector<AttentionPair> pairs;
+    std::vector<std::int64_t> families;  // A prompt and its responses.
     for_each_row(*c.pack, [&](std::int64_t row, const PackedSequence& s, std::int64_t own) {
       AttentionQuery q = query(c, in(turned), width, row, s, own);
       q.out = out(tensors[1]) + row * d;
@@ -272,8 +286,11 @@ struct Attention : Function<Attention> {
       gradient.d_query = out(d_qkv) + row * width;
       gradient.d_keys[0] = out(d_qkv) + s.prefix_begin * width + d;
       gradient.d_keys[1] = out(d_qkv) + s.begin * width + d;
-      attend_backward(q, gradient, c.shape, layout);
+      if (s.prefix_count == 0 && own == 1)
+        families.push_back(std::ssize(pairs));
+      pairs.push_back({q, gradient});
     });
+    attend_all_backward(pairs, families, c.shape, layout);
     const auto turning = c.shape.heads + c.shape.kv_heads;
     rotate(out(d_qkv), width, turning, *c.rotary, c.pack->positions(), Turn::Back);
     return {d_qkv, Variable()};
@@ -293,11 +310,12 @@ struct TargetLogprobs : Function<TargetLogprobs> {
     for (std::size_t i = 0; i < targets.size(); ++i)
       logprobs[i] = in(logits)[targets[i].output * width + targets[i].token] / t;
     std::vector<float> log_sums(static_cast<std::size_t>(logits.size(0)));
-    float* row = out(logits);
-    for (float& log_sum : log_sums) {
-      log_sum = softmax(row, row, width, t);
-      row += width;
-    }
+    for_each_range(logits.size(0), width, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        float* row = out(logits) + i * width;
+        log_sums[static_cast<std::size_t>(i)] = softmax(row, row, width, t);
+      }
+    });
     for (std::size_t i = 0; i < targets.size(); ++i)
       logprobs[i] -= log_sums[static_cast<std::size_t>(targets[i].output)];
     ctx->save_for_backward({logits});
@@ -318,13 +336,13 @@ struct TargetLogprobs : Function<TargetLogprobs> {
     std::vector<float> sums(static_cast<std::size_t>(p.size(0)));
     for (std::size_t i = 0; i < pack.targets().size(); ++i)
       sums[static_cast<std::size_t>(pack.targets()[i].output)] += d_logprobs[i];
-    float* row = out(p);
-    for (const float sum : sums) {
-      const float scale = -sum / t;
-      for (std::int64_t i = 0; i < width; ++i)
-        row[i] *= scale;
-      row += width;
-    }
+    for_each_range(p.size(0), width, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const float scale = -sums[static_cast<std::size_t>(i)] / t;
+        float* row = out(p) + i * width;
+        std::for_each(row, row + width, [scale](float& x) { x *= scale; });
+      }
+    });
     for (std::size_t i = 0; i < pack.targets().size(); ++i) {
       const Pack::Target& target = pack.targets()[i];
       out(p)[target.output * width + target.token] += d_logprobs[i] / t;

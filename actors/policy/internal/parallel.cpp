@@ -10,6 +10,8 @@ namespace temper::actors {
 namespace {
 
 constexpr std::int64_t kPart = 1 << 18;  // Floats: 1 MiB, far more work than starting a thread.
+constexpr std::int64_t kLeastRange = 1 << 14;  // Floats: some microseconds.
+constexpr std::int64_t kMostRanges = 64;       // So that threads which are interrupted get fewer.
 
 }  // namespace
 
@@ -17,6 +19,18 @@ void for_each_part(std::int64_t n, const std::function<void(std::int64_t, std::i
 #pragma omp parallel for schedule(static)
   for (std::int64_t begin = 0; begin < n; begin += kPart)
     f(begin, std::min(begin + kPart, n));
+}
+
+void for_each_range(std::int64_t n,
+                    std::int64_t cost,
+                    const std::function<void(std::int64_t, std::int64_t)>& f) {
+  const std::int64_t ranges =
+      std::min({n, kMostRanges, n * std::max<std::int64_t>(cost, 1) / kLeastRange});
+  if (ranges < 2)
+    return f(0, n);
+#pragma omp parallel for schedule(dynamic)
+  for (std::int64_t i = 0; i < ranges; ++i)
+    f(n * i / ranges, n * (i + 1) / ranges);
 }
 
 double sum_of_parts(std::int64_t n, const std::function<double(std::int64_t, std::int64_t)>& f) {

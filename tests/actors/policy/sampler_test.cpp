@@ -12,35 +12,43 @@ namespace {
 // Probabilities 0.5, 0.25, 0.125, 0.125.
 const std::vector<float> kLogits{std::log(4.0f), std::log(2.0f), 0.0f, 0.0f};
 
+SampledToken draw(const Sampler& sampler, std::vector<float> logits, double uniform) {
+  return sampler.draw(logits, uniform);
+}
+
+SampledToken likeliest(const Sampler& sampler, std::vector<float> logits) {
+  return sampler.likeliest(logits);
+}
+
 TEST(Sampler, InvertsTheCumulativeDistribution) {
-  Sampler sampler(1.0, 1.0);
-  EXPECT_EQ(sampler.draw(kLogits, 0.0).token, 0);
-  EXPECT_EQ(sampler.draw(kLogits, 0.49).token, 0);
-  EXPECT_EQ(sampler.draw(kLogits, 0.51).token, 1);
-  EXPECT_EQ(sampler.draw(kLogits, 0.76).token, 2);
-  EXPECT_EQ(sampler.draw(kLogits, 0.9999999999).token, 3);
-  EXPECT_NEAR(sampler.draw(kLogits, 0.6).logprob, std::log(0.25), 1e-6);
+  const Sampler sampler(1.0, 1.0);
+  EXPECT_EQ(draw(sampler, kLogits, 0.0).token, 0);
+  EXPECT_EQ(draw(sampler, kLogits, 0.49).token, 0);
+  EXPECT_EQ(draw(sampler, kLogits, 0.51).token, 1);
+  EXPECT_EQ(draw(sampler, kLogits, 0.76).token, 2);
+  EXPECT_EQ(draw(sampler, kLogits, 0.9999999999).token, 3);
+  EXPECT_NEAR(draw(sampler, kLogits, 0.6).logprob, std::log(0.25), 1e-6);
 }
 
 TEST(Sampler, LikeliestHasTheLargestLogitAndTheLowestId) {
-  Sampler sampler(0.5, 0.1);
-  EXPECT_EQ(sampler.likeliest(kLogits).token, 0);
-  EXPECT_NEAR(sampler.likeliest(kLogits).logprob, std::log(16.0 / 22.0), 1e-6);
-  EXPECT_EQ(sampler.likeliest(std::vector<float>{0.0f, 1.0f, 1.0f}).token, 1);
-  EXPECT_EQ(sampler.likeliest(std::vector<float>{0.0f, NAN}).token, -1);
+  const Sampler sampler(0.5, 0.1);
+  EXPECT_EQ(likeliest(sampler, kLogits).token, 0);
+  EXPECT_NEAR(likeliest(sampler, kLogits).logprob, std::log(16.0 / 22.0), 1e-6);
+  EXPECT_EQ(likeliest(sampler, std::vector<float>{0.0f, 1.0f, 1.0f}).token, 1);
+  EXPECT_EQ(likeliest(sampler, std::vector<float>{0.0f, NAN}).token, -1);
 }
 
 TEST(Sampler, RecordsTheProbabilityAtTheTemperature) {
   // At temperature 1/2 the weights 4, 2, 1, 1 become 16, 4, 1, 1: 16/22.
-  Sampler sampler(0.5, 1.0);
-  EXPECT_NEAR(sampler.draw(kLogits, 0.1).logprob, std::log(16.0 / 22.0), 1e-6);
+  const Sampler sampler(0.5, 1.0);
+  EXPECT_NEAR(draw(sampler, kLogits, 0.1).logprob, std::log(16.0 / 22.0), 1e-6);
 }
 
 TEST(Sampler, SamplesFromTheRenormalizedNucleus) {
-  Sampler sampler(1.0, 0.7);  // 0.5 is not enough, 0.75 is: tokens 0 and 1.
+  const Sampler sampler(1.0, 0.7);  // 0.5 is not enough, 0.75 is: tokens 0 and 1.
   int second = 0;
   for (std::int64_t i = 0; i < 10000; ++i) {
-    const SampledToken s = sampler.draw(kLogits, sampling_uniform(1, ResponseId(5), i));
+    const SampledToken s = draw(sampler, kLogits, sampling_uniform(1, ResponseId(5), i));
     ASSERT_LE(s.token, 1);
     ASSERT_NEAR(s.logprob, std::log(s.token == 0 ? 2.0 / 3 : 1.0 / 3), 1e-6);
     second += s.token;
@@ -49,9 +57,9 @@ TEST(Sampler, SamplesFromTheRenormalizedNucleus) {
 }
 
 TEST(Sampler, RejectsLogitsThatAreNotFinite) {
-  Sampler sampler(1.0, 1.0);
-  EXPECT_LT(sampler.draw(std::vector<float>{0.0f, std::nanf("")}, 0.5).token, 0);
-  EXPECT_LT(sampler.draw(std::vector<float>{0.0f, INFINITY}, 0.5).token, 0);
+  const Sampler sampler(1.0, 1.0);
+  EXPECT_LT(draw(sampler, std::vector<float>{0.0f, std::nanf("")}, 0.5).token, 0);
+  EXPECT_LT(draw(sampler, std::vector<float>{0.0f, INFINITY}, 0.5).token, 0);
 }
 
 TEST(Sampler, UniformsAreEvenAndReproducible) {
