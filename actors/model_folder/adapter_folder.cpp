@@ -9,7 +9,7 @@
 namespace temper::actors {
 namespace {
 
-/// Settings with which an adapter is a plain one.
+/// Settings with which an adapter is a plain one. peft writes those that it knows.
 nlohmann::json plain_settings() {
   const auto none = nlohmann::json::object();
   return {{"peft_type", "LORA"},
@@ -17,13 +17,42 @@ nlohmann::json plain_settings() {
           {"fan_in_fan_out", false},
           {"use_rslora", false},
           {"use_dora", false},
+          {"use_qalora", false},
+          {"use_bdlora", nullptr},
+          {"lora_bias", false},
           {"modules_to_save", nullptr},
+          {"exclude_modules", nullptr},
           {"layers_to_transform", nullptr},
+          {"layer_replication", nullptr},
+          {"target_parameters", nullptr},
+          {"trainable_token_indices", nullptr},
+          {"alora_invocation_tokens", nullptr},
+          {"arrow_config", nullptr},
+          {"kasa_config", nullptr},
+          {"monteclora_config", nullptr},
           {"rank_pattern", none},
           {"alpha_pattern", none}};
 }
 
+/// Initializations of peft that leave the base as it is. Others, such as PiSSA, change its weights,
+/// so an adapter does not fit the original base.
+Status check_initialization(const nlohmann::json& json) {
+  const auto found = json.find("init_lora_weights");
+  if (found == json.end() || found->is_boolean() || *found == "gaussian" || *found == "eva" ||
+      *found == "orthogonal")
+    return {};
+  return invalid_input(
+      fmt::format("init_lora_weights: expected true, false, \"gaussian\", \"eva\" or "
+                  "\"orthogonal\", which keep the weights of the base, found {}",
+                  found->dump()));
+}
+
 }  // namespace
+
+bool is_adapter_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(folder / kAdapterConfigFile, ignored);
+}
 
 Result<AdapterConfigJson> parse_adapter_config(std::string_view text) {
   const nlohmann::json json = parse_json(text);
@@ -36,6 +65,7 @@ Result<AdapterConfigJson> parse_adapter_config(std::string_view text) {
           fmt::format("{}: expected {}, found {}", key, plain.dump(), json[key].dump()));
     }
   }
+  TEMPER_TRY_STATUS(check_initialization(json));
   AdapterConfigJson config;
   const auto wrong = [&](const char* key, std::string_view expected) {
     return corrupt(fmt::format("{}: expected {}, found {}",

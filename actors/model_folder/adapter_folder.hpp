@@ -14,6 +14,11 @@ namespace temper::actors {
 
 inline constexpr std::string_view kAdapterFile = "adapter_model.safetensors";
 inline constexpr std::string_view kAdapterConfigFile = "adapter_config.json";
+/// In the base of a run: the adapter from which training starts, if the run has been given one.
+inline constexpr std::string_view kFirstAdapterFolder = "adapter";
+
+/// Whether a folder has an adapter_config.json.
+bool is_adapter_folder(const std::filesystem::path& folder);
 
 /// adapter_config.json. `base`: folder or name of the base model.
 std::string adapter_config_json(const LoraConfig& lora, const std::string& base);

@@ -9,6 +9,7 @@
 #include "cli/watch/run_watch.hpp"
 #include "core/json.hpp"
 #include "orchestrator/metrics/report.hpp"
+#include "orchestrator/model_export/adapter_start.hpp"
 #include "orchestrator/model_export/model_export.hpp"
 #include "orchestrator/pipeline/changes.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
@@ -96,8 +97,24 @@ Status check_same_model(const fs::path& from, const orchestrator::PipelineConfig
   return {};
 }
 
-/// Makes the weights of another run the base checkpoint of this one (--from).
+/// Lets a run start from an adapter of peft (--from).
+Status start_from_adapter(const fs::path& folder, orchestrator::RunPlan& plan) {
+  const orchestrator::PipelineConfig& config = plan.pipeline.config;
+  TEMPER_TRY(auto start, orchestrator::find_adapter_start(folder, config));
+  print_message(fmt::format("starting from the {} in {}{}",
+                            start.merges ? "base merged with the adapter" : "adapter",
+                            folder.string(),
+                            start.config.base.empty() ? "" : ", made for " + start.config.base));
+  plan.change_base = [start = std::move(start), config](const fs::path& base) {
+    return orchestrator::apply_adapter_start(start, config, base);
+  };
+  return {};
+}
+
+/// Makes the weights of another run, or an adapter, the start of this one (--from).
 Status branch(const std::string& from, orchestrator::RunPlan& plan) {
+  if (actors::is_adapter_folder(from))
+    return start_from_adapter(from, plan);
   TEMPER_TRY(orchestrator::ModelExport what, orchestrator::parse_export_source(from));
   TEMPER_TRY_STATUS(check_same_model(what.run, plan.pipeline.config));
   if (auto source = orchestrator::find_export_source(what); !source)
@@ -372,7 +389,10 @@ Handler run_command(Flags& flags) {
              "Resume a run: the folder CONFIG, else run_dir, else the newest run of this name");
   flags.flag("--continue", options->go_on, "Resume the run in run_dir if it exists, else start it");
   flags.text(
-      "--from", options->from, "Start from the weights of another run: RUN, RUN@STEP or RUN@best");
+      "--from",
+      options->from,
+      "Start from the weights of another run: RUN, RUN@STEP or RUN@best; or from the folder of an "
+      "adapter in the format of peft");
   flags.flag("--plain", options->plain, "Print plain lines even on a terminal");
   flags.flag_or_text("--dashboard",
                      options->dashboard,

@@ -114,11 +114,6 @@ Status write(const ModelFolder& base,
   });
 }
 
-bool has_adapter(const fs::path& checkpoint) {
-  std::error_code ignored;
-  return fs::exists(checkpoint / actors::kAdapterConfigFile, ignored);
-}
-
 /// The adapter of a checkpoint and its layout over the base.
 struct StoredAdapter {
   actors::AdapterConfigJson config;
@@ -159,7 +154,7 @@ Status read_weights(const ExportedModel& exported,
                     const actors::Layout& layout,
                     std::span<float> flat) {
   const auto expected = actors::tensors_to_read(layout, flat);
-  const bool merges = has_adapter(exported.from);
+  const bool merges = actors::is_adapter_folder(exported.from);
   if (!merges && exported.from != base.path())
     return read_checkpoint(exported.from, expected);
   TEMPER_TRY_STATUS(base.read(expected));
@@ -201,6 +196,9 @@ Result<ExportedModel> find_export_source(const ModelExport& what) {
   }
   TEMPER_TRY(const ModelFolder base, base_of(run));
   ExportedModel source{PolicyVersion(0), run.base(), what.type.value_or(base.type())};
+  if (const fs::path first = run.base() / actors::kFirstAdapterFolder;
+      actors::is_adapter_folder(first))
+    source.from = first;
   if (what.best) {
     TEMPER_TRY(const BestVerdict best, verify_best(run.root()));
     if (best.state != BestState::Whole)
@@ -224,7 +222,7 @@ Result<ExportedModel> export_model(const ModelExport& what) {
   const fs::path of_base = RunDir(what.run).base();
   TEMPER_TRY(const ModelFolder base, base_of(RunDir(what.run)));
   TEMPER_TRY(const auto layout, actors::Layout::make(base.model(), 0));
-  if (has_adapter(exported.from) && !what.merge) {
+  if (actors::is_adapter_folder(exported.from) && !what.merge) {
     exported.adapter = true;
     exported.type = what.type.value_or(actors::StoredType::Float32);
     TEMPER_TRY(const StoredAdapter adapter, read_adapter(exported.from, layout));
@@ -238,6 +236,14 @@ Result<ExportedModel> export_model(const ModelExport& what) {
   }
   TEMPER_TRY_STATUS(write(base, exported.type, actors::tensors_to_write(layout, flat), what.to));
   return exported;
+}
+
+Status write_merged(const actors::ModelFolder& base, const fs::path& adapter, const fs::path& to) {
+  TEMPER_TRY(const auto layout, actors::Layout::make(base.model(), 0));
+  std::vector<float> flat(static_cast<std::size_t>(layout.size()));
+  const ExportedModel merged{PolicyVersion(0), adapter, actors::StoredType::Float32};
+  TEMPER_TRY_STATUS(read_weights(merged, base, layout, flat));
+  return write(base, merged.type, actors::tensors_to_write(layout, flat), to);
 }
 
 }  // namespace temper::orchestrator

@@ -3,6 +3,7 @@
 // folder of peft, or merged into the base as a model folder.
 #pragma once
 
+#include "actors/model_folder/model_folder.hpp"
 #include "actors/model_folder/safetensors.hpp"
 #include "core/ids.hpp"
 #include "core/result.hpp"
@@ -50,5 +51,11 @@ Result<ExportedModel> find_export_source(const ModelExport& what);
 /// (the message lists those that exist); a damaged checkpoint; a trainer that saves no
 /// model.safetensors; weights of another model than the base; a folder that cannot be written.
 Result<ExportedModel> export_model(const ModelExport& what);
+
+/// Writes a model folder in float32: a base merged with the adapter of another folder. Errors:
+/// those of reading both; a folder that cannot be written.
+Status write_merged(const actors::ModelFolder& base,
+                    const std::filesystem::path& adapter,
+                    const std::filesystem::path& to);
 
 }  // namespace temper::orchestrator

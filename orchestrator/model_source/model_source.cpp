@@ -143,9 +143,11 @@ Result<fs::path> find_model_folder(const fs::path& path) {
   if (fs::exists(path / actors::kAdapterConfigFile, ignored)) {
     return invalid_input(fmt::format(
         "{} is an adapter ({}) without the weights of its base; expected a model folder: "
-        "export the run with --merge, or merge the adapter with peft",
+        "set model.path to that of the base, and start with `temper run --from {}`; or merge the "
+        "adapter first",
         path.string(),
-        actors::kAdapterConfigFile));
+        actors::kAdapterConfigFile,
+        path.string()));
   }
   const std::vector<fs::path> files = gguf_files(path);
   if (files.size() > 1) {

@@ -121,8 +121,10 @@ bool RunDir::in_progress() const {
 Status RunDir::seal_inputs(std::map<std::string, std::uint64_t> outside) const {
   std::vector<std::string> names{"config.yaml"};
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(base(), ignored))
-    names.push_back("base/" + entry.path().filename().string());
+  for (const auto& entry : fs::recursive_directory_iterator(base(), ignored)) {
+    if (!entry.is_directory(ignored))
+      names.push_back(entry.path().lexically_relative(root_).string());
+  }
   std::ranges::sort(names);
   TEMPER_TRY(auto files, sum_files(root_, names));
   return write_manifest(file(kInputsManifest), {std::move(outside), std::move(files)});

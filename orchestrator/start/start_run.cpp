@@ -287,6 +287,34 @@ Status set_failed_run_aside(const RunPlan& plan) {
   return {};
 }
 
+/// Makes the base checkpoint, if the run needs one that is not there yet.
+Status provide_base(const RunPlan& plan, PretrainLine shown, RunSignals* signals) {
+  const RunDir run_dir(plan.run_dir);
+  if (plan.make_base)
+    TEMPER_TRY_STATUS(plan.make_base(run_dir.base()));
+  if (plan.pipeline.config.policy != actors::PolicyKind::Torch || fs::exists(run_dir.base()))
+    return {};
+  BaseCheckpointOptions options;
+  options.worker = worker_program();
+  options.log = run_dir.log_of("pretrain");
+  options.folder = run_dir.base();
+  const RealClock clock;
+  ProgressLine progress(std::cerr, progress_of_stderr(), clock, "temper");
+  if (shown == PretrainLine::Shown) {
+    options.on_progress = [&](std::string_view line) {  // Not called if the base is in the cache.
+      progress.show("pretraining the base checkpoint", line);
+    };
+  }
+  if (signals != nullptr) {
+    signals->enter(RunSignals::Phase::Child);
+    options.stopped = [signals] { return signals->has_come(); };
+  }
+  Status status = provide_base_checkpoint(plan.pipeline.config, options);
+  if (signals != nullptr)
+    signals->enter(RunSignals::Phase::Startup);
+  return status;
+}
+
 }  // namespace
 
 Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signals) {
@@ -313,32 +341,9 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signa
     TEMPER_TRY_STATUS(repair_for_resume(run_dir, plan));
     return lock;
   }
-  if (plan.make_base)
-    TEMPER_TRY_STATUS(plan.make_base(run_dir.base()));
-  if (plan.pipeline.config.policy != actors::PolicyKind::Torch || fs::exists(run_dir.base())) {
-    TEMPER_TRY_STATUS(seal_inputs(run_dir, plan.pipeline.config));
-    return lock;
-  }
-  BaseCheckpointOptions options;
-  options.worker = worker_program();
-  options.log = run_dir.log_of("pretrain");
-  options.folder = run_dir.base();
-  const RealClock clock;
-  ProgressLine progress(std::cerr, progress_of_stderr(), clock, "temper");
-  if (shown == PretrainLine::Shown) {
-    options.on_progress = [&](std::string_view line) {  // Not called if the base is in the cache.
-      progress.show("pretraining the base checkpoint", line);
-    };
-  }
-  if (signals != nullptr) {
-    signals->enter(RunSignals::Phase::Child);
-    options.stopped = [signals] { return signals->has_come(); };
-  }
-  const Status status = provide_base_checkpoint(plan.pipeline.config, options);
-  if (signals != nullptr)
-    signals->enter(RunSignals::Phase::Startup);
-  if (!status)
-    return status.error();
+  TEMPER_TRY_STATUS(provide_base(plan, shown, signals));
+  if (plan.change_base)
+    TEMPER_TRY_STATUS(plan.change_base(run_dir.base()));
   TEMPER_TRY_STATUS(seal_inputs(run_dir, plan.pipeline.config));
   return lock;
 }

@@ -29,6 +29,8 @@ struct RunPlan {
   enum class Warnings { OnScreen, InLog } warnings = Warnings::OnScreen;
   /// Writes the base checkpoint; empty: it is pretrained, or copied from model.path.
   std::function<Status(const std::filesystem::path& base)> make_base{};
+  /// Changes the base checkpoint before the run starts; empty: it stays as it is.
+  std::function<Status(const std::filesystem::path& base)> change_base{};
   std::vector<SettingChange> changes{};  ///< Resume: differences that prepare_run() found.
 };
 

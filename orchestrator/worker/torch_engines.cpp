@@ -49,7 +49,8 @@ Result<std::unique_ptr<trainer::Engine>> make_torch_trainer(
   options.longest_response = settings.longest_response;
   options.temperature = settings.temperature;
   options.seed = role.seed;
-  TEMPER_TRY(auto policy, trainer::TrainedPolicy::initial(std::move(weights), role.seed));
+  TEMPER_TRY(auto policy,
+             trainer::TrainedPolicy::initial(std::move(weights), role.seed, role.base_weights));
   auto engine = trainer::make_torch_engine(options, std::move(policy));
   if (!role.resume_from.empty())
     TEMPER_TRY_STATUS(engine->load(role.resume_from));

@@ -20,14 +20,16 @@ class Run:
     """`temper run` of this configuration, with its roles' modules in the folder of the configuration."""
 
     def __init__(self, temper: str, folder: Path, config: str, *sets: str, path: str = "", tree: bool = True,
-                 **variables: str) -> None:
-        """`path`: more folders of modules; `tree`: the package is that of this tree, not of the interpreter."""
+                 start: Path | None = None, **variables: str) -> None:
+        """`path`: more folders of modules; `tree`: the package is that of this tree, not of the interpreter; `start`: what
+        the run starts from (--from)."""
         self.temper_program, self.folder, self.run_dir = temper, folder, folder / "run"
         file = folder / "config.yaml"
         file.write_text(config)
         paths = [str(folder), path, *([str(ROOT / "python/src")] if tree else [])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **variables}
         words = [word for given in (f"run_dir={self.run_dir}", *sets) for word in ("--set", given)]
+        words += ["--from", str(start)] if start else []
         self.output = folder / "output"
         with open(self.output, "wb") as output:
             self.process = subprocess.Popen([temper, "run", str(file), "--plain", *words], stdout=output,

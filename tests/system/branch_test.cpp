@@ -70,5 +70,49 @@ TEST_F(Branched, ARunGoesOnWithAnotherBoundMoreEnginesAndMoreStepsAndABranchBegi
   expect_clean(run_folder("b"));
 }
 
+/// An exported adapter is the start of two further runs: one trains it on, the other has it merged.
+TEST_F(Branched, ARunStartsFromAnExportedAdapter) {
+  const Arguments lora{"--set", "model.lora={rank: 2, alpha: 4}", "--set", "steps=1"};
+  const Ended first = as_built(arguments("a", lora));
+  ASSERT_EQ(first.status, 0) << first.output;
+  const std::string adapter = (folder() / "adapter").string();
+  const Ended exported = as_built({"export", run_folder("a").string(), adapter});
+  ASSERT_EQ(exported.status, 0) << exported.output;
+
+  Arguments from = lora;
+  from.insert(from.end(), {"--from", adapter});
+  const Ended second = as_built(arguments("b", from));
+  ASSERT_EQ(second.status, 0) << second.output;
+  EXPECT_NE(second.output.find("starting from the adapter in " + adapter), std::string::npos)
+      << second.output;
+  expect_clean(run_folder("b"));
+  const Ended again =
+      as_built({"export", run_folder("b").string() + "@0", (folder() / "again").string()});
+  ASSERT_EQ(again.status, 0) << again.output;
+  const auto values = [&](const std::string& name) {
+    return read_file(folder() / name / "adapter_model.safetensors").value_or(name);
+  };
+  EXPECT_EQ(values("again"), values("adapter"));
+  EXPECT_NE(values("b/checkpoints/step-000001"), values("adapter"));
+  // Engine and trainer started with the same policy.
+  const auto metrics = parse_json(read_file(run_folder("b") / "metrics.jsonl").value_or(""));
+  EXPECT_LT(metrics["log_ratio"].get<double>(), 1e-4);
+
+  const Ended third = as_built(arguments("c", {"--from", adapter, "--set", "steps=1"}));
+  ASSERT_EQ(third.status, 0) << third.output;
+  EXPECT_NE(third.output.find("starting from the base merged with the adapter in"),
+            std::string::npos)
+      << third.output;
+  expect_clean(run_folder("c"));
+  EXPECT_FALSE(fs::exists(run_folder("c") / "base/adapter"));
+
+  const Ended other =
+      as_built(arguments("d", {"--from", adapter, "--set", "model.lora={rank: 4, alpha: 4}"}));
+  EXPECT_NE(other.status, 0);
+  EXPECT_NE(other.output.find("{rank: 2, alpha: 4, targets: [q_proj"), std::string::npos)
+      << other.output;
+  EXPECT_FALSE(fs::exists(run_folder("d")));
+}
+
 }  // namespace
 }  // namespace temper::test

@@ -1,15 +1,26 @@
 #include "trainer/torch/trained_policy.hpp"
 
+#include "actors/model_folder/adapter_folder.hpp"
 #include "actors/model_folder/stored_tensors.hpp"
+
+#include <algorithm>
 
 namespace temper::trainer {
 
-Result<TrainedPolicy> TrainedPolicy::initial(actors::Weights weights, std::uint64_t seed) {
+Result<TrainedPolicy> TrainedPolicy::initial(actors::Weights weights,
+                                             std::uint64_t seed,
+                                             const std::filesystem::path& base) {
   const auto& lora = weights.layout().model().lora;
   if (!lora)
     return TrainedPolicy(std::move(weights));
   TEMPER_TRY(const auto layout, actors::AdapterLayout::make(weights.layout(), *lora));
-  return TrainedPolicy(std::move(weights), actors::Adapter::initial(layout, seed));
+  const std::filesystem::path first = base / actors::kFirstAdapterFolder;
+  if (!actors::is_adapter_folder(first))
+    return TrainedPolicy(std::move(weights), actors::Adapter::initial(layout, seed));
+  TEMPER_TRY(const std::vector<float> values, actors::read_adapter(first, layout));
+  actors::Adapter adapter(layout);
+  std::ranges::copy(values, adapter.values().span().begin());
+  return TrainedPolicy(std::move(weights), std::move(adapter));
 }
 
 actors::TrainedFloats TrainedPolicy::trained() {

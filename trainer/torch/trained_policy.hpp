@@ -6,6 +6,7 @@
 #include "actors/policy/weights.hpp"
 #include "trainer/engine.hpp"
 
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -20,9 +21,12 @@ class TrainedPolicy {
   /// The weights are frozen. Requires: the adapter's layout was made for them.
   TrainedPolicy(actors::Weights weights, actors::Adapter adapter)
       : weights_(std::move(weights)), adapter_(std::move(adapter)) {}
-  /// The policy with which a run starts: with model.lora, its initial adapter. Error InvalidInput:
-  /// targets that the model does not have.
-  static Result<TrainedPolicy> initial(actors::Weights weights, std::uint64_t seed);
+  /// The policy with which a run starts: with model.lora, the adapter in the folder
+  /// kFirstAdapterFolder of `base`, or, if there is none, an initial one. Errors: InvalidInput for
+  /// targets that the model does not have; those of read_adapter().
+  static Result<TrainedPolicy> initial(actors::Weights weights,
+                                       std::uint64_t seed,
+                                       const std::filesystem::path& base);
 
   const actors::Layout& layout() const { return weights_.layout(); }
   actors::Weights& weights() { return weights_; }

@@ -25,10 +25,14 @@ TorchEngineOptions options(const actors::LoraConfig& lora = {.rank = 3, .alpha =
   return o;
 }
 
-std::unique_ptr<Engine> engine(const TorchEngineOptions& o = options()) {
+Result<TrainedPolicy> initial(const TorchEngineOptions& o, const std::filesystem::path& base = {}) {
   const auto layout = actors::Layout::make(o.model, o.vocabulary).value();
-  return make_torch_engine(
-      o, TrainedPolicy::initial(actors::Weights::random(layout, 7), o.seed).value());
+  return TrainedPolicy::initial(actors::Weights::random(layout, 7), o.seed, base);
+}
+
+std::unique_ptr<Engine> engine(const TorchEngineOptions& o = options(),
+                               const std::filesystem::path& base = {}) {
+  return make_torch_engine(o, initial(o, base).value());
 }
 
 std::string image(const Engine& e) {
@@ -90,6 +94,24 @@ TEST(AdapterTrainer, ContinuesExactlyFromACheckpointThatPeftReads) {
   const auto resumed = engine(other);
   ASSERT_TRUE(resumed->load(folder.path()));
   EXPECT_EQ(image(*resumed), image(*straight));
+}
+
+TEST(AdapterTrainer, StartsFromTheAdapterInItsBase) {
+  const test::TemporaryFolder base;
+  const std::filesystem::path folder = base.path() / actors::kFirstAdapterFolder;
+  const actors::LoraConfig lora{.rank = 3, .alpha = 6};
+  ASSERT_TRUE(make_folder(folder));
+  const std::string stored = tests::image_of(tests::random_adapter(9, lora));
+  ASSERT_TRUE(write_file_atomically(folder / actors::kAdapterFile, stored));
+  ASSERT_TRUE(write_file_atomically(folder / actors::kAdapterConfigFile,
+                                    actors::adapter_config_json(lora, "")));
+  const auto started = engine(options(), base.path());
+  EXPECT_EQ(adapter_of(image(*started)), adapter_of(stored));
+  EXPECT_NE(adapter_of(image(*engine())), adapter_of(stored));
+  const auto other = initial(options({.rank = 2, .alpha = 6}), base.path());
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().context.find("lora_A.weight': found shape"), std::string::npos)
+      << other.error().context;
 }
 
 TEST(AdapterTrainer, RefusesACheckpointOfAnotherRankOrOfAllWeights) {

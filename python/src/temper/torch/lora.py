@@ -11,6 +11,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+import safetensors.torch
 import torch
 
 from ..errors import RoleError
@@ -19,6 +20,8 @@ from ..randomness import sampling_uniforms
 from ..xxh3 import hash64
 
 ADAPTER, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
+#: In the base of a run: the adapter from which training starts, if the run has been given one.
+FIRST_ADAPTER = "adapter"
 
 
 class LowRank(torch.nn.Module):
@@ -94,6 +97,27 @@ def adapter_tensors(model: Any) -> dict[str, torch.nn.Parameter]:
         tensors[f"{adapter.name}.lora_A.weight"] = adapter.lora_A
         tensors[f"{adapter.name}.lora_B.weight"] = adapter.lora_B
     return tensors
+
+
+def load_first_adapter(model: Any, base: pathlib.Path) -> None:
+    """Gives the adapters of a model the values in the folder of the first adapter, if the base has one.
+
+    Raises:
+        RoleError: The file has other tensors than the model's adapters. The message names one.
+    """
+    file = base / FIRST_ADAPTER / ADAPTER
+    if not file.is_file():
+        return
+    own, found = adapter_tensors(model), safetensors.torch.load_file(file)
+    if missing := sorted(own.keys() ^ found.keys()):
+        kind = "missing" if missing[0] in own else "unknown for this model"
+        raise RoleError(f"{file}: tensor '{missing[0]}': {kind}")
+    for name, tensor in found.items():
+        if tensor.shape != own[name].shape:
+            raise RoleError(
+                f"{file}: tensor '{name}': found shape {list(tensor.shape)}, expected {list(own[name].shape)}"
+            )
+        own[name].data.copy_(tensor)
 
 
 def restore_base(model: Any, fresh: Any) -> None:

@@ -38,7 +38,7 @@ from .critic import (
     response_values,
     value_losses,
 )
-from .lora import add_adapters
+from .lora import add_adapters, load_first_adapter
 from .model import (
     choose_device,
     choose_dtype,
@@ -130,6 +130,7 @@ class Update:
         )
         if lora is not None:
             add_adapters(self._model, lora, settings.seed)
+            load_first_adapter(self._model, settings.folder)
         self._context = context_of(self._model)
         self._replay = Replay(self._model) if settings.replay_routes else None
         self._prepare(self._model, self._model)
