@@ -2,6 +2,7 @@
 // I/O. Responses are not trusted: an invalid one is an error that names the problem.
 #pragma once
 
+#include "actors/model/lora_config.hpp"
 #include "actors/protocol/engine_config.hpp"
 #include "core/result.hpp"
 #include "core/units.hpp"
@@ -23,6 +24,7 @@ struct ServerCall {
   std::string method = "POST";
   std::string target;
   std::string body;
+  bool may_be_refused = false;  ///< A status other than 2xx changes nothing for what follows.
 };
 
 /// Limit for the body of a response about this many tokens, in bytes: each token comes with its
@@ -75,8 +77,8 @@ struct ServerSampling {
   double top_p = 1;
   std::vector<std::int32_t> end_tokens{1};  ///< Each of these ends a response, as its last token.
   std::int32_t vocabulary = 0;
-  std::string model;      ///< Name of the model on the server.
-  bool adapters = false;  ///< Versions are adapters of it.
+  std::string model;                   ///< Name of the model on the server.
+  std::optional<LoraConfig> adapters;  ///< Versions are adapters of it, of this shape.
 
   /// All end tokens, including `stops`.
   std::vector<std::int32_t> ends_with(const std::vector<std::int32_t>& stops) const {

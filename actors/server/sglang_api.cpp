@@ -1,8 +1,12 @@
-// SGLang's routes as documented for 0.5 ("SGLang for RL systems"). Weights are loaded from a folder
-// with update_weights_from_disk, which also takes the label of the version.
+// SGLang's routes as documented for 0.5 ("SGLang for RL systems", "LoRA serving"). Weights are
+// loaded from a folder with update_weights_from_disk, which also takes the label of the version.
+// Adapters have a route of their own, are named in each request, and the label is set after them.
 #include "actors/server/internal/answers.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace temper::actors {
 namespace {
@@ -19,20 +23,45 @@ class SglangApi final : public ServerApi {
       if (!routes.empty() && !routes.contains(path))
         return invalid_input(fmt::format("the SGLang server has no {}; use a newer SGLang", path));
     }
+    for (const char* const path :
+         {"/load_lora_adapter", "/unload_lora_adapter", "/update_weight_version"}) {
+      if (sampling_.adapters && !routes.empty() && !routes.contains(path)) {
+        return invalid_input(fmt::format(
+            "the SGLang server has no {}, which model.lora requires; use SGLang 0.5 or newer",
+            path));
+      }
+    }
     // The route was renamed; use the old name if the server has only that.
     if (!routes.empty() && !routes.contains("/model_info") && routes.contains("/get_model_info"))
       version_route_ = "/get_model_info";
     return {};
   }
 
+  /// Adapters have their routes whatever the flags of the server, which only its settings show.
+  std::optional<ServerCall> next_probe() const override {
+    if (!sampling_.adapters || probe_ == std::size(kSettingsRoutes))
+      return std::nullopt;
+    return ServerCall{"GET", kSettingsRoutes[probe_], {}};
+  }
+  Status learn(int status, std::string_view body) override {
+    const nlohmann::json settings = status == kOk ? parse_json(body) : nlohmann::json();
+    if (!settings.is_object()) {
+      ++probe_;  // A server that shows its settings nowhere refuses the first adapter.
+      return {};
+    }
+    probe_ = std::size(kSettingsRoutes);
+    return check_adapter_flags(settings);
+  }
+
   ServerCall generate(const GenerateCall& call) const override {
     return {"POST",
             "/generate",
-            fmt::format(R"({{"rid":"{}","input_ids":{},"return_logprob":true,"stream":false,)"
+            fmt::format(R"({{"rid":"{}",{}"input_ids":{},"return_logprob":true,"stream":false,)"
                         R"("sampling_params":{{"max_new_tokens":{},"temperature":{},"top_p":{},)"
                         R"("top_k":-1,"min_p":0.0,"stop_token_ids":{},)"
                         R"("skip_special_tokens":false,"no_stop_trim":true}}}})",
                         call.id,
+                        adapter_field(),
                         list_of(call.tokens),
                         call.most,
                         call.greedy ? 0.0 : sampling_.temperature,
@@ -58,9 +87,10 @@ class SglangApi final : public ServerApi {
   ServerCall score(std::span<const std::int32_t> tokens) const override {
     return {"POST",
             "/generate",
-            fmt::format(R"({{"input_ids":{},"return_logprob":true,"logprob_start_len":0,)"
+            fmt::format(R"({{{}"input_ids":{},"return_logprob":true,"logprob_start_len":0,)"
                         R"("stream":false,"sampling_params":{{"max_new_tokens":1,)"
                         R"("temperature":1.0}}}})",
+                        adapter_field(),
                         list_of(tokens))};
   }
 
@@ -107,6 +137,8 @@ class SglangApi final : public ServerApi {
     return calls;
   }
   std::vector<ServerCall> load(const std::string& folder, const std::string& label) const override {
+    if (sampling_.adapters)
+      return load_adapter(folder, label);
     const nlohmann::json update = {{"model_path", folder},
                                    {"weight_version", label},
                                    {"abort_all_requests", true},
@@ -116,9 +148,15 @@ class SglangApi final : public ServerApi {
   }
   Status check_loaded(std::string_view body) const override {
     const nlohmann::json answer = parse_json(body);
-    if (answer.is_object() && answer.value("success", nlohmann::json(true)) == false)
-      return corrupt("the server reports: " + answer.value("message", nlohmann::json()).dump());
+    if (answer.is_object() && answer.value("success", nlohmann::json(true)) == false) {
+      const char* const key = answer.contains("error_message") ? "error_message" : "message";
+      return corrupt("the server reports: " + answer.value(key, nlohmann::json()).dump());
+    }
     return {};
+  }
+  std::optional<ServerCall> unload(const std::string& label) const override {
+    return ServerCall{
+        "POST", "/unload_lora_adapter", fmt::format(R"({{"lora_name":"{}"}})", label)};
   }
   std::optional<ServerCall> resume() const override {
     return ServerCall{"POST", "/continue_generation", "{}"};
@@ -150,6 +188,56 @@ class SglangApi final : public ServerApi {
   }
 
  private:
+  /// Settings of the server: the route of newer and of older releases.
+  static constexpr const char* kSettingsRoutes[] = {"/server_info", "/get_server_info"};
+  static constexpr int kOk = 200;
+
+  /// The flags that the adapters of this run need.
+  std::string adapter_flags() const {
+    return fmt::format("--enable-lora --max-lora-rank {} --lora-target-modules {}",
+                       sampling_.adapters->rank,
+                       fmt::join(sampling_.adapters->targets, " "));
+  }
+  Status check_adapter_flags(const nlohmann::json& settings) const {
+    const auto refuse = [&](std::string_view found) {
+      return invalid_input(
+          fmt::format("the SGLang server has {}, which does not fit model.lora; start it with {}",
+                      found,
+                      adapter_flags()));
+    };
+    if (settings.contains("enable_lora") && settings["enable_lora"] != true)
+      return refuse("no --enable-lora");
+    const auto rank = settings.find("max_lora_rank");
+    if (rank != settings.end() && rank->is_number_integer() && *rank < sampling_.adapters->rank)
+      return refuse(fmt::format("--max-lora-rank {}", rank->dump()));
+    const auto targets = settings.find("lora_target_modules");
+    if (targets == settings.end() || !targets->is_array())
+      return {};
+    const auto has = [&](const std::string& target) {
+      return std::find(targets->begin(), targets->end(), target) != targets->end();
+    };
+    for (const std::string& target : sampling_.adapters->targets) {
+      if (!has(target) && !has("all"))
+        return refuse(fmt::format("no {} in its --lora-target-modules", target));
+    }
+    return {};
+  }
+  /// An adapter cannot be loaded twice under one name, so one of an earlier attempt is unloaded.
+  std::vector<ServerCall> load_adapter(const std::string& folder, const std::string& label) const {
+    ServerCall again = *unload(label);
+    again.may_be_refused = true;
+    const nlohmann::json adapter = {{"lora_name", label}, {"lora_path", folder}};
+    const nlohmann::json version = {{"new_version", label}, {"abort_all_requests", false}};
+    return {again,
+            {"POST", "/load_lora_adapter", adapter.dump()},
+            {"POST", "/flush_cache", {}},
+            {"POST", "/update_weight_version", version.dump()}};
+  }
+  /// The field of a request that names its adapter, if there is one.
+  std::string adapter_field() const {
+    return adapter_.empty() ? std::string() : fmt::format(R"("lora_path":"{}",)", adapter_);
+  }
+
   static std::string tag_of(ServerMemory what) {
     return fmt::format(R"({{"tags":["{}"]}})",
                        what == ServerMemory::Weights ? "weights" : "kv_cache");
@@ -194,6 +282,7 @@ class SglangApi final : public ServerApi {
   }
 
   std::string version_route_ = "/model_info";
+  std::size_t probe_ = 0;  ///< Index of the next route for settings.
 };
 
 }  // namespace

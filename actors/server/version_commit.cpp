@@ -46,6 +46,8 @@ Status load(Server& server, const ServerVersion& next, int attempt) {
     const bool flush = call.target.starts_with("/flush_cache");
     for (int i = 1;; ++i) {
       const auto body = server.ask(call);
+      if (call.may_be_refused && (body || body.error().code != ErrorCode::Unavailable))
+        break;
       if (body) {
         TEMPER_TRY_STATUS(server.api().check_loaded(*body));
         break;

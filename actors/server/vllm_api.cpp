@@ -37,9 +37,10 @@ class VllmApi final : public ServerApi {
           "vLLM");
     }
     if (sampling_.adapters && missing("/v1/load_lora_adapter")) {
-      return invalid_input(
+      return invalid_input(fmt::format(
           "the vLLM server has no /v1/load_lora_adapter, which model.lora requires; start it with "
-          "--enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1");
+          "VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 and --enable-lora --max-lora-rank {} --max-loras 2",
+          sampling_.adapters->rank));
     }
     return {};
   }

@@ -13,9 +13,13 @@ using actors::EngineKind;
 /// The classes of the Python package that know adapters.
 constexpr std::string_view kPythonRoles = "temper.torch:";
 
+/// Servers that load an adapter while they serve.
+bool loads_adapters(EngineKind kind) {
+  return kind == EngineKind::Vllm || kind == EngineKind::Sglang;
+}
+
 bool knows_adapters(std::string_view role, const actors::EngineConfig& engine) {
-  return engine.kind == EngineKind::Native ||
-         (engine.kind == EngineKind::Vllm && role == "rollout") ||
+  return engine.kind == EngineKind::Native || (loads_adapters(engine.kind) && role == "rollout") ||
          (engine.kind == EngineKind::Python && engine.use.starts_with(kPythonRoles));
 }
 
@@ -29,7 +33,7 @@ void check_engine(const std::string& role,
                             "or `python` with use: {}{}, found `{}`{}; use one of these or remove "
                             "model.lora",
                             role,
-                            role == "rollout" ? "`vllm`, " : "",
+                            role == "rollout" ? "`vllm`, `sglang`, " : "",
                             kPythonRoles,
                             name,
                             name_of(engine.kind),

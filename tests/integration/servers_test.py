@@ -139,6 +139,37 @@ def test_an_update_that_is_not_delivered_to_a_sleeping_server_is_not_trained_on(
         assert "not the trained weights" in run.said()
 
 
+LORA = ("model.lora={rank: 4, alpha: 8}", "algorithm.learning_rate=1e-2")
+
+
+def with_adapters(kind: str, steps: int) -> str:
+    return config(kind, steps).replace("--network", "--network --enable-lora --max-lora-rank 4")
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang"])
+def test_a_server_takes_fifty_adapters_and_gives_only_true_tokens(temper, tmp_path, kind):
+    with Run(temper, tmp_path, with_adapters(kind, ENDLESS), "rollout.replicas=1", *LORA) as run:
+        run.await_updates(52)
+        state = ask(run, "rollout-0")
+        run.stop(after=52)
+        expect_only_true_tokens(run, 52)
+    assert sum(call.endswith("/load_lora_adapter") for call in state["calls"]) >= 50
+    assert len(state["adapters"]) <= 2, "older versions were unloaded"
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang"])
+@pytest.mark.parametrize("fault", ["not_applied", "half_applied", "load_fails"])
+def test_no_token_of_another_adapter_is_trained(temper, tmp_path, kind, fault):
+    with Run(temper, tmp_path, with_adapters(kind, ENDLESS), *LORA) as run:
+        for update in (3, 8):
+            run.await_updates(update)
+            tell(run, "rollout-1", **{fault: 2})
+        run.stop(after=16)
+        expect_only_true_tokens(run, 16)
+        said = "out of memory" if fault == "load_fails" else "not the trained weights"
+        assert said in log_of(run, "rollout-1"), log_of(run, "rollout-1")
+
+
 #: How a server that does not name its weights, and is not started anew with each version, is told to load it.
 RELOAD = """'POST /reload {"path": "{model}"}'"""
 

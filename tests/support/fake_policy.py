@@ -1,5 +1,6 @@
 """A real policy behind fake_server.py: the network of a model folder (LlamaForCausalLM, float32) in plain numpy, slow
 and whole, so that a run with a real trainer can be served by a server that misbehaves as it is told."""
+import copy
 import json
 import os
 import struct
@@ -45,6 +46,20 @@ class Policy:
 
     def forget(self):
         self.w = {name: np.zeros_like(tensor) for name, tensor in self.w.items()}
+
+    def with_adapter(self, folder):
+        """This policy with the adapter of a folder of peft, merged."""
+        with open(os.path.join(folder, "adapter_config.json")) as file:
+            settings = json.load(file)
+        adapter = read_tensors(os.path.join(folder, "adapter_model.safetensors"))
+        changed = copy.copy(self)
+        changed.w = dict(self.w)
+        for name in adapter:
+            if name.endswith("lora_B.weight"):
+                layer = name.removeprefix("base_model.model.").removesuffix(".lora_B.weight") + ".weight"
+                change = adapter[name] @ adapter[name.replace("lora_B", "lora_A")]
+                changed.w[layer] = self.w[layer] + np.float32(settings["lora_alpha"] / settings["r"]) * change
+        return changed
 
     def half_of(self, other):
         """Its own tensors, but every second one is that of another policy."""

@@ -29,70 +29,17 @@ drives it well: a real one would wait for ever, or end).
 """
 import argparse
 import asyncio
+import copy
 import json
 import math
 import os
 import random
-import struct
 
-from fake_openai import gguf_table, llamacpp, openai
+from fake_adapters import Adapters, add_flags
+from fake_openai import llamacpp, openai
+from fake_weights import Weights
 
 END = 1
-
-
-class Weights:
-    """The table of a folder; a folder without one (synthetic weights) gives an even table. With `network`: the policy
-    that the folder really has."""
-
-    def __init__(self, folder, vocabulary, network=False):
-        self.policy = None
-        if network and folder:
-            from fake_policy import Policy
-
-            self.policy = Policy(folder)
-            return
-        self.rows = [[0.0] * vocabulary for _ in range(vocabulary)]
-        if folder.endswith(".gguf"):
-            self.rows = gguf_table(folder, vocabulary)
-            return
-        path = os.path.join(folder, "model.safetensors") if folder else ""
-        if not os.path.exists(path):
-            return
-        assert os.path.exists(os.path.join(folder, "STABLE")), "a folder that is not whole"
-        with open(path, "rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            header = json.loads(file.read(length))
-            tensor = header["model.embed_tokens.weight"]
-            rows, width = tensor["shape"]
-            file.seek(8 + length + tensor["data_offsets"][0])
-            for i in range(rows):
-                row = struct.unpack(f"<{width}f", file.read(4 * width))
-                self.rows[i] = list(row[:vocabulary])
-
-    def after(self, tokens):
-        """Log-probs of what follows each of them."""
-        if self.policy is not None:
-            return self.policy.logprobs(tokens).tolist()
-        return [log_softmax(self.rows[token]) for token in tokens]
-
-    def forget(self):
-        """Nothing of them is left."""
-        if self.policy is not None:
-            self.policy.forget()
-        self.rows = [[0.0] * len(row) for row in self.rows] if self.policy is None else []
-
-    def half_of(self, other):
-        if self.policy is not None:
-            self.policy.half_of(other.policy)
-            return
-        for i in range(0, len(self.rows), 2):
-            self.rows[i] = other.rows[i]
-
-
-def log_softmax(logits):
-    top = max(logits)
-    total = math.log(sum(math.exp(x - top) for x in logits)) + top
-    return [x - total for x in logits]
 
 
 class Fake:
@@ -101,6 +48,7 @@ class Fake:
         self.vocabulary = options.vocabulary
         self.network = options.network
         self.weights = Weights(options.model, options.vocabulary, options.network)
+        self.adapters = Adapters(self, options)
         self.label = "default"
         self.style = options.style
         self.requests = 0
@@ -128,7 +76,7 @@ class Fake:
 
     # --- What it does
 
-    async def generate(self, name, tokens, most, stops):
+    async def generate(self, name, tokens, most, stops, adapter=None):
         """(tokens, log-probs, why it ended)"""
         if self.fault("hangs"):
             await asyncio.Event().wait()
@@ -152,7 +100,7 @@ class Fake:
                     return made, logprobs, "abort"
                 # A table's row is the whole of what its last token says.
                 context = [*tokens, *made]
-                after = self.weights.after(context if self.network else context[-1:])[-1]
+                after = self.adapters.weights(adapter).after(context if self.network else context[-1:])[-1]
                 chances = [math.exp(x) for x in after]
                 if self.hold_after is not None:
                     for end in ends:  # What is to be held does not end before.
@@ -170,8 +118,8 @@ class Fake:
             self.sampling -= 1
             self.running.pop(name, None)
 
-    def score(self, tokens):
-        return [None] + [after[b] for after, b in zip(self.weights.after(tokens), tokens[1:])]
+    def score(self, tokens, adapter=None):
+        return [None] + [after[b] for after, b in zip(self.adapters.weights(adapter).after(tokens), tokens[1:])]
 
     def abort(self, names):
         for name in names if names else list(self.running):
@@ -218,18 +166,24 @@ class Fake:
         self.memory.update(what)
         return 200, {}
 
+    def loaded(self, folder, before, base=None):
+        """What a load gives in the place of `before`; None: it fails. `base`: the folder is an adapter of it."""
+        if self.fault("load_fails") or "weights" not in self.memory:
+            return None
+        if self.fault("not_applied"):
+            return before
+        new = Weights(folder, self.vocabulary, self.network, base)
+        if not self.fault("half_applied"):
+            return new
+        before = copy.deepcopy(before)
+        before.half_of(new)
+        return before
+
     def load(self, folder):
         """Whether it was done."""
-        if self.fault("load_fails") or "weights" not in self.memory:
-            return False
-        if self.fault("not_applied"):
-            return True
-        new = Weights(folder, self.vocabulary, self.network)
-        if self.fault("half_applied"):
-            self.weights.half_of(new)
-        else:
-            self.weights = new
-        return True
+        new = self.loaded(folder, self.weights)
+        self.weights = new or self.weights
+        return new is not None
 
     def set_label(self, label):
         if not self.fault("default_label"):
@@ -264,7 +218,7 @@ class Fake:
         if method == "GET":
             return 200, {"calls": self.calls, "running": len(self.running), "label": self.label,
                          "begun": self.begun, "sampling": self.sampling, "memory": sorted(self.memory),
-                         "begun_without_memory": self.begun_without_memory,
+                         "begun_without_memory": self.begun_without_memory, "adapters": list(self.adapters.loaded),
                          "paused": not self.resumed.is_set()}
         for key, value in body.items():
             setattr(self, key, value)
@@ -275,6 +229,8 @@ class Fake:
     async def vllm(self, path, query, body):
         if path == "/inference/v1/generate":
             return await self.vllm_generate(body)
+        if path in ("/v1/load_lora_adapter", "/v1/unload_lora_adapter"):
+            return self.adapters.vllm(path, body)
         if path == "/pause":
             return self.pause()
         if path == "/resume":
@@ -308,9 +264,12 @@ class Fake:
         sampling = body["sampling_params"]
         tokens = body["token_ids"]
         label = self.token_label()
+        adapter = body["model"] if body.get("model", "policy") != "policy" else None
+        if not self.adapters.has(adapter):
+            return 404, {"error": f"no model {adapter}"}
         made, logprobs, why = await self.generate(
             body.get("request_id", "score"), tokens, sampling["max_tokens"],
-            sampling.get("stop_token_ids", []))
+            sampling.get("stop_token_ids", []), adapter)
         choice = {"index": 0, "finish_reason": why, "token_ids": made, "logprobs": None}
         if "logprobs" in sampling:
             content = [{"token_id": t, "logprob": p} for t, p in zip(made, logprobs)]
@@ -318,11 +277,16 @@ class Fake:
         if not self.fault("no_labels"):
             spans = [{"version": label, "start": 0, "end": len(made)}] if made else []
             choice["weight_versions"] = spans
-        return 200, {"choices": [choice], "prompt_logprobs": self.prompt_logprobs(sampling, tokens)}
+        return 200, {"choices": [choice], "prompt_logprobs": self.prompt_logprobs(sampling, tokens, adapter)}
 
     async def sglang(self, path, _, body):
         if path == "/generate":
             return await self.sglang_generate(body)
+        if path in ("/load_lora_adapter", "/unload_lora_adapter", "/server_info"):
+            return self.adapters.sglang(path, body)
+        if path == "/update_weight_version":
+            self.set_label(body["new_version"])
+            return 200, {"success": True, "message": "", "new_version": body["new_version"]}
         if path == "/pause_generation":
             return self.pause()
         if path == "/continue_generation":
@@ -348,17 +312,20 @@ class Fake:
             return 200, {"weight_version": self.said_label()}
         return 404, {"detail": "Not Found"}
 
-    def prompt_logprobs(self, wanted, tokens):
+    def prompt_logprobs(self, wanted, tokens, adapter=None):
         if wanted.get("prompt_logprobs") is None:
             return None
-        return [None if p is None else {str(t): {"logprob": p}} for t, p in zip(tokens, self.score(tokens))]
+        return [None if p is None else {str(t): {"logprob": p}} for t, p in zip(tokens, self.score(tokens, adapter))]
 
     async def sglang_generate(self, body):
         sampling, tokens = body["sampling_params"], body["input_ids"]
         label = self.token_label()
+        adapter = body.get("lora_path")
+        if not self.adapters.has(adapter):
+            return 400, {"error": {"message": f"The following requested LoRA adapters are not loaded: {adapter}"}}
         made, logprobs, why = await self.generate(
             body.get("rid", "score"), tokens, sampling["max_new_tokens"],
-            sampling.get("stop_token_ids", []))
+            sampling.get("stop_token_ids", []), adapter)
         meta = {"finish_reason": {"type": why},
                 "output_token_logprobs": [[p, t, None] for t, p in zip(made, logprobs)]}
         if not self.fault("no_labels"):
@@ -366,7 +333,7 @@ class Fake:
             meta.update(weight_version=label, weight_versions=spans)
         if body.get("logprob_start_len") is not None:
             meta["input_token_logprobs"] = [
-                [p, t, None] for t, p in zip(tokens, self.score(tokens))]
+                [p, t, None] for t, p in zip(tokens, self.score(tokens, adapter))]
         return 200, {"text": "", "meta_info": meta}
 
     # --- HTTP
@@ -422,6 +389,7 @@ async def main():
     parser.add_argument("--hold-after", type=int, dest="hold_after")
     parser.add_argument("--token-seconds", type=float, default=0.0, dest="token_seconds")
     parser.add_argument("--seed", type=int, default=0)
+    add_flags(parser)
     options = parser.parse_args()
     fake = Fake(options)
     server = await asyncio.start_server(fake.serve, options.host, options.port, backlog=4096)

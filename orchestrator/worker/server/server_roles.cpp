@@ -66,7 +66,7 @@ Result<actors::ServerOptions> options_of(const RoleConfig& role, const std::stri
   }
   if (role.kind != actors::RoleKind::Rollout)
     options.model.shape.lora.reset();  // The reference is the base.
-  options.sampling.adapters = options.model.shape.lora.has_value();
+  options.sampling.adapters = options.model.shape.lora;
   options.sampling.end_tokens = role.vocabulary.ends;
   options.sampling.vocabulary = role.vocabulary.size;
   return options;

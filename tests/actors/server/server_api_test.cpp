@@ -16,6 +16,12 @@ ServerSampling sampling() {
   return s;
 }
 
+ServerSampling with_adapters() {
+  ServerSampling s = sampling();
+  s.adapters = LoraConfig{.rank = 4, .alpha = 8, .targets = {"q_proj", "v_proj"}};
+  return s;
+}
+
 const std::vector<std::int32_t> kTokens{3, 4};
 
 TEST(VllmApi, SendsTokenIdsAndOverridesServerDefaults) {
@@ -32,9 +38,7 @@ TEST(VllmApi, SendsTokenIdsAndOverridesServerDefaults) {
 }
 
 TEST(VllmApi, LoadsAdaptersByTheirNameAndNamesThemInRequests) {
-  ServerSampling s = sampling();
-  s.adapters = true;
-  const auto api = make_vllm_api(s);
+  const auto api = make_vllm_api(with_adapters());
   const auto calls = api->load("/weights/v3-ab", "v3-ab");
   ASSERT_EQ(calls.size(), 3u);
   EXPECT_EQ(calls[0].target, "/v1/load_lora_adapter");
@@ -59,12 +63,10 @@ TEST(VllmApi, NamesTheFlagThatAdaptersNeed) {
                                      "/collective_rpc",
                                      "/update_weight_version",
                                      "/weight_info"};
-  ServerSampling s = sampling();
-  EXPECT_TRUE(make_vllm_api(s)->accept_routes(routes));
-  s.adapters = true;
-  const Status missing = make_vllm_api(s)->accept_routes(routes);
+  EXPECT_TRUE(make_vllm_api(sampling())->accept_routes(routes));
+  const Status missing = make_vllm_api(with_adapters())->accept_routes(routes);
   ASSERT_FALSE(missing);
-  EXPECT_NE(missing.error().context.find("--enable-lora"), std::string::npos);
+  EXPECT_NE(missing.error().context.find("--enable-lora --max-lora-rank 4"), std::string::npos);
 }
 
 // A shortened response of release 0.32.
@@ -216,6 +218,67 @@ TEST(VllmApi, NamesTheFlagForAMissingRoute) {
             std::string::npos);
 }
 
+TEST(SglangApi, LoadsAdaptersByTheirNameAndNamesThemInRequests) {
+  const auto api = make_sglang_api(with_adapters());
+  const auto calls = api->load("/weights/v3-ab", "v3-ab");
+  ASSERT_EQ(calls.size(), 4u);
+  EXPECT_EQ(calls[0].target, "/unload_lora_adapter");
+  EXPECT_TRUE(calls[0].may_be_refused);
+  EXPECT_EQ(calls[1].target, "/load_lora_adapter");
+  EXPECT_FALSE(calls[1].may_be_refused);
+  EXPECT_EQ(parse_json(calls[1].body)["lora_name"], "v3-ab");
+  EXPECT_EQ(parse_json(calls[1].body)["lora_path"], "/weights/v3-ab");
+  EXPECT_EQ(calls[2].target, "/flush_cache");
+  EXPECT_EQ(calls[3].target, "/update_weight_version");
+  EXPECT_EQ(parse_json(calls[3].body)["new_version"], "v3-ab");
+  EXPECT_FALSE(parse_json(api->generate({"id-1", kTokens, 5, "v3-ab"}).body).contains("lora_path"));
+  api->use_adapter("v3-ab");
+  EXPECT_EQ(parse_json(api->generate({"id-1", kTokens, 5, "v3-ab"}).body)["lora_path"], "v3-ab");
+  EXPECT_EQ(parse_json(api->score(kTokens).body)["lora_path"], "v3-ab");
+  EXPECT_EQ(parse_json(api->unload("v3-ab")->body)["lora_name"], "v3-ab");
+  EXPECT_EQ(make_sglang_api(sampling())->load("/weights/v3-ab", "v3-ab").back().target,
+            "/update_weights_from_disk");
+}
+
+TEST(SglangApi, NamesTheReleaseAndTheFlagsThatAdaptersNeed) {
+  const std::set<std::string> routes{
+      "/generate", "/pause_generation", "/continue_generation", "/update_weights_from_disk"};
+  EXPECT_TRUE(make_sglang_api(sampling())->accept_routes(routes));
+  EXPECT_FALSE(make_sglang_api(sampling())->next_probe());
+  const Status missing = make_sglang_api(with_adapters())->accept_routes(routes);
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().context.find("no /load_lora_adapter, which model.lora requires; use "
+                                         "SGLang 0.5"),
+            std::string::npos);
+  const auto said_of = [](const std::string& settings) {
+    const auto api = make_sglang_api(with_adapters());
+    EXPECT_EQ(api->next_probe()->target, "/server_info");
+    const Status status = api->learn(200, settings);
+    EXPECT_FALSE(api->next_probe());
+    return status ? "" : status.error().context;
+  };
+  const std::string flags =
+      "start it with --enable-lora --max-lora-rank 4 --lora-target-modules q_proj v_proj";
+  EXPECT_NE(said_of(R"({"enable_lora":null})").find("no --enable-lora, which does not fit"),
+            std::string::npos);
+  EXPECT_NE(said_of(R"({"enable_lora":false})").find(flags), std::string::npos);
+  EXPECT_NE(said_of(R"({"enable_lora":true,"max_lora_rank":2})").find("--max-lora-rank 2"),
+            std::string::npos);
+  EXPECT_NE(said_of(R"({"enable_lora":true,"max_lora_rank":4,"lora_target_modules":["q_proj"]})")
+                .find("no v_proj in its --lora-target-modules"),
+            std::string::npos);
+  EXPECT_EQ(said_of(R"({"enable_lora":true,"max_lora_rank":4,"lora_target_modules":["all"]})"), "");
+  EXPECT_EQ(said_of(R"({"enable_lora":true,"max_lora_rank":null})"), "");
+}
+
+TEST(SglangApi, FindsTheSettingsOfAnOlderServerAndAcceptsOneThatShowsNone) {
+  const auto api = make_sglang_api(with_adapters());
+  EXPECT_TRUE(api->learn(404, R"({"detail":"Not Found"})"));
+  EXPECT_EQ(api->next_probe()->target, "/get_server_info");
+  EXPECT_TRUE(api->learn(404, ""));
+  EXPECT_FALSE(api->next_probe());
+}
+
 TEST(SglangApi, ReadsTokensLogProbsAndVersionRanges) {
   const auto reply = make_sglang_api(sampling())
                          ->read_generated(
@@ -237,6 +300,13 @@ TEST(SglangApi, AppliesASingleVersionToAllTokens) {
           "output_token_logprobs":[[-2.5,5,null]]}})");
   ASSERT_TRUE(reply && reply->runs);
   EXPECT_EQ(reply->runs->front().label, "v2");
+}
+
+TEST(SglangApi, ReportsAnAdapterThatTheServerDenies) {
+  const Status denied = make_sglang_api(with_adapters())
+                            ->check_loaded(R"({"success":false,"error_message":"no memory"})");
+  ASSERT_FALSE(denied);
+  EXPECT_NE(denied.error().context.find("no memory"), std::string::npos);
 }
 
 TEST(SglangApi, ReportsALoadThatTheServerDenies) {

@@ -46,10 +46,11 @@ TEST(LoraRules, RequireRolesThatKnowAdapters) {
            ", start: \"serve {model} --host {host} --port {port}\"}\n";
   };
   EXPECT_EQ(issues("{}", served_by("vllm")), "");
-  expect_issue(issues("{}", served_by("sglang")),
-               "expected `native`, `vllm`, or `python` with use: temper.torch:Engine");
-  expect_issue(issues("{}", served_by("sglang")),
-               "found `sglang`; use one of these or remove model.lora");
+  EXPECT_EQ(issues("{}", served_by("sglang")), "");
+  expect_issue(issues("{}", served_by("openai")),
+               "expected `native`, `vllm`, `sglang`, or `python` with use: temper.torch:Engine");
+  expect_issue(issues("{}", served_by("openai")),
+               "found `openai`; use one of these or remove model.lora");
   expect_issue(issues("{}", served_by("vllm") + "placement: {mode: colocated}\n"),
                "requires exclusive cards for a server (`placement.mode: separate`), found "
                "`colocated`");

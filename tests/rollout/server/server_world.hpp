@@ -29,7 +29,8 @@ class ServerWorld {
   explicit ServerWorld(const actors::EngineConfig& config,
                        std::size_t compare_every = 1'000'000,
                        std::vector<std::int32_t> ends = {1},
-                       Turns turns = Turns::No)
+                       Turns turns = Turns::No,
+                       const std::optional<actors::LoraConfig>& lora = {})
       : ends_(std::move(ends)) {
     actors::ServerOptions options;
     options.log = folder_ / "server.log";
@@ -37,6 +38,8 @@ class ServerWorld {
     options.name = "rollout-0";
     options.model = table_model();
     options.model.gguf = traits_of(config.kind).reads_gguf;
+    options.model.shape.lora = lora;
+    options.sampling.adapters = lora;
     options.takes_turns = turns == Turns::Yes;
     options.sampling.end_tokens = ends_;
     options.sampling.vocabulary = kTableTokens;
