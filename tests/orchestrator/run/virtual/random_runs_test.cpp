@@ -104,6 +104,35 @@ TEST(RandomRuns, AreRefusedOrStayWithinTheirMemoryAndTheirBound) {
   EXPECT_LT(without_turns, runs() - refused) << "some took turns";
 }
 
+TEST(RandomRuns, WithACriticOrAnAdapterStayWithinTheirMemoryAndTheirBound) {
+  std::uint64_t critics = 0, single = 0, adapters = 0, finishing = 0;
+  for (std::uint64_t seed = 0; seed < runs(); ++seed) {
+    Random random(seed, "critics and adapters");
+    PipelineConfig config = random_pipeline(random);
+    const bool critic = random.chance(0.5);
+    if (critic) {
+      config.algorithm.name = trainer::AlgorithmName::PpoCritic;
+      config.algorithm.filter_equal_rewards = false;
+      config.algorithm.critic.warm_up_steps = static_cast<std::int32_t>(random.below(3));
+    } else {
+      config.model.lora = actors::LoraConfig{.rank = 8, .alpha = 16};
+    }
+    if (!validate(config).empty())
+      continue;
+    SCOPED_TRACE(seed);
+    run_within_limits(config);
+    ASSERT_FALSE(HasFailure());
+    critics += critic ? 1 : 0;
+    single += critic && config.algorithm.responses_per_group == 1 ? 1 : 0;
+    adapters += critic ? 0 : 1;
+    finishing += config.rollout.on_new_weights == rollout::OnNewWeights::Finish ? 1 : 0;
+  }
+  EXPECT_GT(critics, 0U);
+  EXPECT_GT(single, 0U) << "groups of one";
+  EXPECT_GT(adapters, 0U);
+  EXPECT_GT(finishing, 0U);
+}
+
 TEST(RandomRuns, WithPrefillCardsStayWithinTheirMemoryAndTheirBound) {
   std::uint64_t ran = 0;
   std::set<PlacementMode> modes;
