@@ -6,6 +6,7 @@
 #include "core/counts_file.hpp"
 #include "core/scalar_text.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
+#include "orchestrator/pipeline/deadline_rules.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/scheduler/staleness/outstanding_groups.hpp"
 #include "sim_hw/catalog/catalog.hpp"
@@ -252,6 +253,7 @@ void check_cards_hold(const PipelineConfig& c, Rules& rules) {
       "the gradients kept for an incomplete batch do not fit in host memory "
       "beside the offloaded state, for any number of engines that give up their cards; nearest: "
       "`stragglers.prepare: false`");
+  check_deadlines(*pipeline, rules);
 }
 
 /// What a step and all outstanding responses have in tensors, at mean lengths. Those that run are
