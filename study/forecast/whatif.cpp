@@ -39,6 +39,13 @@ constexpr std::string_view kCostModelKeys[] = {"simulation.cluster",
                                                "simulation.trainer.",
                                                "simulation.reward.",
                                                "simulation.publication.",
+                                               "simulation.checkpoint.",
+                                               "simulation.experts.",
+                                               "simulation.framework",
+                                               "simulation.shared_host_links",
+                                               "simulation.tensors.",
+                                               "simulation.tools",
+                                               "simulation.tools.",
                                                "rollout.on_new_weights"};
 
 /// For local runs: the agent. Where the run does not describe it, these do, before and after the
@@ -86,7 +93,7 @@ Result<RecordedRun> read_run(const fs::path& run, const std::vector<std::string>
   RecordedRun out;
   TEMPER_TRY(out.record, read_run_record(run));
   TEMPER_TRY(orchestrator::PipelineConfig config, orchestrator::load_config(run / "config.yaml"));
-  if (!config.simulation.tools) {
+  if (!config.simulation.tools && config.hardware == orchestrator::HardwareKind::Local) {
     TEMPER_TRY(config, orchestrator::load_config(run / "config.yaml", descriptions));
   }
   TEMPER_TRY(out.pipeline, orchestrator::resolve(std::move(config)));
@@ -135,10 +142,8 @@ class Rescheduler {
     const orchestrator::ResolvedPipeline& pipeline = recorded_->pipeline;
     const actors::Lengths lengths(
         pipeline.simulation->config.response, pipeline.config.seed, actors::kResponseLengths);
-    const auto per_group =
-        static_cast<std::uint64_t>(pipeline.config.algorithm.responses_per_group);
     for (const auto& [response, tokens] : recorded_->record.finished()) {
-      const Tokens now = lengths.of(response.value(), response.value() / per_group);
+      const Tokens now = lengths.of(response.value(), recorded_->record.group_of(response).value());
       if (now.count() == tokens)
         continue;
       return invalid_input(fmt::format(

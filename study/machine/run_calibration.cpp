@@ -2,6 +2,7 @@
 
 #include "actors/runtime/process.hpp"
 #include "core/statistics.hpp"
+#include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 #include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
@@ -35,6 +36,8 @@ void RunRecord::feed(const orchestrator::Record& record) {
     actors_ = *actors;
   if (const auto* started = std::get_if<orchestrator::event::Started>(&record.event)) {
     per_group_ = static_cast<std::uint64_t>(std::max(1, started->config->responses_per_group));
+    per_evaluated_group_ =
+        static_cast<std::uint64_t>(std::max(1, started->config->evaluation.samples));
   }
   if (const auto* generated = std::get_if<orchestrator::event::Generated>(&record.event))
     note(*generated);
@@ -70,6 +73,9 @@ void RunRecord::note_time(const orchestrator::Record& record) {
 
 void RunRecord::note(const orchestrator::event::Generated& e) {
   for (const auto& item : e.items) {
+    // Each evaluation generates the same ids.
+    if (finished_.erase(item.response) > 0)
+      so_far_.erase(item.response);
     const std::int64_t tokens = so_far_[item.response] += item.tokens.count();
     generated_ += static_cast<double>(item.tokens.count());
     if (prompts_.emplace(group_of(item.response), item.prompt.count()).second) {
@@ -103,6 +109,11 @@ void RunRecord::note(const orchestrator::command::Train& c, Time now) {
     update_rows_ += static_cast<double>(so_far_[r] - 1);
   for (const auto& entry : c.certificate.groups)
     update_rows_ += static_cast<double>(prompt(entry.group).count());
+}
+
+GroupId RunRecord::group_of(ResponseId response) const {
+  return GroupId(response.value() /
+                 (orchestrator::is_evaluation(response) ? per_evaluated_group_ : per_group_));
 }
 
 Tokens RunRecord::prompt(GroupId group) const {

@@ -34,6 +34,7 @@ class RunRecord {
   bool has_lengths() const { return !known_responses_.empty(); }
   /// Responses that ended in the run, with their lengths.
   const std::map<ResponseId, std::int64_t>& finished() const { return finished_; }
+  GroupId group_of(ResponseId response) const;
 
   /// Constants proportional to the work, for every thread count of the run's roles.
   MachineModel calibration(const orchestrator::PipelineConfig& config) const;
@@ -41,13 +42,12 @@ class RunRecord {
   const std::map<actors::CardState, double>& spans() const { return spans_; }
 
  private:
-  GroupId group_of(ResponseId response) const { return GroupId(response.value() / per_group_); }
   void note_time(const orchestrator::Record& record);
   void note(const orchestrator::event::Generated& e);
   void note(const orchestrator::event::Activity& e);
   void note(const orchestrator::command::Train& c, Time now);
 
-  std::uint64_t per_group_ = 1;
+  std::uint64_t per_group_ = 1, per_evaluated_group_ = 1;
   std::vector<orchestrator::ActorSpec> actors_;
   std::map<ResponseId, std::int64_t> so_far_, finished_;
   std::map<GroupId, std::int64_t> prompts_;

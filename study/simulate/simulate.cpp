@@ -10,6 +10,7 @@
 #include "orchestrator/record/sentences.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
+#include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 
 #include <fmt/format.h>
 
@@ -91,12 +92,13 @@ TokenAccounts fates_of(const orchestrator::Summary& s) {
   return f;
 }
 
-/// Groups that a run begins are numbered from 0.
+/// Groups that a run begins for training are numbered from 0.
 class DispatchedGroups {
  public:
   void feed(const orchestrator::Record& record) {
     for (const orchestrator::Command& command : record.commands) {
-      if (const auto* dispatch = std::get_if<orchestrator::command::Dispatch>(&command))
+      const auto* dispatch = std::get_if<orchestrator::command::Dispatch>(&command);
+      if (dispatch != nullptr && !orchestrator::is_evaluation(dispatch->group))
         groups_ = std::max(groups_, dispatch->group.value() + 1);
     }
   }

@@ -8,6 +8,7 @@
 #include "orchestrator/run/virtual/simulated_actors.hpp"
 #include "orchestrator/watch/predictions.hpp"
 #include "study/machine/machine_host.hpp"
+#include "study/machine/run_calibration.hpp"
 #include "tests/support/small_pipeline.hpp"
 
 #include <fmt/format.h>
@@ -145,6 +146,51 @@ TEST_F(Recorded, ASimulatedRunIsRescheduledExactly) {
   ASSERT_TRUE(really);
   EXPECT_EQ(answer->counterfactual.trained_per_s, really->whole.trained_per_s);
   EXPECT_EQ(answer->expected.trained_per_s, really->whole.trained_per_s);
+}
+
+TEST_F(Recorded, ASimulatedRunWithEvaluationsIsRescheduledExactly) {
+  // Evaluations have two responses per problem, training groups have another number.
+  PipelineConfig config = testing::small_pipeline();
+  config.simulation.response.sibling_correlation = 0.5;
+  config.evaluation.every = 4;
+  config.evaluation.problems = 5;
+  config.evaluation.samples = 2;
+  config.evaluation.greedy = false;
+  ASSERT_NE(config.algorithm.responses_per_group, config.evaluation.samples);
+  const auto answer = ask(simulated(config), {"staleness.bound=3"});
+  ASSERT_TRUE(answer) << answer.error().context;
+  EXPECT_EQ(answer->error, 0);
+}
+
+TEST_F(Recorded, ALocalRunWithEvaluationsIsRescheduledAsRecorded) {
+  PipelineConfig config = local_pipeline();
+  config.evaluation.every = 4;
+  config.evaluation.problems = 32;
+  const fs::path run = local(config);
+  const RunRecord record = read_run_record(run).value();
+  for (const auto& [response, tokens] : record.finished())
+    EXPECT_EQ(tokens, 2 + static_cast<std::int64_t>(response.value() % 5)) << response.value();
+  const auto answer = ask(run, {"staleness.bound=2"});
+  ASSERT_TRUE(answer) << answer.error().context;
+  EXPECT_LT(std::abs(answer->error), 0.03);
+  EXPECT_EQ(answer->recorded_lengths, 40 * 8 * 4 + 32);
+}
+
+TEST_F(Recorded, TheCostModelKnowsTheEffectOfSettingsOfASimulatedRun) {
+  PipelineConfig config = testing::small_pipeline();
+  const fs::path run = simulated(config);
+  for (const char* set : {"simulation.framework=verl",
+                          "simulation.tools={turn: {mean: 50}}",
+                          "simulation.tensors.per_token=1MB",
+                          "simulation.checkpoint.bandwidth=10GB/s"}) {
+    const auto answer = ask(run, {set});
+    ASSERT_TRUE(answer) << set << ": " << answer.error().context;
+    EXPECT_EQ(answer->error, 0) << set;
+    EXPECT_LT(answer->regret_per_s, 0) << set;
+  }
+  const auto lengths = ask(run, {"simulation.response.mean=20"});
+  ASSERT_FALSE(lengths);
+  EXPECT_NE(lengths.error().context.find("simulation.response.mean"), std::string::npos);
 }
 
 TEST_F(Recorded, LengthsFromAnotherProgramVersionAreRefused) {

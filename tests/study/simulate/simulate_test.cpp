@@ -134,6 +134,18 @@ TEST(Simulate, AShortRunIsUsedWhole) {
   EXPECT_EQ(figures->steady.trained_per_s, figures->whole.trained_per_s);
 }
 
+TEST(Simulate, ResponsesOfEvaluationsAreNotAmongThoseBegun) {
+  PipelineConfig config = small_pipeline();
+  const auto without = simulate(config);
+  config.evaluation.every = 4;
+  config.evaluation.problems = 5;
+  const auto with = simulate(config);
+  ASSERT_TRUE(without) << without.error().context;
+  ASSERT_TRUE(with) << with.error().context;
+  EXPECT_GT(with->whole.seconds, without->whole.seconds);
+  EXPECT_EQ(with->accounts.begun_length, without->accounts.begun_length);
+}
+
 TEST(Simulate, ARefusedConfigurationKeepsItsReason) {
   PipelineConfig config = small_pipeline();
   config.simulation.model = "deepseek-v3";
