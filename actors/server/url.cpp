@@ -192,6 +192,9 @@ Result<RedisUrl> parse_redis_url(std::string_view text, std::string_view passwor
   RedisUrl url{{}, tls};
   for (const std::string_view one : split(rest, ",")) {
     TEMPER_TRY(Place place, parse_place(trimmed(one), text, form));
+    std::ranges::transform(place.host, place.host.begin(), [](unsigned char c) {
+      return static_cast<char>(std::tolower(c));
+    });
     std::pair server(std::move(place.host), place.port);
     if (std::ranges::find(url.servers, server) != url.servers.end())
       return refusal(text, "a server is there twice", form);

@@ -21,6 +21,8 @@ std::int64_t chunks_of(const actors::Tensor& t) {
       std::max<std::uint64_t>(1, (t.bytes + kTensorChunk - 1) / kTensorChunk));
 }
 
+constexpr int kTrialLease = 60;  ///< Seconds; for a key that a failed start leaves.
+
 Result<std::string> read_ca_certificates(const std::string& file) {
   if (file.empty())
     return std::string();
@@ -53,6 +55,36 @@ Result<std::unique_ptr<RedisTensors>> RedisTensors::create(RedisTensorsOptions o
       return answers.error();
   }
   return store;
+}
+
+/// Each server gets a field of its own under one key, so that a server with two names has the field
+/// of its other name already.
+Status RedisTensors::check_distinct() {
+  const std::string key = prefix_ + "..";
+  const auto ask_one = [&](std::size_t server, const std::vector<RedisCommand>& commands) {
+    return servers_[server].connection->ask(commands);
+  };
+  std::optional<Error> same;
+  for (std::size_t s = 0; s < servers_.size() && !same; ++s) {
+    TEMPER_TRY(const auto answers,
+               ask_one(s,
+                       {{"HSET", key, std::to_string(s), ""},
+                        {"EXPIRE", key, std::to_string(kTrialLease)},
+                        {"HLEN", key}}));
+    for (std::size_t other = 0; answers.back() > 1 && other < s && !same; ++other) {
+      TEMPER_TRY(const auto added, ask_one(s, {{"HSET", key, std::to_string(other), ""}}));
+      if (added.front() == 0) {
+        same = invalid_input(
+            fmt::format("{} and {} are the same server; expected each server once, because they "
+                        "divide the tensors among them; remove one of the two",
+                        options_.servers[other].text(),
+                        options_.servers[s].text()));
+      }
+    }
+  }
+  for (std::size_t s = 0; s < servers_.size(); ++s)
+    TEMPER_TRY_STATUS(ask_one(s, {{"UNLINK", key}}));
+  return same ? Status(*std::move(same)) : Status();
 }
 
 RedisTensors::~RedisTensors() {
@@ -227,6 +259,8 @@ Result<std::unique_ptr<RedisTensors>> open_redis_tensors(const PipelineConfig& c
                 : "payloads.redis: expected a Redis server that admits this run; start it, correct "
                   "the address (rediss:// for TLS), or set TEMPER_REDIS_PASSWORD");
   }
+  if (auto distinct = (*store)->check_distinct(); !distinct)
+    return std::move(distinct).error().within("payloads.redis");
   return store;
 }
 

@@ -33,6 +33,9 @@ class RedisTensors final : public TensorStore {
   static Result<std::unique_ptr<RedisTensors>> create(RedisTensorsOptions options, const Log& log);
   ~RedisTensors() override;
 
+  /// Errors: two of the servers are one; those of RedisConnection::ask().
+  Status check_distinct();
+
   actors::TensorPlace place() const override;
   std::vector<bool> find(std::span<const actors::Tensor> tensors) override;
   void take(std::vector<actors::Tensor>& tensors) override;
@@ -67,7 +70,7 @@ class RedisTensors final : public TensorStore {
 };
 
 /// The store in the servers of `payloads.redis`. Requires: `payloads.store: redis`. Error: one does
-/// not answer, or refuses the run; names the key and the next step.
+/// not answer, refuses the run, or is named twice; names the key and the next step.
 Result<std::unique_ptr<RedisTensors>> open_redis_tensors(const PipelineConfig& config,
                                                          const Log& log);
 

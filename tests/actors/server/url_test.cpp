@@ -109,7 +109,8 @@ TEST(RedisUrl, IsRefusedIfItIsSomethingElse) {
                                  "host:1,",
                                  "host:1,host:2/0",
                                  "host:1,rediss://host:2",
-                                 "host:1,other:1,host:1"}) {
+                                 "host:1,other:1,host:1",
+                                 "host:1,HOST:1"}) {
     const auto said = parse_redis_url(text, "REDIS_PASSWORD");
     ASSERT_FALSE(said) << text;
     EXPECT_EQ(said.error().code, ErrorCode::InvalidInput) << text;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <sstream>
 
 namespace temper::orchestrator {
@@ -203,6 +204,23 @@ TEST_F(RedisTensorsTest, ACommandThatTheServerRefusesIsNamed) {
       << refused.error().context;
 }
 
+TEST_F(RedisTensorsTest, AServerWithTwoNamesIsRejected) {
+  ::setenv("TEMPER_REDIS_PASSWORD", server_.address().password.c_str(), 1);
+  const std::string port = std::to_string(server_.address().port);
+  PipelineConfig config;
+  config.payloads.store = TensorStoreKind::Redis;
+  config.payloads.redis = "127.0.0.1:" + port;
+  EXPECT_TRUE(open_redis_tensors(config, log_));
+  config.payloads.redis += ",localhost:" + port;
+  const auto rejected = open_redis_tensors(config, log_);
+  ASSERT_FALSE(rejected);
+  EXPECT_TRUE(rejected.error().context.starts_with(
+      "payloads.redis: 127.0.0.1:" + port + " and localhost:" + port + " are the same server"))
+      << rejected.error().context;
+  EXPECT_EQ(ask({"DBSIZE"}), 0);
+  ::unsetenv("TEMPER_REDIS_PASSWORD");
+}
+
 /// Two servers, and tensors that engines have written: half a hundred, so that both have some.
 class TwoServersTest : public ::testing::Test {
  protected:
@@ -239,6 +257,12 @@ class TwoServersTest : public ::testing::Test {
   std::unique_ptr<RedisTensors> store_;
   std::vector<actors::Tensor> tensors_;
 };
+
+TEST_F(TwoServersTest, AreDistinct) {
+  const auto distinct = store_->check_distinct();
+  EXPECT_TRUE(distinct) << distinct.error().context;
+  EXPECT_EQ(ask(0, {"DBSIZE"}) + ask(1, {"DBSIZE"}), 50);
+}
 
 TEST_F(TwoServersTest, ShareTheTensors) {
   EXPECT_TRUE(store_->has(tensors_));
