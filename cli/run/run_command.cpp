@@ -131,12 +131,22 @@ Status branch(const std::string& from, orchestrator::RunPlan& plan) {
   return {};
 }
 
+/// A recorded configuration with issues is mostly a damaged one; then names the damage instead.
+Error blame_damage(const fs::path& run, const fs::path& file, Error issues) {
+  if (run.empty() || issues.context.find(file.string()) == std::string::npos)
+    return issues;
+  Status whole = orchestrator::RunDir(run).check_inputs();
+  return !whole && whole.error().code == ErrorCode::Corrupt ? std::move(whole).error() : issues;
+}
+
 /// Reads the configuration. A run to resume uses its recorded one.
 Result<orchestrator::RunPlan> make_plan(RunOptions options) {
   fs::path file = options.config;
+  fs::path recorded_by;
   std::vector<std::string> sets = options.sets;
   if (options.resume && fs::is_directory(file)) {
     sets.push_back("run_dir=" + file.string());
+    recorded_by = file;
     file = orchestrator::recorded_config(orchestrator::RunDir(file));
   }
   std::error_code ignored;
@@ -153,12 +163,11 @@ Result<orchestrator::RunPlan> make_plan(RunOptions options) {
   }
   TEMPER_TRY(const orchestrator::LoadedConfig loaded, orchestrator::read_config(file, sets));
   std::vector<ConfigIssue> issues = loaded.issues();
+  if (!issues.empty())
+    return blame_damage(recorded_by, file, config_error(issues));
   orchestrator::PipelineConfig config = loaded.config();
-  if (issues.empty()) {
-    const auto broken = orchestrator::rules_of_this_machine(config);
-    for (const orchestrator::BrokenRule& rule : broken)
-      issues.push_back(loaded.blame(rule));
-  }
+  for (const orchestrator::BrokenRule& rule : orchestrator::rules_of_this_machine(config))
+    issues.push_back(loaded.blame(rule));
   if (!issues.empty())
     return config_error(issues);
   for (const ConfigIssue& warning : loaded.warnings())
