@@ -21,6 +21,33 @@ void raise(HighWater& to, const actors::MemoryUse& use) {
   to.capacity_bytes = std::max(to.capacity_bytes, use.capacity.count());
 }
 
+/// Adds what an actor used before it was started again. Tensors that it held then are lost.
+void add(actors::Usage& now, const actors::Usage& before) {
+  now.flops = Flops(now.flops.count() + before.flops.count());
+  for (const actors::PlaneUse& use : before.planes) {
+    const auto plane = std::ranges::find(now.planes, use.plane, &actors::PlaneUse::plane);
+    if (plane == now.planes.end())
+      now.planes.push_back(use);
+    else
+      plane->bytes += use.bytes;
+  }
+  now.device.peak = std::max(now.device.peak, before.device.peak);
+  now.host.peak = std::max(now.host.peak, before.host.peak);
+  if (before.engine) {
+    actors::EngineUse& engine = now.engine ? *now.engine : now.engine.emplace();
+    engine.prefill += before.engine->prefill;
+    engine.decode += before.engine->decode;
+    engine.decode_tokens += before.engine->decode_tokens;
+  }
+  if (before.tensors) {
+    actors::TensorUse& tensors = now.tensors ? *now.tensors : now.tensors.emplace();
+    tensors.stored += before.tensors->stored;
+    tensors.dropped += before.tensors->dropped + before.tensors->held;
+    tensors.fetched += before.tensors->fetched;
+    tensors.fetching += before.tensors->fetching;
+  }
+}
+
 double peak_of(const ActorUsage& a) {
   return a.usage.peak.count() * static_cast<double>(a.usage.devices);
 }
@@ -115,18 +142,32 @@ std::optional<TensorSummary> summarize_tensors(const UsageTotals& totals, std::s
 void UsageTotals::feed(const Record& record) {
   if (const auto* actors = actors_in(record.event))
     specs_ = *actors;
-  const auto* activity = std::get_if<event::Activity>(&record.event);
-  if (activity == nullptr || activity->actor.value() >= specs_.size())
+  if (const auto* activity = std::get_if<event::Activity>(&record.event))
+    add_report(*activity);
+  for (const Command& command : record.commands) {
+    const auto* launch = std::get_if<command::Launch>(&command);
+    if (launch == nullptr)
+      continue;
+    if (const auto reported = actors_.find(launch->actor); reported != actors_.end())
+      before_start_[launch->actor] = reported->second.usage;
+  }
+}
+
+void UsageTotals::add_report(const event::Activity& activity) {
+  if (activity.actor.value() >= specs_.size())
     return;
-  Duration& busy = busy_[activity->actor];
-  for (const actors::Span& span : activity->spans) {
+  Duration& busy = busy_[activity.actor];
+  for (const actors::Span& span : activity.spans) {
     if (is_busy(span.state))
       busy += span.end - span.begin;
   }
-  if (!activity->usage)
+  if (!activity.usage)
     return;
-  const ActorSpec& spec = specs_[activity->actor.value()];
-  actors_[activity->actor] = {spec.role, spec.cards.size(), busy, *activity->usage};
+  const ActorSpec& spec = specs_[activity.actor.value()];
+  actors::Usage usage = *activity.usage;
+  if (const auto before = before_start_.find(activity.actor); before != before_start_.end())
+    add(usage, before->second);
+  actors_[activity.actor] = {spec.role, spec.cards.size(), busy, std::move(usage)};
 }
 
 std::string tensors_text(const TensorSummary& t) {

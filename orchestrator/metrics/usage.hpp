@@ -42,8 +42,12 @@ class UsageTotals {
   const std::map<ActorId, ActorUsage>& actors() const { return actors_; }
 
  private:
+  void add_report(const event::Activity& activity);
+
   std::vector<ActorSpec> specs_;
   std::map<ActorId, Duration> busy_;
+  /// Of actors that were started again: a report covers the time since the last start.
+  std::map<ActorId, actors::Usage> before_start_;
   std::map<ActorId, ActorUsage> actors_;
 };
 

@@ -31,6 +31,9 @@ class Usage : public ::testing::Test {
   void feed(Duration at, Event event) {
     totals_.feed({sequence_++, Time(at), std::move(event), {}});
   }
+  void launch(std::uint32_t actor, Duration at) {
+    totals_.feed({sequence_++, Time(at), event::ClockRead{}, {command::Launch{ActorId(actor)}}});
+  }
   void report(std::uint32_t actor,
               Duration at,
               std::vector<actors::Span> spans,
@@ -76,6 +79,33 @@ TEST_F(Usage, MfuIsFlopsOverTimeAndPeak) {
   EXPECT_DOUBLE_EQ(mfu.roles.at(RoleKind::Rollout).while_busy, 1000.0 / 1600);
   EXPECT_DOUBLE_EQ(mfu.roles.at(RoleKind::Trainer).mfu, 1500.0 / 4000);
   EXPECT_DOUBLE_EQ(mfu.roles.at(RoleKind::Trainer).while_busy, 1500.0 / 2000);
+}
+
+TEST_F(Usage, AnActorThatIsStartedAgainKeepsWhatItUsedBefore) {
+  actors::Usage first = used(600, 2, 100), second = used(200, 2, 40), third = used(100, 2, 20);
+  first.engine = {0, 1s, 4s, 200};
+  first.tensors = {Bytes(50), Bytes(10), Bytes(30), Bytes(0), 0s};
+  second.engine = {0, 1s, 1s, 100};
+  second.tensors = {Bytes(20), Bytes(0), Bytes(20), Bytes(0), 0s};
+  third.engine = {0, 0s, 1s, 50};
+  launch(0, 0s);
+  report(0, 4s, {{CardState::Decode, Time(0s), Time(4s)}}, first);
+  launch(0, 5s);
+  report(0, 6s, {}, used(50, 2, 10));
+  report(0, 7s, {{CardState::Decode, Time(6s), Time(7s)}}, second);
+  launch(0, 8s);
+  report(0, 10s, {{CardState::Decode, Time(9s), Time(10s)}}, third);
+  const auto usage = summarize_usage(totals_, 4, 10s, 1);
+  ASSERT_TRUE(usage);
+  EXPECT_DOUBLE_EQ(usage->mfu.flops, 900);
+  EXPECT_DOUBLE_EQ(usage->mfu.roles.at(RoleKind::Rollout).while_busy, 900.0 / (200 * 6));
+  EXPECT_EQ(usage->network.planes[0].bytes, 160);
+  EXPECT_EQ(usage->memory.at(RoleKind::Rollout).device.peak_bytes, 100);
+  ASSERT_TRUE(usage->engines && usage->tensors);
+  EXPECT_DOUBLE_EQ(usage->engines->decode, 0.6);
+  EXPECT_EQ(usage->tensors->stored_bytes, 70);
+  EXPECT_EQ(usage->tensors->dropped_bytes, 60) << "with those that were lost with the engine";
+  EXPECT_EQ(usage->tensors->held_bytes, 0);
 }
 
 TEST_F(Usage, PlanesSumOverActorsAndMemoryIsThatOfTheFullest) {
