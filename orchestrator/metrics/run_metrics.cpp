@@ -160,6 +160,7 @@ void RunMetrics::on_event(const event::Resumed& e) {
   if (e.config)
     config_ = *e.config;
   ++resumes_;
+  starting_since_ = starting_since_.value_or(now_);
   if (restarts_.empty() || restarts_.back().kind != Restart::Kind::Rollback || e.rollbacks == 0)
     restarts_.push_back({Restart::Kind::Resume, now_, "", std::nullopt, e.changes});
   finish_.reset();
@@ -388,7 +389,7 @@ void RunMetrics::on_command(const command::Rollback& c) {
 }
 
 void RunMetrics::on_command(const command::Dispatch& c) {
-  work_began_ = work_began_.value_or(now_);
+  end_start();
   stored_.sources.dispatch(c.group, c.draw);
   const auto [it, fresh] = groups_.try_emplace(c.group.value());
   if (fresh) {
@@ -419,6 +420,7 @@ void RunMetrics::on_command(const command::Judge& c) {
 }
 
 void RunMetrics::on_command(const command::Train& c) {
+  end_start();
   training_ = c;
   for (const auto& entry : c.certificate.groups) {
     if (const auto it = groups_.find(entry.group.value()); it != groups_.end())

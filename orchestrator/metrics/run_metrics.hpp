@@ -112,8 +112,11 @@ class RunMetrics {
   const Slots& slots() const { return slots_; }
   /// End of the run; during the run, the time of the last record.
   Time wall() const { return wall_; }
-  /// Time of the first dispatch; before that: wall().
-  Time work_began() const { return work_began_.value_or(wall_); }
+  /// Part of wall(): from the start, and from each resume and rollback, until a group is dispatched
+  /// or trained.
+  Duration starting() const {
+    return starting_ + (starting_since_ ? wall_ - *starting_since_ : Duration{});
+  }
   const std::optional<command::Finish>& finish() const { return finish_; }
 
   // --- Rolled back by a resume
@@ -234,6 +237,10 @@ class RunMetrics {
   void on_command(const command::Release& c);
   void on_command(const command::Rollback& c);
   void on_command(const command::Finish& c) { finish_ = c; }
+  void end_start() {
+    if (const auto since = std::exchange(starting_since_, std::nullopt))
+      starting_ += now_ - *since;
+  }
   void feed_training(const Record& record);
   void feed_evaluation(const Record& record);
   template <class C>
@@ -273,7 +280,8 @@ class RunMetrics {
   UsageTotals usage_;
   Slots slots_;
   Time now_{}, wall_{};
-  std::optional<Time> work_began_;
+  std::optional<Time> starting_since_ = Time{};
+  Duration starting_{};
   std::optional<command::Finish> finish_;
 
   SavedCounts stored_;

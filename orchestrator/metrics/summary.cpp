@@ -221,7 +221,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   if (!m.updates().empty())
     set_last_step(m, s);
   s.wall_s = seconds(m.wall());
-  s.start_s = seconds(m.work_began().time_since_epoch());
+  s.start_s = seconds(m.starting());
   s.cards = m.timeline().cards().size();
 
   s.tokens = tokens(m.tokens(), s.wall_s, s.cards);

@@ -151,9 +151,9 @@ struct Summary {
   std::string log_hash;    ///< 16 hexadecimal digits.
   bool simulated = false;  ///< Times are virtual.
   std::optional<EvaluationSummary> evaluation;  ///< None: no evaluation.
-  double start_s = 0;  ///< Time until the first dispatch; part of the wall time.
-  std::optional<actors::JudgeUsage> judges{};  ///< Of the whole run. Empty without a judge.
-  std::optional<CostSummary> cost{};           ///< Of the whole run. Empty without prices.
+  double start_s = 0;                           ///< RunMetrics::starting(); part of the wall time.
+  std::optional<actors::JudgeUsage> judges{};   ///< Of the whole run. Empty without a judge.
+  std::optional<CostSummary> cost{};            ///< Of the whole run. Empty without prices.
   /// Figures of the last step by name (metric_table.hpp), if finite; without states and evaluation.
   std::map<std::string, double> last_step;
 };
@@ -340,7 +340,10 @@ void describe(auto& v, Summary& s) {
   v.field(26, "slots", s.slots);
   v.field(27, "evaluation", s.evaluation, {.doc = "Evaluation on held-out problems."});
   v.field(28, "ended", s.ended);
-  v.field(29, "start_s", s.start_s, {.doc = "Seconds until the first dispatch."});
+  v.field(29,
+          "start_s",
+          s.start_s,
+          {.doc = "Seconds from the start, and from each resume, until there was work."});
   v.field(30, "last_step", s.last_step, {.doc = "Metrics of the last step."});
   v.field(31, "tail", s.tail, {.doc = "Time that only the last responses of a batch took."});
   v.field(32, "judges", s.judges, {.doc = "Work of judges over the whole run; null: no judge."});

@@ -264,6 +264,26 @@ TEST(RunMetrics, AResumeTakesBackWhatWasTrainedSinceItsCheckpoint) {
   EXPECT_EQ(s.metrics.wasted(), Tokens(60));
 }
 
+TEST(RunMetrics, StartingIsTheTimeUntilWorkOfTheStartAndOfEachResume) {
+  Script s;  // Records are one second apart.
+  EXPECT_EQ(s.metrics.starting(), Duration{});
+  s.feed(event::ActorReady{ActorId(0), std::nullopt});
+  EXPECT_EQ(s.metrics.starting(), Duration(1s));
+  const std::uint64_t checkpoint = s.sequence - 1;
+  s.whole_group(0, 0, 0, 1, 0);
+  EXPECT_EQ(s.metrics.starting(), Duration(2s));
+  s.feed(event::Resumed{checkpoint, 0});
+  s.feed(event::ActorReady{ActorId(0), std::nullopt});
+  s.feed(event::Resumed{checkpoint, 0});
+  s.feed(event::ActorReady{ActorId(0), std::nullopt});
+  EXPECT_EQ(s.metrics.starting(), Duration(5s));
+  s.train(0, 0, 0);
+  EXPECT_EQ(s.metrics.starting(), Duration(6s)) << "a batch that was ready is work too";
+  s.dispatch(1, 1);
+  EXPECT_EQ(s.metrics.starting(), Duration(6s));
+  EXPECT_EQ(summarize(s.metrics, {}).start_s, 6);
+}
+
 TEST(RunMetrics, AResumeSaysWhatIsOtherSinceThen) {
   Script s;
   s.feed(event::Resumed{0, 0, {}, {{"staleness.bound", "2", "4"}, {"steps", "60", "120"}}});
