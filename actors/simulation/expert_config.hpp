@@ -24,6 +24,8 @@ struct ExpertConfig {
   double sequence_spread = 0;  ///< Log spread of a load between sequences, without a loss.
   double loss_strength = 0;    ///< Of the trainer's load-balance loss; 0: none.
   double exponent = 0.5;       ///< zipf: load ~ rank^-exponent.
+
+  bool operator==(const ExpertConfig&) const = default;
 };
 /// What the exchanges of a step add.
 void describe_exchanges(auto& v, ExpertConfig& c) {

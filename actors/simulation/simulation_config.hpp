@@ -181,7 +181,9 @@ struct TrainerEngineConfig {
   sim_hw::Mechanisms mechanisms{};  ///< Mechanisms of its steps.
   sim_hw::ActivationPolicy activations = sim_hw::ActivationPolicy::Full;
   DataBalance data_balance = DataBalance::Step;
-  bool mtp = false;  ///< Trains the MTP modules of the model.
+  bool mtp = false;                         ///< Trains the MTP modules of the model.
+  std::optional<double> capacity_factor{};  ///< Of experts; empty: nothing is dropped.
+  std::optional<ExpertConfig> experts{};    ///< Of training; empty: `simulation.experts`.
 
   bool operator==(const TrainerEngineConfig&) const = default;
 };
@@ -216,6 +218,19 @@ void describe(auto& v, TrainerEngineConfig& c) {
           {.doc = "How a batch is dealt to replicas: in order of `arrival`, by `tokens`, or by "
                   "the cost of `attention`; replicas that share experts wait for each other at "
                   "each micro-batch. `step`: by tokens, and they wait at the end of the step."});
+  v.field(13,
+          "capacity_factor",
+          c.capacity_factor,
+          {.doc = "Capacity factor of experts: each takes at most this multiple of the mean copies "
+                  "per expert from the tokens of a rank in a micro-batch, and drops the others. "
+                  "Trained tokens include those with dropped copies. Null: none are dropped.",
+           .min = 0.01,
+           .max = 1e6});
+  v.field(14,
+          "experts",
+          c.experts,
+          {.doc = "Loads of the routed experts in training, with the keys of "
+                  "`simulation.experts`. Null: those of `simulation.experts`."});
 }
 
 /// Each reward actor has `pool` workers; judging a response takes a lognormal time.
@@ -356,8 +371,9 @@ struct SimulatedRun {
   sim_hw::HardwareSpec cluster;
   std::optional<RoleClusters> clusters{};  ///< Empty: every role is in `cluster`.
   sim_hw::ModelSpec model;
-  std::vector<double> expert_trace{};  ///< Of `experts.trace`: rows of one load per expert.
-  std::int64_t trainer_cards = 1;      ///< Cards of the trainer, from which weights are sent.
+  std::vector<double> expert_trace{};          ///< Of `experts.trace`: rows of one load per expert.
+  std::vector<double> trainer_expert_trace{};  ///< The same of `trainer.experts.trace`.
+  std::int64_t trainer_cards = 1;  ///< Cards of the trainer, from which weights are sent.
   bool critic = false;  ///< The trainer also trains a critic of the model's shape on its cards.
   bool deadline_first = false;  ///< Engines admit the oldest group first and evict the youngest.
   /// Number of responses that each simulated response stands for; costs are multiplied accordingly

@@ -194,8 +194,10 @@ std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
 
 /// Whether a mechanism is configured whose effect on the training step is worth a line.
 bool has_mechanisms(const actors::SimulationConfig& c) {
-  return c.experts.loads != actors::ExpertLoadKind::Balanced || c.experts.sequence_spread > 0 ||
-         c.rollout.redundant_experts > 0 ||
+  const actors::ExpertConfig& trained = c.trainer.experts ? *c.trainer.experts : c.experts;
+  return c.experts.loads != actors::ExpertLoadKind::Balanced ||
+         trained.loads != actors::ExpertLoadKind::Balanced || trained.sequence_spread > 0 ||
+         c.trainer.capacity_factor || c.rollout.redundant_experts > 0 ||
          c.trainer.activations != sim_hw::ActivationPolicy::Full ||
          c.trainer.mechanisms.schedule != sim_hw::PipelineSchedule::OneForwardOneBackward;
 }
@@ -231,35 +233,38 @@ std::string mechanism_map(const orchestrator::ResolvedPipeline& pipeline) {
                                   Tokens(static_cast<std::int64_t>(mean.prompt + mean.response)));
   const std::uint64_t steps = std::clamp<std::uint64_t>(pipeline.config.steps, 1, kMostSteps);
   trainer::UpdateModel update(run);
-  sim_hw::MigrationOutcome sum{0, 0, 0, 0, 0};
+  sim_hw::MigrationOutcome experts = sim_hw::kNoOutcome;
+  const auto count = static_cast<double>(steps);
   double hidden = 0, exchanged = 0, migration = 0, total = 0, swapped = 0;
   for (std::uint64_t step = 0; step < steps; ++step) {
     const trainer::UpdateCost cost = update(batch, PolicyVersion(step));
-    sum.without_migration += cost.experts.without_migration;
-    sum.imbalance += cost.experts.imbalance;
-    sum.prediction_error += cost.experts.prediction_error;
+    experts.add(cost.experts, count);
     migration += cost.expert_migration;
     hidden += cost.time.hidden;
     exchanged += cost.time.hidden + cost.time.stage.expert_parallel;
     total += cost.total();
     swapped = cost.swapped_activations;
   }
-  const auto count = static_cast<double>(steps);
   std::string out =
       fmt::format("\n# mechanisms: means of {} training steps of {:.1f} s\n", steps, total / count);
   if (exchanged > 0)
     out += fmt::format("#   expert communication hidden  {:8.1f} %\n", 100 * hidden / exchanged);
   if (swapped > 0)
     out += fmt::format("#   activations swapped          {:8.1f} GB per device\n", swapped / 1e9);
-  if (sum.without_migration > count) {
+  if (run.config.trainer.capacity_factor) {
+    out += fmt::format("#   copies dropped by experts    {:8.2f} %   {:.2f} % in the worst layer\n",
+                       100 * experts.dropped,
+                       100 * experts.dropped_most);
+  }
+  if (run.config.trainer.capacity_factor || experts.without_migration > 1 + 1e-9) {
     out += fmt::format(
         "#   busiest experts, in order    {:8.3f} times the mean load\n"
         "#   busiest experts, as placed   {:8.3f} times the mean load\n"
         "#   loads predicted elsewhere    {:8.1f} %\n"
         "#   migration                    {:8.3f} s per step\n",
-        sum.without_migration / count,
-        sum.imbalance / count,
-        100 * sum.prediction_error / count,
+        experts.without_migration,
+        experts.imbalance,
+        100 * experts.prediction_error,
         migration / count);
   }
   return out + engine_imbalance(pipeline, steps);

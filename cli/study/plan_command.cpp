@@ -77,13 +77,13 @@ Status write_pipeline(const PlanOptions& options,
 Result<actors::LengthConfig> response_lengths(const sim_hw::Params& params,
                                               const sim_hw::RolloutLengths& lengths) {
   actors::LengthConfig out;
-  out.mean = lengths.response;
   out.cap = Tokens(static_cast<std::int64_t>(lengths.longest - lengths.prompt));
   if (params.has("lengths")) {
     out.kind = actors::LengthKind::Trace;
     TEMPER_TRY(out.trace, params.text("lengths"));
     return out;
   }
+  out.mean = lengths.response;
   TEMPER_TRY(out.p99_over_median, params.number("p99_over_median", 1));
   out.kind = out.p99_over_median > 1 ? actors::LengthKind::Lognormal : actors::LengthKind::Constant;
   return out;

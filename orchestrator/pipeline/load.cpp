@@ -92,6 +92,8 @@ void find_simulation_files(const std::filesystem::path& file, actors::Simulation
   std::erase_if(named, [](const std::string* name) { return !may_be_path(*name); });
   named.insert(named.end(),
                {&c.prompt.trace, &c.response.trace, &c.experts.trace, &c.faults.trace});
+  if (c.trainer.experts)
+    named.push_back(&c.trainer.experts->trace);
   if (c.tools)
     named.insert(named.end(),
                  {&c.tools->turn.trace, &c.tools->result.trace, &c.tools->latency.trace});

@@ -8,6 +8,7 @@
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/deadline_rules.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
+#include "orchestrator/pipeline/unused_keys.hpp"
 #include "orchestrator/scheduler/staleness/outstanding_groups.hpp"
 #include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/model/adapter.hpp"
@@ -35,15 +36,11 @@ Result<std::vector<std::int32_t>> read_trace(const std::string& path) {
   return std::vector<std::int32_t>(counts.begin(), counts.end());
 }
 
-void check_lengths(const std::string& key, LengthConfig c, Rules& rules) {
-  const auto require_kind = [&](bool unused, LengthKind kind, const char* field) {
-    rules.require(
-        c.kind == kind || unused,
-        {key + field, key + ".kind"},
-        fmt::format("used only with `kind: {0}`; remove it, or set `kind: {0}`", name_of(kind)));
-  };
-  require_kind(c.trace.empty(), LengthKind::Trace, ".trace");
-  require_kind(c.weights.empty(), LengthKind::Histogram, ".weights");
+void check_lengths(const std::string& key,
+                   LengthConfig c,
+                   Rules& rules,
+                   const LengthConfig& unset = {}) {
+  check_unused_keys(key, c, unset, rules);
   if (c.kind == LengthKind::Trace) {
     if (c.trace.empty())
       return rules.require(false, {key + ".trace", key + ".kind"}, "required by `kind: trace`");
@@ -61,26 +58,13 @@ void check_lengths(const std::string& key, LengthConfig c, Rules& rules) {
   rules.require(false, {key + blamed, key}, status.error().context);
 }
 
-/// A trace replaces the distribution. The configuration of a run has every key, so a key counts as
-/// given if it differs from its default.
-void check_no_distribution(const std::string& key, const actors::LatencyConfig& c, Rules& rules) {
-  const actors::LatencyConfig unchanged;
-  const auto require_unchanged = [&](bool same, const char* field) {
-    rules.require(same,
-                  {key + field, key + ".trace"},
-                  "used only without `trace`; remove it, or remove `trace`");
-  };
-  require_unchanged(c.mean == unchanged.mean, ".mean");
-  require_unchanged(c.p99_over_median == unchanged.p99_over_median, ".p99_over_median");
-  require_unchanged(c.cap == unchanged.cap, ".cap");
-}
-
 void check_tools(const actors::ToolConfig& c, Rules& rules) {
-  check_lengths("simulation.tools.turn", c.turn, rules);
-  check_lengths("simulation.tools.result", c.result, rules);
+  const actors::ToolConfig unset;
+  check_lengths("simulation.tools.turn", c.turn, rules, unset.turn);
+  check_lengths("simulation.tools.result", c.result, rules, unset.result);
   const std::string key = "simulation.tools.latency";
+  check_unused_keys(key, c.latency, rules);
   if (!c.latency.trace.empty()) {
-    check_no_distribution(key, c.latency, rules);
     if (const auto milliseconds = read_trace(c.latency.trace); !milliseconds)
       rules.require(false, {key + ".trace"}, milliseconds.error().context);
     return;
@@ -104,30 +88,37 @@ Result<std::vector<double>> read_expert_trace(const actors::ExpertConfig& c,
   return out;
 }
 
-void check_experts(const actors::ExpertConfig& c, const sim_hw::ModelSpec& model, Rules& rules) {
-  rules.require(c.trace.empty() || c.loads == actors::ExpertLoadKind::Trace,
-                {"simulation.experts.trace", "simulation.experts.loads"},
-                "used only with `loads: trace`; remove it, or set `loads: trace`");
+void check_experts(const std::string& key,
+                   const actors::ExpertConfig& c,
+                   const sim_hw::ModelSpec& model,
+                   Rules& rules) {
   const bool balanced = c.loads == actors::ExpertLoadKind::Balanced;
   if (balanced && c.sequence_spread == 0)
     return;
   if (!model.moe) {
     return rules.require(
         false,
-        {balanced ? "simulation.experts.sequence_spread" : "simulation.experts.loads",
-         "simulation.model"},
+        {key + (balanced ? ".sequence_spread" : ".loads"), "simulation.model"},
         fmt::format(
             "{} has no routed experts; nearest: {}", model.name, balanced ? "0" : "balanced"));
   }
   if (c.loads != actors::ExpertLoadKind::Trace)
     return;
-  if (c.trace.empty()) {
-    return rules.require(false,
-                         {"simulation.experts.trace", "simulation.experts.loads"},
-                         "required by `loads: trace`");
-  }
+  if (c.trace.empty())
+    return rules.require(false, {key + ".trace", key + ".loads"}, "required by `loads: trace`");
   if (const auto read = read_expert_trace(c, model); !read)
-    rules.require(false, {"simulation.experts.trace"}, read.error().context);
+    rules.require(false, {key + ".trace"}, read.error().context);
+}
+
+void check_experts(const actors::SimulationConfig& c,
+                   const sim_hw::ModelSpec& model,
+                   Rules& rules) {
+  check_experts("simulation.experts", c.experts, model, rules);
+  if (c.trainer.experts)
+    check_experts("simulation.trainer.experts", *c.trainer.experts, model, rules);
+  rules.require(model.moe || !c.trainer.capacity_factor,
+                {"simulation.trainer.capacity_factor", "simulation.model"},
+                fmt::format("{} has no routed experts; remove the key", model.name));
 }
 
 Result<sim_hw::Adapter> adapter_of(const actors::LoraConfig& c, const sim_hw::ModelSpec& model) {
@@ -325,8 +316,14 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
   if (config.model.lora) {
     TEMPER_TRY(run.adapter, adapter_of(*config.model.lora, run.model));
   }
-  if (run.model.moe && run.config.experts.loads == actors::ExpertLoadKind::Trace) {
+  const auto is_trace = [&](const actors::ExpertConfig& c) {
+    return run.model.moe && c.loads == actors::ExpertLoadKind::Trace;
+  };
+  if (is_trace(run.config.experts)) {
     TEMPER_TRY(run.expert_trace, read_expert_trace(run.config.experts, run.model));
+  }
+  if (const auto& own = run.config.trainer.experts; own && is_trace(*own)) {
+    TEMPER_TRY(run.trainer_expert_trace, read_expert_trace(*own, run.model));
   }
   run.trainer_cards = std::ssize(placement.trainer);
   run.deadline_first = config.stragglers.deadline_first;
@@ -367,13 +364,14 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   } else if (const auto model = catalog.model(s.model); !model) {
     rules.require(false, {"simulation.model"}, model.error().context);
   } else {
-    check_experts(s.experts, **model, rules);
+    check_experts(s, **model, rules);
     check_adapter(c.model.lora, **model, rules);
   }
   if (s.framework != sim_hw::kIdealFramework) {
     if (const auto framework = catalog.framework(s.framework); !framework)
       rules.require(false, {"simulation.framework"}, framework.error().context);
   }
+  check_unused_keys(s, rules);
   check_lengths("simulation.prompt", s.prompt, rules);
   check_lengths("simulation.response", s.response, rules);
   if (s.tools)

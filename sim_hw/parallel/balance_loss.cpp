@@ -22,7 +22,18 @@ ExchangeShape exchange_under_loss(const ExchangeGroup& group,
   if (over == BalanceLoss::Everywhere)
     scope *= as_double(group.all);
   return {spread_under_loss(spread, strength, scope),
-          std::max<std::int64_t>(1, std::llround(group.sequences * as_double(group.replicas)))};
+          std::max<std::int64_t>(1, std::llround(group.sequences * as_double(group.replicas))),
+          group.replicas};
+}
+
+ExpertLoads draw_exchange(const ExpertLoads& means, const ExchangeShape& exchange, Random& random) {
+  const double one = portable_exp(exchange.spread * exchange.spread) - 1;
+  const double variance = portable_log(1 + one / as_double(exchange.sequences));
+  const double spread = std::sqrt(variance);
+  ExpertLoads loads(means.size());
+  for (std::size_t e = 0; e < means.size(); ++e)
+    loads[e] = means[e] * portable_exp(spread * random.normal() - variance / 2);
+  return loads;
 }
 
 double exchange_imbalance(const ExpertLoads& means,
@@ -30,16 +41,9 @@ double exchange_imbalance(const ExpertLoads& means,
                           const ExpertGroup& group,
                           const ExchangeShape& exchange,
                           Random& random) {
-  const double one = portable_exp(exchange.spread * exchange.spread) - 1;
-  const double variance = portable_log(1 + one / as_double(exchange.sequences));
-  const double spread = std::sqrt(variance);
   double sum = 0;
-  ExpertLoads loads(means.size());
-  for (int i = 0; i < kDrawnExchanges; ++i) {
-    for (std::size_t e = 0; e < means.size(); ++e)
-      loads[e] = means[e] * portable_exp(spread * random.normal() - variance / 2);
-    sum += imbalance_of(loads, placement, group);
-  }
+  for (int i = 0; i < kDrawnExchanges; ++i)
+    sum += imbalance_of(draw_exchange(means, exchange, random), placement, group);
   return sum / kDrawnExchanges;
 }
 

@@ -26,6 +26,7 @@ namespace temper::sim_hw {
 struct ExchangeShape {
   double spread = 0;           ///< Log spread of an expert's load between sequences.
   std::int64_t sequences = 1;  ///< Of one exchange.
+  std::int64_t replicas = 1;   ///< Whose sequences these are.
 };
 
 /// Who shares the experts of one exchange.
@@ -43,6 +44,8 @@ ExchangeShape exchange_under_loss(const ExchangeGroup& group,
                                   double spread,
                                   double strength);
 
+/// Loads of an exchange under mean loads. Their sum is that of the means only on average.
+ExpertLoads draw_exchange(const ExpertLoads& means, const ExchangeShape& exchange, Random& random);
 /// Imbalance of an exchange under mean loads: mean over kDrawnExchanges of them.
 inline constexpr int kDrawnExchanges = 4;
 double exchange_imbalance(const ExpertLoads& means,

@@ -140,6 +140,17 @@ double imbalance_of(const ExpertLoads& loads,
   return *std::ranges::max_element(devices) * as_double(group.devices) / sum;
 }
 
+MigrationOutcome& MigrationOutcome::add(const MigrationOutcome& one, double count) {
+  without_migration += one.without_migration / count;
+  imbalance += one.imbalance / count;
+  prediction_error += one.prediction_error / count;
+  migrations += one.migrations;
+  seconds += one.seconds / count;
+  dropped += one.dropped / count;
+  dropped_most += one.dropped_most / count;
+  return *this;
+}
+
 ExpertMigration::ExpertMigration(std::int64_t experts, const ExpertGroup& group)
     : group_(group),
       original_{replicate(ExpertLoads(static_cast<std::size_t>(experts), 1.0), group.redundant),
@@ -195,15 +206,9 @@ MigrationOutcome migrate(const std::vector<ExpertLoads>& trace,
                          const ExpertGroup& group,
                          const MigrationRule& rule) {
   ExpertMigration layer(static_cast<std::int64_t>(trace.front().size()), group);
-  MigrationOutcome out{0, 0, 0, 0, 0};
-  for (const ExpertLoads& loads : trace) {
-    const MigrationOutcome step = layer.step(loads, rule);
-    out.without_migration += step.without_migration;
-    out.imbalance += step.imbalance;
-    out.prediction_error += step.prediction_error;
-    out.migrations += step.migrations;
-    out.seconds += step.seconds;
-  }
+  MigrationOutcome out = kNoOutcome;
+  for (const ExpertLoads& loads : trace)
+    out.add(layer.step(loads, rule), 1);
   const auto steps = static_cast<double>(trace.size());
   out.without_migration /= steps;
   out.imbalance /= steps;

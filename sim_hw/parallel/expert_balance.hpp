@@ -92,7 +92,15 @@ struct MigrationOutcome {
                                  ///< first step.
   std::int64_t migrations = 0;   ///< Of all steps.
   double seconds = 0;            ///< Migration time per step.
+  double dropped = 0;            ///< Share of the copies above the capacity of their expert; the
+                                 ///< imbalances count processed copies over the mean of all.
+  double dropped_most = 0;       ///< The same, of the layer that drops most.
+
+  /// Adds one of `count` outcomes whose mean this becomes; migrations are summed.
+  MigrationOutcome& add(const MigrationOutcome& one, double count);
 };
+/// The start of a mean.
+inline constexpr MigrationOutcome kNoOutcome{0, 0, 0, 0, 0, 0, 0};
 
 /// A layer whose experts migrate from step to step.
 class ExpertMigration {

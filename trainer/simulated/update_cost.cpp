@@ -31,6 +31,13 @@ double attention_correction(const sim_hw::TrainTime& time,
          (all + others / static_cast<double>(layout.vpp));
 }
 
+/// As a token meets it whose copies are all dropped.
+sim_hw::ModelSpec without_routed_experts(sim_hw::ModelSpec model) {
+  if (model.moe)
+    model.moe->top_k = 0;
+  return model;
+}
+
 }  // namespace
 
 UpdateModel::UpdateModel(const actors::SimulatedRun& run)
@@ -40,6 +47,7 @@ UpdateModel::UpdateModel(const actors::SimulatedRun& run)
       fabric_(sim_hw::make_fabric(run.cluster)),
       layout_(actors::trainer_layout(run)),
       flops_(model_, run.adapter),
+      flops_without_experts_(without_routed_experts(model_), run.adapter),
       experts_(actors::trainer_experts(run, layout_)),
       parked_(actors::trainer_memory(run).host.optimizer) {
   if (run.config.trainer.data_balance != actors::DataBalance::Step)
@@ -138,17 +146,22 @@ double UpdateModel::seconds(const actors::Packing& packing) const {
 
 UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths, PolicyVersion version) {
   lengths = actors::repeated(std::move(lengths), run_.response_weight);
-  double flops = 0;
+  double flops = 0, without_experts = 0;
   for (const Tokens length : lengths) {
     const auto sequence = sim_hw::whole_sequence(static_cast<double>(length.count()));
-    flops += flops_.training(sequence);
-    if (run_.critic)
-      flops += flops_.training(sequence) + flops_.forward(sequence);
+    const auto add = [&](const sim_hw::ModelFlops& model, double& sum) {
+      sum += model.training(sequence);
+      if (run_.critic)
+        sum += model.training(sequence) + model.forward(sequence);
+    };
+    add(flops_, flops);
+    add(flops_without_experts_, without_experts);
   }
   const actors::Packing packing = actors::pack(std::move(lengths), limits());
-  const sim_hw::TrainShape shape = this->shape(packing);
+  sim_hw::TrainShape shape = this->shape(packing);
   UpdateCost cost = times(packing, shape, experts_.at(version, balanced_seconds(packing, shape)));
-  cost.flops = flops;
+  cost.flops = flops - cost.experts.dropped * (flops - without_experts);
+  shape.expert_imbalance = 1 - cost.experts.dropped;  // What all devices send together.
   cost.sent = sim_hw::train_traffic(model_, device_, fabric_, layout_, shape).total();
   if (run_.critic) {
     const sim_hw::LevelBytes policy = cost.sent;

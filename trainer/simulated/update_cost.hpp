@@ -11,7 +11,8 @@
 // with L_s layers on the slowest stage of L in all, MTP modules included: the others' share is in
 // the bubble. Experts: the busiest device has the imbalance of the policy version; between two
 // steps experts migrate in all layers of the fullest stage
-// (actors/simulation/expert_imbalance.hpp). Host transfer, with optimizer_on_host: the optimizer
+// (actors/simulation/expert_imbalance.hpp). Dropped copies are neither exchanged nor computed, and
+// are no training FLOP. Host transfer, with optimizer_on_host: the optimizer
 // states move to the device and back in buckets, through the space that activations released, one
 // direction after the other, with the optimizer step between them. Critic: a network of the model's
 // shape, so its values take sim_hw::forward_iteration_seconds() and its step as long as the
@@ -88,7 +89,7 @@ class UpdateModel {
   sim_hw::Device device_;
   sim_hw::Fabric fabric_;
   sim_hw::Layout layout_;
-  sim_hw::ModelFlops flops_;
+  sim_hw::ModelFlops flops_, flops_without_experts_;
   actors::ExpertImbalance experts_;
   double per_square_ = 0;
   double parked_ = 0;  ///< Bytes of optimizer states in host memory per device.

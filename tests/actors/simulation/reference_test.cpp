@@ -115,10 +115,14 @@ TEST(ExpertImbalance, ATraceIsRepeatedAndExpertsFollowIt) {
   // The 8 experts of the first device get all copies, in every version.
   s.expert_trace.assign(256, 0.0);
   std::fill(s.expert_trace.begin(), s.expert_trace.begin() + 8, 1.0 / 8);
-  ExpertImbalance original(s, {32, 2}, 0.1);
+  const auto imbalance = [&] {
+    return ExpertImbalance(
+        s.model, {s.config.experts, s.expert_trace}, {32, 2}, {.expert_seconds = 0.1});
+  };
+  ExpertImbalance original = imbalance();
   EXPECT_DOUBLE_EQ(original.at(PolicyVersion(3), 10).imbalance, 32);
   s.config.experts.placement = ExpertPlacing::Predicted;
-  ExpertImbalance predicted(s, {32, 2}, 0.1);
+  ExpertImbalance predicted = imbalance();
   EXPECT_DOUBLE_EQ(predicted.at(PolicyVersion(0), 10).imbalance, 32);
   const sim_hw::MigrationOutcome second = predicted.at(PolicyVersion(1), 10);
   EXPECT_DOUBLE_EQ(second.imbalance, 4);  // One busy expert on each of 8 devices.
@@ -127,7 +131,7 @@ TEST(ExpertImbalance, ATraceIsRepeatedAndExpertsFollowIt) {
   EXPECT_GT(second.seconds, 0);
   EXPECT_EQ(predicted.at(PolicyVersion(2), 10).seconds, 0);
   // Asked in another order or from a later version, the same.
-  ExpertImbalance resumed(s, {32, 2}, 0.1);
+  ExpertImbalance resumed = imbalance();
   EXPECT_EQ(resumed.at(PolicyVersion(2), 10).imbalance, 4);
   EXPECT_EQ(resumed.at(PolicyVersion(1), 10).seconds, second.seconds);
   EXPECT_DOUBLE_EQ(reference_imbalance(s, reference_layout(s)), 1);  // ep 1: nothing is shared.

@@ -114,6 +114,7 @@ TEST(ConfigPaths, ExpandEveryKind) {
   config.simulation.response.trace = "~/t.json";
   config.simulation.faults.trace = "~/f.csv";
   config.simulation.tools.emplace().latency.trace = "~/l.json";
+  config.simulation.trainer.experts.emplace().trace = "~/e.csv";
   EXPECT_TRUE(expand_paths(config, "/h").empty());
   EXPECT_EQ(config.task.path, "/h/a");
   EXPECT_EQ(config.model.path, "/h/b");
@@ -134,6 +135,7 @@ TEST(ConfigPaths, ExpandEveryKind) {
   EXPECT_EQ(config.simulation.response.trace, "/h/t.json");
   EXPECT_EQ(config.simulation.faults.trace, "/h/f.csv");
   EXPECT_EQ(config.simulation.tools->latency.trace, "/h/l.json");
+  EXPECT_EQ(config.simulation.trainer.experts->trace, "/h/e.csv");
 }
 
 TEST(ConfigPaths, ReportOtherVariablesAtTheirKeyAndLine) {
