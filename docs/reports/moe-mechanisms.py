@@ -1,4 +1,6 @@
 """Figures of docs/reports/moe-mechanisms.md. `./x figures` runs these functions (docs/figures.py)."""
+import shlex
+
 from figures_recipe import figures
 
 CONFIG = "configs/cm384_pangu_fused.yaml"
@@ -72,15 +74,15 @@ RUNS = [f"{SEPARATE} staleness.bound=0", f"{SEPARATE} staleness.bound=2",
         f"{CONFIG} staleness.bound=0", f"{CONFIG} staleness.bound=2"]
 
 
+def checked(fig, sets, name, default):
+    """A figure of `temper check`: mean of the versions of a run."""
+    text = fig.text(f"temper check {CONFIG} --set steps={STEPS}" + "".join(f" --set {shlex.quote(s)}" for s in sets))
+    return next((float(line.split(name)[1].split()[0]) for line in text.splitlines() if name in line), default)
+
+
 def imbalance(fig, sets):
-    """Of the engines and of the trainer: means of the versions of a run, as `temper check` prints them."""
-    text = fig.text(f"temper check {CONFIG} --set steps={STEPS}" + "".join(f" --set {s}" for s in sets.split()))
-    found = {}
-    for line in text.splitlines():
-        for name in ("busiest experts of engines", "busiest experts, as placed"):
-            if name in line:
-                found[name] = float(line.split(name)[1].split()[0])
-    return [f"{found.get(name, 1):.2f}" for name in ("busiest experts of engines", "busiest experts, as placed")]
+    """Of the engines and of the trainer."""
+    return [f"{checked(fig, sets, name, 1):.2f}" for name in ("busiest experts of engines", "busiest experts, as placed")]
 
 
 @figures("exact", "slow")
@@ -91,5 +93,31 @@ def skewed_experts(fig):
         for against, sets in TREATED if exponent else TREATED[:2]:
             loads = f" simulation.experts.loads=zipf simulation.experts.exponent={exponent}" if exponent else ""
             rate = [fig.run(f"{run} steps={STEPS}{loads}{sets}").tokens.trained_per_s for run in RUNS]
-            fig.row(skew, against, *imbalance(fig, loads + sets), *map(fig.k, rate), fig.gain(rate[1] / rate[0]),
+            fig.row(skew, against, *imbalance(fig, (loads + sets).split()), *map(fig.k, rate), fig.gain(rate[1] / rate[0]),
                     fig.gain(rate[4] / rate[3]), fig.gain(rate[3] / rate[2]))
+
+
+# Large batches, separate and shared cards; bounds as above.
+LARGE = [(SEPARATE, ("staleness.bound=0", "algorithm.groups_per_update=2048")), (CONFIG, ("staleness.bound=0",)),
+         (CONFIG, ("staleness.bound=2",))]
+# Loads of training, and capacity factors there. The engines have the strong skew.
+TRAINED = [("strong", (), (None, 2, 1.25, 1)),
+           ("balanced", ("simulation.trainer.experts={loads: balanced}",), (None, 1.25, 1))]
+
+
+@figures("exact", "slow")
+def dropped_copies(fig):
+    fig.head("loads of training", "capacity factor", "dropped", "trainer", "separate, 2048 x 16", "fused, bound 0",
+             "fused, bound 2", "fused over separate", align="l" + 7 * "r")
+    for loads, trained, factors in TRAINED:
+        for factor in factors:
+            sets = ("simulation.experts.loads=zipf", f"simulation.experts.exponent={SKEWS[2][1]}", *trained,
+                    *((f"simulation.trainer.capacity_factor={factor}",) if factor else ()))
+            rate = []
+            for config, of_run in LARGE:
+                line = f"temper run {config} --driver in-process --json --set run_dir={{out}}/run"
+                every = (*of_run, f"steps={STEPS}", *sets)
+                rate.append(fig.json(line + "".join(f" --set {shlex.quote(s)}" for s in every)).tokens.trained_per_s)
+            dropped = f"{checked(fig, sets, 'copies dropped by experts', 0):.1f} %"
+            fig.row(loads, f"{factor or 'none'}", dropped, imbalance(fig, sets)[1], *map(fig.k, rate),
+                    fig.gain(rate[1] / rate[0]))
