@@ -42,7 +42,6 @@ using FromWorker = TypeList<Hello,
                             Prepared,
                             StateSaved,
                             TrainerReady,
-                            FetchWeights,
                             WeightsStaged,
                             WeightsCommitted,
                             Switched,
@@ -50,7 +49,7 @@ using FromWorker = TypeList<Hello,
                             CountedScored,
                             CountedPrepared,
                             Advanced>;
-using FromBoth = TypeList<Heartbeat, Taken, WeightsChunk>;
+using FromBoth = TypeList<Heartbeat, Taken, FetchWeights, WeightsChunk>;
 
 namespace detail {
 template <class M, class... Ts>

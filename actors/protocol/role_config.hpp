@@ -121,7 +121,8 @@ struct RoleConfig {
   bool takes_turns = false;  ///< reference: starts on the host and moves to its cards on request.
   EngineConfig engine;
   Vocabulary vocabulary;
-  TensorPlace tensors{};  ///< rollout, trainer: where tensors of responses are.
+  TensorPlace tensors{};        ///< rollout, trainer: where tensors of responses are.
+  bool serves_weights = false;  ///< trainer: its worker sends its images to others on request.
 };
 
 void describe(auto& v, RoleConfig& c) {
@@ -157,6 +158,10 @@ void describe(auto& v, RoleConfig& c) {
   v.field(18, "vocabulary", c.vocabulary, {.doc = "Meaning of the token ids."});
   v.field(
       20, "tensors", c.tensors, {.doc = "Rollout and trainer: where tensors of responses are."});
+  v.field(21,
+          "serves_weights",
+          c.serves_weights,
+          {.doc = "Trainer whose worker relays weights: it may announce images as `on_request`."});
 }
 
 }  // namespace actors

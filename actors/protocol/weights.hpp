@@ -11,7 +11,7 @@ namespace actors {
 
 /// Where the image of a version is: the bytes of one safetensors file (for synthetic engines: any
 /// bytes). On one machine: a memfd of the trainer's process, opened through /proc. Over tcp: a file
-/// that both sides can read, or chunks that follow (fd < 0).
+/// that both sides can read, or chunks (fd < 0), which follow unless they are sent on request.
 struct WeightsHandle {
   PolicyVersion version;
   Bytes bytes;
@@ -19,7 +19,10 @@ struct WeightsHandle {
   std::int64_t pid = 0;
   std::int32_t fd = -1;
   std::string path{};  ///< Path of the file with the image, if not empty.
+  bool on_request = false;
 };
+/// Images that a trainer's worker keeps for requests: the newest ones.
+inline constexpr std::size_t kImagesOnRequest = 2;
 void describe(auto& v, WeightsHandle& w) {
   v.field(1, "version", w.version, {.doc = "Policy version of the image."});
   v.field(2,
@@ -34,6 +37,11 @@ void describe(auto& v, WeightsHandle& w) {
           w.path,
           {.doc = "File with the image on a shared file system; then no chunks are "
                   "sent."});
+  v.field(7,
+          "on_request",
+          w.on_request,
+          {.doc = "From a trainer: chunks are sent only on request (weights.fetch), by its worker, "
+                  "which keeps the image until it has announced two later ones."});
 }
 
 /// The weights that the trainer has after start or resume.
@@ -81,7 +89,8 @@ void describe(auto& v, StageWeights& m) {
 }
 
 /// Requests the chunks of an image from an offset on. A worker asks other workers, or the
-/// orchestrator once no other worker answers.
+/// orchestrator once no other worker answers. The orchestrator asks the trainer, for an image on
+/// request that an engine needs from the orchestrator.
 struct FetchWeights {
   static constexpr std::string_view kName = "weights.fetch";
   static constexpr std::uint32_t kTag = 66, kVersion = 1, kOldestVersion = 1;
@@ -107,8 +116,8 @@ void describe(auto& v, FeedWeights& m) {
   v.field(2, "admitted", m.admitted, {.doc = "Whether it may fetch weights from now on."});
 }
 
-/// One chunk of an image: from trainer to orchestrator, orchestrator to engine, or engine to
-/// engine.
+/// One chunk of an image: from trainer to orchestrator, orchestrator to engine, or worker to
+/// worker.
 struct WeightsChunk {
   static constexpr std::string_view kName = "weights.chunk";
   static constexpr std::uint32_t kTag = 62, kVersion = 1, kOldestVersion = 1;

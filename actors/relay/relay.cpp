@@ -16,7 +16,6 @@
 #include <deque>
 #include <thread>
 #include <utility>
-#include <variant>
 
 namespace temper::actors {
 namespace {
@@ -53,12 +52,6 @@ Result<std::string> local_address_toward(const std::string& orchestrator) {
   return std::string(text.data());
 }
 
-struct Begin {
-  Relay::Sinks sinks;
-  Duration timeout{};
-};
-using Order = std::variant<Begin, IncomingMessage>;
-
 }  // namespace
 
 struct Relay::Impl {
@@ -79,17 +72,17 @@ struct Relay::Impl {
     static_cast<void>(::epoll_ctl(events.get(), EPOLL_CTL_ADD, fd, &event));
   }
 
-  void push(Order order) {
+  void push(IncomingMessage message) {
     {
       const MutexLock lock(mutex);
-      orders.push_back(std::move(order));
+      arrived.push_back(std::move(message));
     }
     wake.notify();
   }
 
   void serve() {
     for (;;) {
-      if (!carry_out())
+      if (!handle_arrived())
         return;
       bool more = false;
       {
@@ -106,23 +99,18 @@ struct Relay::Impl {
   }
 
   /// Returns false if the thread should end.
-  bool carry_out() {
+  bool handle_arrived() {
     wake.clear();
     const MutexLock at_work(working);
-    std::deque<Order> taken;
+    std::deque<IncomingMessage> taken;
     {
       const MutexLock lock(mutex);
       if (ending)
         return false;
-      taken.swap(orders);
+      taken.swap(arrived);
     }
-    for (Order& order : taken) {
-      if (auto* begin = std::get_if<Begin>(&order)) {
-        loop.begin(std::move(begin->sinks), begin->timeout);
-      } else {
-        loop.on_message(std::get<IncomingMessage>(order));
-      }
-    }
+    for (const IncomingMessage& message : taken)
+      loop.on_message(message);
     return true;
   }
 
@@ -131,7 +119,7 @@ struct Relay::Impl {
   WakeUp wake;
   FileDescriptor events;
   Mutex mutex;
-  std::deque<Order> orders TEMPER_GUARDED_BY(mutex);
+  std::deque<IncomingMessage> arrived TEMPER_GUARDED_BY(mutex);
   bool ending TEMPER_GUARDED_BY(mutex) = false;
   Mutex working;  ///< Held except while the thread waits.
   RelayLoop loop;
@@ -175,14 +163,15 @@ const RelayAddress& Relay::address() const {
 }
 
 void Relay::begin(Sinks sinks, Duration timeout) {
-  impl_->push(Begin{std::move(sinks), timeout});
+  const MutexLock at_work(impl_->working);
+  impl_->loop.begin(std::move(sinks), timeout);
 }
 
 void Relay::end() {
   const MutexLock at_work(impl_->working);
   {
     const MutexLock lock(impl_->mutex);
-    impl_->orders.clear();
+    impl_->arrived.clear();
   }
   impl_->loop.end();
 }
@@ -193,11 +182,53 @@ bool Relay::take(const IncomingMessage& message) {
     if (!stage || stage->weights.fd >= 0 || !stage->weights.path.empty() ||
         stage->weights.bytes <= Bytes(0))
       return false;
-  } else if (!message.is<WeightsChunk>() && !message.is<FeedWeights>()) {
+  } else if (!message.is<WeightsChunk>() && !message.is<FeedWeights>() &&
+             !message.is<FetchWeights>()) {
     return false;
   }
   impl_->push(message);
   return true;
+}
+
+/// `Announcement`: TrainerReady or Trained. Error: see MappedBuffer::open().
+template <class Announcement>
+Status Relay::publish_as(const OutgoingMessage& message, const Send& send) {
+  TEMPER_TRY(auto announcement, IncomingMessage::from(message).decode<Announcement>());
+  WeightsHandle& handle = announcement.weights;
+  if (handle.fd < 0) {
+    send(message);
+    return {};
+  }
+  TEMPER_TRY(MappedBuffer image, MappedBuffer::open(handle));
+  handle.pid = 0;
+  handle.fd = -1;
+  if (handle.bytes <= kChunk) {
+    send(outgoing(announcement));
+    return for_each_chunk(handle.version, image.bytes(), [&](const WeightsChunk& chunk) -> Status {
+      send(outgoing(chunk));
+      return {};
+    });
+  }
+  handle.on_request = true;
+  {
+    const MutexLock at_work(impl_->working);
+    impl_->loop.publish(handle, std::move(image));
+  }
+  send(outgoing(announcement));
+  return {};
+}
+
+void Relay::publish(OutgoingMessage message, const Send& send) {
+  Status status;
+  if (message.tag == TrainerReady::kTag) {
+    status = publish_as<TrainerReady>(message, send);
+  } else if (message.tag == Trained::kTag) {
+    status = publish_as<Trained>(message, send);
+  } else {
+    send(std::move(message));
+  }
+  if (!status)
+    send(outgoing(Failed{.reason = "cannot publish weights: " + status.error().context}));
 }
 
 }  // namespace temper::actors

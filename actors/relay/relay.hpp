@@ -1,7 +1,8 @@
 // Relays weights between workers. Each attached worker has a relay. It fetches each version from
 // the sources that the orchestrator names, and forwards every chunk, as soon as it arrives, to the
 // workers that the orchestrator admits. Once a version is complete and verified, the role gets it
-// as weights in this process's memory.
+// as weights in this process's memory. A trainer's relay has each version that the trainer
+// publishes, and sends it to the first workers, and to the orchestrator on request.
 //
 // The work is done on a separate thread (relay_loop.hpp), so a busy role delays no other worker.
 // The newest version stays in memory until the next one starts to arrive.
@@ -45,8 +46,15 @@ class Relay {
   void end();
   /// Handles a message of the orchestrator. Returns false if it is for the role.
   bool take(const IncomingMessage& message);
+  using Send = std::function<void(OutgoingMessage)>;
+  /// Passes a message of the role to `send`, on the calling thread. Weights in this process's
+  /// memory, which others cannot map, are announced as sent on request, or followed by their only
+  /// chunk.
+  void publish(OutgoingMessage message, const Send& send);
 
  private:
+  template <class Announcement>
+  Status publish_as(const OutgoingMessage& message, const Send& send);
   struct Impl;
   explicit Relay(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

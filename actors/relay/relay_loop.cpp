@@ -12,15 +12,30 @@ namespace temper::actors {
 namespace {
 
 constexpr auto kChunkSize = static_cast<std::uint64_t>(kChunk.count());
+/// Chunks that wait to be sent to one worker, beyond those in flight.
+constexpr std::size_t kWaiting = 4;
 
 bool same_image(const WeightsHandle& a, PolicyVersion version, std::uint64_t checksum) {
   return a.version == version && a.checksum == checksum;
+}
+
+/// The chunk of `image` at `offset`.
+OutgoingMessage chunk_of(std::span<const std::byte> image,
+                         PolicyVersion version,
+                         std::uint64_t offset) {
+  const auto piece = image.subspan(offset, std::min(kChunkSize, image.size() - offset));
+  return outgoing_large(WeightsChunk{.version = version,
+                                     .offset = offset,
+                                     .checksum = hash64(piece),
+                                     .data = {piece.begin(), piece.end()}},
+                        piece.size() + 64);
 }
 
 }  // namespace
 
 void RelayLoop::begin(Relay::Sinks sinks, Duration timeout) {
   end();
+  upstream_.close();  // the source may have begun anew as well, and does not know this connection
   sinks_ = std::move(sinks);
   timeout_ = timeout;
   for (const std::string& key : admitted_)
@@ -35,6 +50,9 @@ void RelayLoop::end() {
   sinks_.reset();
   if (fetch_)
     forget_image();
+  for (const PublishedImage& image : published_)  // the role will be built again
+    reject_all(image.handle, "the trainer has lost its orchestrator");
+  published_.clear();
 }
 
 void RelayLoop::on_message(const IncomingMessage& message) {
@@ -48,7 +66,8 @@ void RelayLoop::on_message(const IncomingMessage& message) {
   } else if (auto answer = dispatch(
                  message,
                  [&](StageWeights work) { stage(std::move(work)); },
-                 [&](const FeedWeights& work) { feed(work); })) {
+                 [&](const FeedWeights& work) { feed(work); },
+                 [&](const FetchWeights& what) { send_to_orchestrator(what); })) {
     status = *std::move(answer);
   }
   if (!status)
@@ -90,13 +109,56 @@ void RelayLoop::feed(const FeedWeights& work) {
   });
 }
 
+// --- Images of this worker's trainer
+
+void RelayLoop::publish(const WeightsHandle& handle, MappedBuffer image) {
+  published_.push_back({handle, std::move(image)});
+  const auto end = published_.end() - static_cast<std::ptrdiff_t>(newest_published().size());
+  published_.erase(std::remove_if(published_.begin(),
+                                  end,
+                                  [&](const PublishedImage& p) { return !is_asked_for(p.handle); }),
+                   end);
+}
+
+std::span<const RelayLoop::PublishedImage> RelayLoop::newest_published() const {
+  return std::span(published_).last(std::min(published_.size(), kImagesOnRequest));
+}
+
+/// The orchestrator asks for an image that it heard of, and forgets it when it hears of the second
+/// later one. So an older image needs no answer, and its chunks would be a protocol violation.
+void RelayLoop::send_to_orchestrator(const FetchWeights& what) {
+  for (const PublishedImage& image : newest_published()) {
+    if (!same_image(image.handle, what.version, what.checksum))
+      continue;
+    const std::span<const std::byte> bytes = image.bytes.bytes();
+    for (std::uint64_t offset = what.offset; offset < bytes.size(); offset += kChunkSize)
+      sinks_->orchestrator(chunk_of(bytes, what.version, offset));
+  }
+}
+
+std::optional<RelayLoop::Available> RelayLoop::find(const FetchWeights& what) const {
+  if (image_ && same_image(*image_, what.version, what.checksum))
+    return Available{fetch_ ? fetch_->here() : whole_->bytes(),
+                     static_cast<std::uint64_t>(image_->bytes.count())};
+  for (const PublishedImage& p : published_) {
+    if (same_image(p.handle, what.version, what.checksum))
+      return Available{p.bytes.bytes(), p.bytes.bytes().size()};
+  }
+  return std::nullopt;
+}
+
+bool RelayLoop::is_asked_for(const WeightsHandle& image) const {
+  return std::ranges::any_of(children_, [&](const auto& c) {
+    return c.second.asks && same_image(image, c.second.asks->version, c.second.asks->checksum);
+  });
+}
+
+// --- The image that comes from a source
+
 /// Tells the workers that wait for the image to ask another source.
 void RelayLoop::forget_image() {
-  for (auto& [peer, child] : children_) {
-    if (child.asks)
-      reject(peer, Fetch::Refusal::Never, "this worker no longer has the image");
-    child.asks = false;
-  }
+  if (image_)
+    reject_all(*image_, "this worker no longer has the image");
   image_.reset();
   fetch_.reset();
   whole_.reset();
@@ -125,7 +187,8 @@ void RelayLoop::on_chunk(const IncomingMessage& message) {
   if (!*kept)
     return;
   for (auto& [peer, child] : children_) {
-    if (!child.asks || child.next != chunk->offset)
+    if (!child.asks || child.asks->offset != chunk->offset || !has_room(peer) ||
+        !same_image(*image_, child.asks->version, child.asks->checksum))
       continue;
     exchange_.send(peer,
                    {.tag = WeightsChunk::kTag,
@@ -146,11 +209,7 @@ void RelayLoop::on_complete() {
     log_.warning(
         "fetching weights again",
         {{"version", image_->version}, {"why", "the checksum of the image does not match"}});
-    for (auto& [peer, child] : children_) {  // they received the same wrong bytes
-      if (child.asks)
-        reject(peer, Fetch::Refusal::Never, "the image was corrupt");
-      child.asks = false;
-    }
+    reject_all(*image_, "the image was corrupt");  // they received the same wrong bytes
     return;
   }
   fetch_.reset();
@@ -235,44 +294,55 @@ void RelayLoop::on_hello(const Exchange::Arrival& arrived) {
 }
 
 void RelayLoop::on_fetch(const PeerId& peer, Child& child, const FetchWeights& what) {
-  child.asks = false;
-  if (!image_ || !same_image(*image_, what.version, what.checksum)) {
-    const bool later = !image_ || image_->version < what.version;
+  child.asks.reset();
+  if (!find(what)) {
+    const auto later = [&](const WeightsHandle& have) { return have.version < what.version; };
+    const bool not_yet = image_               ? later(*image_)
+                         : published_.empty() ? true
+                                              : later(published_.back().handle);
     return reject(peer,
-                  later ? Fetch::Refusal::NotYet : Fetch::Refusal::Never,
+                  not_yet ? Fetch::Refusal::NotYet : Fetch::Refusal::Never,
                   fmt::format("this worker does not have weights version {}", what.version));
   }
   if (what.offset % kChunkSize != 0)
     return reject(peer, Fetch::Refusal::Never, "expected an offset at a chunk boundary");
-  child.asks = true;
-  child.next = what.offset;
+  child.asks = what;
   catch_up(peer, child);
 }
 
-/// Sends all chunks that have arrived already.
+/// Sends the chunks that are here, as far as the connection has room.
 void RelayLoop::catch_up(const PeerId& peer, Child& child) {
-  const std::span<const std::byte> here = fetch_ ? fetch_->here() : whole_->bytes();
-  while (child.next < here.size()) {
-    const auto size = std::min<std::uint64_t>(kChunkSize, here.size() - child.next);
-    const auto piece = here.subspan(child.next, size);
-    exchange_.send(peer,
-                   outgoing_large(WeightsChunk{.version = image_->version,
-                                               .offset = child.next,
-                                               .checksum = hash64(piece),
-                                               .data = {piece.begin(), piece.end()}},
-                                  piece.size() + 64));
-    sent_to(child, size);
+  const auto image = find(*child.asks);
+  while (child.asks && child.asks->offset < image->here.size() && has_room(peer)) {
+    moved_ = true;
+    const std::uint64_t offset = child.asks->offset;
+    exchange_.send(peer, chunk_of(image->here, child.asks->version, offset));
+    sent_to(child, std::min<std::uint64_t>(kChunkSize, image->here.size() - offset));
   }
 }
 
+bool RelayLoop::has_room(const PeerId& peer) const {
+  return exchange_.waiting(peer) < kWaiting;
+}
+
 void RelayLoop::sent_to(Child& child, std::uint64_t bytes) {
-  child.next += bytes;
-  if (std::cmp_greater_equal(child.next, image_->bytes.count()))
-    child.asks = false;
+  child.asks->offset += bytes;
+  if (child.asks->offset >= find(*child.asks)->size)
+    child.asks.reset();
 }
 
 void RelayLoop::reject(const PeerId& peer, Fetch::Refusal how, std::string why) {
   exchange_.send(peer, outgoing(Reject{std::move(why), how == Fetch::Refusal::NotYet}));
+}
+
+/// Tells the workers that fetch the image to ask another source.
+void RelayLoop::reject_all(const WeightsHandle& image, const std::string& why) {
+  for (auto& [peer, child] : children_) {
+    if (!child.asks || !same_image(image, child.asks->version, child.asks->checksum))
+      continue;
+    reject(peer, Fetch::Refusal::Never, why);
+    child.asks.reset();
+  }
 }
 
 // --- The loop
@@ -286,6 +356,10 @@ bool RelayLoop::turn() {
     on_child(arrived);
   for (const Exchange::BrokenPeer& broken : result.broken)
     children_.erase(broken.peer);
+  for (auto& [peer, child] : children_) {
+    if (child.asks)
+      catch_up(peer, child);
+  }
   return moved_ || result.more || !result.arrived.empty();
 }
 

@@ -1,5 +1,5 @@
 // The relay's logic, on its thread: one image, the source that it comes from, and the workers that
-// it is forwarded to.
+// it is forwarded to; for a trainer, the images that it has published.
 #pragma once
 
 #include "actors/relay/fetch.hpp"
@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ class RelayLoop {
   void begin(Relay::Sinks sinks, Duration timeout);
   void end();
   void on_message(const IncomingMessage& message);
+  /// Keeps an image of this worker's trainer for those that ask for it.
+  void publish(const WeightsHandle& handle, MappedBuffer image);
 
   /// Reads and sends without blocking. Returns true if it should be called again at once.
   bool turn();
@@ -38,11 +41,16 @@ class RelayLoop {
   /// A worker that fetches from this one.
   struct Child {
     std::string key;
-    bool asks = false;
-    std::uint64_t next = 0;  ///< Offset of the next chunk to send.
+    std::optional<FetchWeights> asks{};  ///< From the next chunk to send on.
+  };
+  struct PublishedImage {
+    WeightsHandle handle;
+    MappedBuffer bytes;
   };
   void stage(StageWeights work);
   void feed(const FeedWeights& work);
+  void send_to_orchestrator(const FetchWeights& what);
+  std::span<const PublishedImage> newest_published() const;
   void on_chunk(const IncomingMessage& message);
   void on_complete();
   void fail(const Error& error);
@@ -54,8 +62,18 @@ class RelayLoop {
   void on_hello(const Exchange::Arrival& arrived);
   void on_fetch(const PeerId& peer, Child& child, const FetchWeights& what);
   void catch_up(const PeerId& peer, Child& child);
+  bool has_room(const PeerId& peer) const;
   void sent_to(Child& child, std::uint64_t bytes);
   void reject(const PeerId& peer, Fetch::Refusal how, std::string why);
+  void reject_all(const WeightsHandle& image, const std::string& why);
+
+  struct Available {
+    std::span<const std::byte> here;  ///< From the start of the image.
+    std::uint64_t size = 0;           ///< Of the image.
+  };
+  /// Empty if this worker does not have the image.
+  std::optional<Available> find(const FetchWeights& what) const;
+  bool is_asked_for(const WeightsHandle& image) const;
 
   Exchange exchange_;
   Upstream upstream_;
@@ -71,6 +89,7 @@ class RelayLoop {
   std::optional<Fetch> fetch_;          ///< Set while the image is arriving.
   std::optional<SharedBuffer> memory_;  ///< Set once the image is complete.
   std::optional<MappedBuffer> whole_;
+  std::vector<PublishedImage> published_;  ///< Newest last.
   bool moved_ = false;
 };
 

@@ -340,7 +340,12 @@ Status run_worker(const WorkerOptions& options,
   std::thread io([&] {
     IoLoop(options, welcome, {connection, inbox, queue, progress.loading}, clock, log).run();
   });
-  Outbox out([&queue](OutgoingMessage message) { queue.push(std::move(message)); });
+  const auto send = [&queue](OutgoingMessage message) { queue.push(std::move(message)); };
+  Outbox out([&options, &send](OutgoingMessage message) {
+    if (options.relay != nullptr)
+      return options.relay->publish(std::move(message), send);
+    send(std::move(message));
+  });
 
   Status status = run_role(options, make_role, welcome, inbox, out, progress);
   if (!status) {

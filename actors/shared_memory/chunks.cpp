@@ -47,7 +47,7 @@ ChunkAssembler::ChunkAssembler(const WeightsHandle& announced)
       present_(chunk_count(image_.size())),
       missing_(present_.size()) {}
 
-Result<ChunkAssembler> ChunkAssembler::start(const WeightsHandle& announced, Bytes limit) {
+Status ChunkAssembler::check(const WeightsHandle& announced, Bytes limit) {
   if (announced.bytes < Bytes(0) || announced.bytes > limit) {
     return Error{ErrorCode::OutOfMemory,
                  fmt::format("weights of version {}: expected at most {} bytes, found {} announced",
@@ -55,6 +55,11 @@ Result<ChunkAssembler> ChunkAssembler::start(const WeightsHandle& announced, Byt
                              limit.count(),
                              announced.bytes.count())};
   }
+  return {};
+}
+
+Result<ChunkAssembler> ChunkAssembler::start(const WeightsHandle& announced, Bytes limit) {
+  TEMPER_TRY_STATUS(check(announced, limit));
   return ChunkAssembler(announced);
 }
 

@@ -27,6 +27,8 @@ Status for_each_chunk(PolicyVersion version,
 class ChunkAssembler {
  public:
   /// Error: OutOfMemory if more than `limit` is announced.
+  static Status check(const WeightsHandle& announced, Bytes limit);
+  /// Error: see check().
   static Result<ChunkAssembler> start(const WeightsHandle& announced, Bytes limit);
 
   /// Adds a chunk; a repeated chunk has no effect. Errors, which leave the assembler unchanged:

@@ -38,6 +38,11 @@ void Exchange::remove(const PeerId& peer) {
     gone_.pop_front();
 }
 
+std::size_t Exchange::waiting(const PeerId& peer) const {
+  const auto it = peers_.find(peer);
+  return it == peers_.end() ? 0 : it->second.outgoing.waiting();
+}
+
 void Exchange::drop(const PeerId& peer, std::string_view why) {
   if (std::ranges::find(gone_, peer) == gone_.end())
     socket_.drop(peer, why);

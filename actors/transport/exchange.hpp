@@ -63,6 +63,8 @@ class Exchange {
   /// Queues a message. For a peer that is not admitted, sends one small message (a rejection)
   /// directly.
   void send(const PeerId& peer, OutgoingMessage message);
+  /// Messages for the peer that wait to be sent, except urgent ones.
+  std::size_t waiting(const PeerId& peer) const;
   /// Counts a malformed message like RouterSocket::drop(), except messages that a known peer had
   /// sent before its connection ended.
   void drop(const PeerId& peer, std::string_view why);

@@ -43,6 +43,8 @@ class OutgoingStream {
   Status acknowledge(const Taken& told);
 
   bool empty() const { return urgent_.empty() && queued_.empty(); }
+  /// Messages that wait to be sent, except urgent ones.
+  std::size_t waiting() const { return queued_.size(); }
   /// Bytes that were sent and not yet acknowledged.
   Bytes in_flight() const { return Bytes(static_cast<Bytes::rep>(sent_ - taken_)); }
 

@@ -15,6 +15,8 @@ std::string host_of(const std::string& endpoint) {
 void RelayOrder::join(ActorId actor, const actors::RelayAddress& address) {
   take_out(actor);
   workers_.erase(actor);
+  if (trainer_ == actor)
+    trainer_.reset();  // this worker has published nothing yet
   if (!address.endpoint.empty())
     workers_[actor] = {address, host_of(address.endpoint), {}, {}};
 }
@@ -27,6 +29,8 @@ std::vector<RelayOrder::Feed> RelayOrder::leave(ActorId actor) {
     workers_.erase(it);
   }
   take_out(actor);
+  if (trainer_ == actor)
+    trainer_.reset();
   for (auto& [id, worker] : workers_)
     worker.told.erase(actor);  // its successor knows no key
   return feeds;
@@ -38,15 +42,28 @@ void RelayOrder::take_out(ActorId actor) {
     std::erase(there, actor);
 }
 
+void RelayOrder::begin_chain(PolicyVersion version) {
+  version_ = version;
+  leaders_.clear();
+  hosts_.clear();
+  if (!trainer_)
+    return;
+  leaders_.push_back(*trainer_);
+  hosts_[workers_.at(*trainer_).host].push_back(*trainer_);
+}
+
+void RelayOrder::add_source(Plan& plan, Worker& worker, ActorId id, const Worker& source) {
+  if (worker.told.insert(id).second)
+    plan.feeds.push_back({id, worker.address.key, true});
+  plan.sources.push_back(source.address);
+}
+
 std::optional<RelayOrder::Plan> RelayOrder::plan(ActorId actor, PolicyVersion version) {
   const auto it = workers_.find(actor);
   if (it == workers_.end())
     return std::nullopt;
-  if (version_ != version) {
-    version_ = version;
-    leaders_.clear();
-    hosts_.clear();
-  }
+  if (version_ != version)
+    begin_chain(version);
   take_out(actor);
   Worker& worker = it->second;
   std::vector<ActorId>& there = hosts_[worker.host];
@@ -61,14 +78,16 @@ std::optional<RelayOrder::Plan> RelayOrder::plan(ActorId actor, PolicyVersion ve
   there.push_back(actor);
 
   Plan plan;
+  bool asks_trainer = false;
   std::optional<ActorId> feeder = worker.feeder;
   for (int i = 0; i < 2 && feeder && workers_.contains(*feeder); ++i) {
     const Worker& source = workers_.at(*feeder);
-    if (worker.told.insert(*feeder).second)
-      plan.feeds.push_back({*feeder, worker.address.key, true});
-    plan.sources.push_back(source.address);
+    add_source(plan, worker, *feeder, source);
+    asks_trainer = asks_trainer || feeder == trainer_;
     feeder = source.feeder == actor ? std::nullopt : source.feeder;
   }
+  if (trainer_ && !asks_trainer)
+    add_source(plan, worker, *trainer_, workers_.at(*trainer_));
   return plan;
 }
 

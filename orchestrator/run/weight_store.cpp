@@ -13,17 +13,48 @@ Result<std::optional<Event>> WeightStore::announce(const actors::WeightsHandle& 
     keep({handle, nullptr});
     return std::optional(std::move(then));
   }
+  if (handle.on_request) {
+    TEMPER_TRY_STATUS(actors::ChunkAssembler::check(handle, actors::kLargestImage));
+    keep({handle, nullptr});
+    return std::optional(std::move(then));
+  }
   TEMPER_TRY(auto chunks, actors::ChunkAssembler::start(handle, actors::kLargestImage));
   arriving_ = Arriving{handle, std::move(chunks), std::move(then)};
   return keep_if_whole();
 }
 
+Result<std::optional<actors::FetchWeights>> WeightStore::request(PolicyVersion version) {
+  using Request = std::optional<actors::FetchWeights>;
+  const auto it = entries_.find(version);
+  if (it == entries_.end())
+    return Request();
+  Entry& entry = it->second;
+  if (!entry.handle.on_request || entry.image != nullptr || entry.requested)
+    return Request();
+  TEMPER_TRY(entry.requested, actors::ChunkAssembler::start(entry.handle, actors::kLargestImage));
+  return Request({version, entry.handle.checksum, 0});
+}
+
 Result<std::optional<Event>> WeightStore::add(const actors::WeightsChunk& chunk) {
+  if (const auto it = entries_.find(chunk.version); it != entries_.end() && it->second.requested) {
+    TEMPER_TRY_STATUS(add_requested(it->second, chunk));
+    return std::optional<Event>();
+  }
   if (!arriving_) {
     return invalid_input(fmt::format("a chunk of version {} without announcement", chunk.version));
   }
   TEMPER_TRY_STATUS(arriving_->chunks.add(chunk));
   return keep_if_whole();
+}
+
+Status WeightStore::add_requested(Entry& entry, const actors::WeightsChunk& chunk) {
+  TEMPER_TRY_STATUS(entry.requested->add(chunk));
+  if (!entry.requested->complete())
+    return {};
+  TEMPER_TRY(auto image, std::move(*entry.requested).take());
+  entry.requested.reset();
+  entry.image = std::make_shared<const std::vector<std::byte>>(std::move(image));
+  return {};
 }
 
 Result<std::optional<Event>> WeightStore::keep_if_whole() {
@@ -40,10 +71,13 @@ void WeightStore::keep(Entry entry) {
   Entry& kept = entries_[entry.handle.version];
   remove_file(kept);
   kept = std::move(entry);
-  if (entries_.size() > kKept) {
-    remove_file(entries_.begin()->second);
-    entries_.erase(entries_.begin());
-  }
+  if (entries_.size() > (kept.handle.on_request ? actors::kImagesOnRequest : kKept))
+    remove_oldest();
+}
+
+void WeightStore::remove_oldest() {
+  remove_file(entries_.begin()->second);
+  entries_.erase(entries_.begin());
 }
 
 /// A process that has the file open keeps it.
@@ -88,8 +122,8 @@ std::vector<actors::OutgoingMessage> WeightStore::chunks(PolicyVersion version,
   return messages;
 }
 
-Result<std::vector<actors::OutgoingMessage>> WeightStore::rest(
-    const actors::FetchWeights& what, std::optional<PolicyVersion> staging) {
+Status WeightStore::check(const actors::FetchWeights& what,
+                          std::optional<PolicyVersion> staging) const {
   if (staging != what.version)
     return invalid_input(fmt::format("it was not told to stage version {}", what.version));
   const actors::WeightsHandle& kept = *handle(what.version);
@@ -98,7 +132,7 @@ Result<std::vector<actors::OutgoingMessage>> WeightStore::rest(
       std::cmp_greater_equal(what.offset, kept.bytes.count()))
     return invalid_input(
         fmt::format("no chunk of version {} begins at offset {}", what.version, what.offset));
-  return chunks(what.version, what.offset);
+  return {};
 }
 
 Result<std::filesystem::path> WeightStore::file(PolicyVersion version,

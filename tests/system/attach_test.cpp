@@ -232,5 +232,76 @@ TEST_F(Attached, AnOrchestratorThatHasBeenSucceededEnds) {
       << ended.output;
 }
 
+/// Settings of a run whose trainer attaches. Its images have eight chunks.
+Arguments with_attached_trainer(const Arguments& more = {}) {
+  Arguments sets{"trainer.launch=attach", "synthetic.weights=8MiB", kSlow};
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+constexpr const char* kFetches = "fetching weights from the trainer";
+
+TEST_F(Attached, EnginesGetTheWeightsOfATrainerThatAttachedFromItsWorker) {
+  make_keys();
+  begin(with_attached_trainer());
+  worker({"--role", "trainer"});
+  worker();
+  worker();
+  const Ended ended = current().wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  const std::string log = orchestrator_log();
+  EXPECT_EQ(log.find(kFetches), std::string::npos) << log;
+  EXPECT_EQ(log.find("asks for weights"), std::string::npos) << log;
+  expect_whole_run(24);
+}
+
+TEST_F(Attached, EnginesOfTheRunsOwnMachineGetTheWeightsOfATrainerThatAttached) {
+  make_keys();
+  Arguments sets = with_attached_trainer({"transport.kind=tcp", "staleness.bound=0"});
+  run(sets);
+  worker({"--role", "trainer"});
+  const Ended ended = current().wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_GE(count(orchestrator_log(), kFetches), 24U) << "one for each version";
+  expect_whole_run(24);
+}
+
+TEST_F(Attached, AnotherTrainerPublishesTheCheckpointWithWhichTheRunGoesOn) {
+  make_keys();
+  begin(with_attached_trainer());
+  Temper& killed = worker({"--role", "trainer"});
+  worker();
+  worker();
+  await_version(2);
+  worker({"--role", "trainer"});  // a spare
+  await_version(7);
+  killed.signal(SIGKILL);
+  const Ended ended = current().wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_EQ(worker_number(3).wait().status, 0);
+  const std::string log = orchestrator_log();
+  EXPECT_EQ(log.find(kFetches), std::string::npos) << log;
+  EXPECT_EQ(count_events<event::Resumed>(records()), 1U);
+  expect_whole_run(24);
+}
+
+TEST_F(Attached, ATrainerThatAttachedServesItsWeightsUnderTheNextOrchestrator) {
+  make_keys();
+  begin(with_attached_trainer());
+  worker({"--role", "trainer"});
+  worker();
+  worker();
+  await_version(6);
+  current().signal(SIGKILL);
+  current().wait();
+  resume();
+  const Ended ended = current().wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  const std::string log = orchestrator_log();
+  EXPECT_EQ(log.find(kFetches), std::string::npos) << log;
+  EXPECT_EQ(log.find("asks for weights"), std::string::npos) << log;
+  expect_whole_run(24);
+}
+
 }  // namespace
 }  // namespace temper::test

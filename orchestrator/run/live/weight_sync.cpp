@@ -23,15 +23,17 @@ void WeightSync::execute(const command::StageWeights& c) {
   if (!stage)
     return;
   links_.send(c.actor, *stage);
-  if (stage->sources.empty() && stage->weights.path.empty())
-    images_.push_back(c);  // otherwise the engine asks for what it needs
+  // An engine with sources asks for what it needs.
+  if (stage->sources.empty() && stage->weights.path.empty() && stage->weights.fd < 0)
+    images_.push_back({c.actor, c.version});
 }
 
 /// None: the weights cannot be had that way, and the run ends.
 std::optional<actors::StageWeights> WeightSync::stage_message(const command::StageWeights& c,
                                                               const actors::WeightsHandle& handle) {
   actors::StageWeights stage{handle};
-  if (!core_.actor(c.actor).attached || weights_.image(c.version) == nullptr)
+  stage.weights.on_request = false;
+  if (!core_.actor(c.actor).attached || handle.fd >= 0)
     return stage;
   if (by_ == WeightsBy::Folder) {
     auto file = weights_.file(c.version, folder_);
@@ -54,10 +56,33 @@ void WeightSync::execute(const command::CommitWeights& c) {
 }
 
 void WeightSync::send_images() {
-  for (const command::StageWeights& c : std::exchange(images_, {})) {
-    for (actors::OutgoingMessage& chunk : weights_.chunks(c.version))
-      links_.send_message(c.actor, std::move(chunk));
+  // An engine that gets none posts an event, and this is called again.
+  for (const NeededImage& needed : std::exchange(images_, {})) {
+    if (!send_image(needed))
+      images_.push_back(needed);
   }
+}
+
+bool WeightSync::send_image(const NeededImage& needed) {
+  if (weights_.handle(needed.version) == nullptr) {
+    core_.post(event::WeightsStaged{needed.actor, needed.version, "the version is kept no more"});
+    return true;
+  }
+  const auto request = weights_.request(needed.version);
+  if (!request) {
+    core_.post(event::WeightsStaged{needed.actor, needed.version, request.error().context});
+    return true;
+  }
+  if (*request) {
+    log_.info("fetching weights from the trainer",
+              {{"version", needed.version}, {"for", core_.actor(needed.actor).name}});
+    links_.send(core_.state().fleet.trainer(), **request);
+  }
+  if (weights_.image(needed.version) == nullptr)
+    return false;
+  for (actors::OutgoingMessage& chunk : weights_.chunks(needed.version, needed.offset))
+    links_.send_message(needed.actor, std::move(chunk));
+  return true;
 }
 
 void WeightSync::tell_feeders(const std::vector<RelayOrder::Feed>& feeds) {
@@ -71,6 +96,10 @@ Status WeightSync::announce(const actors::WeightsHandle& handle, Event announcem
   TEMPER_TRY_STATUS(core_.validate(announcement));
   if (handle.bytes < Bytes(0))
     return invalid_input(fmt::format("weights of {} bytes", handle.bytes.count()));
+  const ActorId trainer = core_.state().fleet.trainer();
+  if (handle.on_request && !serves_weights(trainer))
+    return invalid_input("weights on request from a trainer that was not told to serve them");
+  relays_.begin_with(handle.on_request ? std::optional(trainer) : std::nullopt);
   TEMPER_TRY(auto whole, weights_.announce(handle, std::move(announcement)));
   if (whole)
     core_.post(*std::move(whole));
@@ -81,6 +110,7 @@ Status WeightSync::add(const actors::WeightsChunk& chunk) {
   TEMPER_TRY(auto whole, weights_.add(chunk));
   if (whole)
     core_.post(*std::move(whole));
+  send_images();
   return {};
 }
 
@@ -91,18 +121,29 @@ Status WeightSync::fetch(ActorId actor, const actors::FetchWeights& request) {
     core_.post(event::WeightsStaged{actor, request.version, "the version is kept no more"});
     return {};
   }
-  TEMPER_TRY(auto rest, weights_.rest(request, staging));
+  TEMPER_TRY_STATUS(weights_.check(request, staging));
   log_.warning("an engine asks for weights that no other sends",
                {{"actor", core_.actor(actor).name},
                 {"version", request.version},
                 {"from_byte", request.offset}});
-  for (actors::OutgoingMessage& message : rest)
-    links_.send_message(actor, std::move(message));
+  images_.push_back({actor, request.version, request.offset});
+  send_images();
   return {};
+}
+
+bool WeightSync::serves_weights(ActorId actor) const {
+  return by_ == WeightsBy::Relay && core_.actor(actor).role == actors::RoleKind::Trainer &&
+         relays_.has(actor);
+}
+
+void WeightSync::leave_relays(ActorId actor) {
+  std::erase_if(images_, [actor](const NeededImage& needed) { return needed.actor == actor; });
+  tell_feeders(relays_.leave(actor));
 }
 
 void WeightSync::forget() {
   weights_.clear();
+  images_.clear();
   relays_.forget_versions();
 }
 

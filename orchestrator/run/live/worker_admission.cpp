@@ -95,6 +95,7 @@ actors::Welcome WorkerAdmission::welcome_for(ActorId actor) const {
     welcome.now = clock_.now();
     welcome.grace = config.transport.grace;
     welcome.relay_timeout = config.transport.relay_timeout;
+    welcome.role.serves_weights = weights_.serves_weights(actor);
   }
   return welcome;
 }

@@ -61,7 +61,8 @@ RoleResult make_trainer(const RoleConfig& role, const RealClock& clock) {
       clock,
       std::move(engine),
       role.version,
-      role.shared_memory ? trainer::Publication::SharedMemory : trainer::Publication::Chunks));
+      role.shared_memory || role.serves_weights ? trainer::Publication::SharedMemory
+                                                : trainer::Publication::Chunks));
 }
 
 RoleResult make_reference(const RoleConfig& role, const RealClock& clock) {

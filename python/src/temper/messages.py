@@ -874,6 +874,8 @@ class RoleConfig(Struct):
     vocabulary: Annotated[Vocabulary, 18] = dataclasses.field(default_factory=Vocabulary)
     #: Rollout and trainer: where tensors of responses are.
     tensors: Annotated[TensorPlace, 20] = dataclasses.field(default_factory=TensorPlace)
+    #: Trainer whose worker relays weights: it may announce images as `on_request`.
+    serves_weights: Annotated[bool, 21] = False
 
 
 @dataclasses.dataclass(slots=True)
@@ -1473,6 +1475,9 @@ class WeightsHandle(Struct):
     fd: Annotated[int, 5] = -1
     #: File with the image on a shared file system; then no chunks are sent.
     path: Annotated[str, 6] = ""
+    #: From a trainer: chunks are sent only on request (weights.fetch), by its worker, which
+    #: keeps the image until it has announced two later ones.
+    on_request: Annotated[bool, 7] = False
 
 
 @dataclasses.dataclass(slots=True)
@@ -1620,7 +1625,7 @@ class WeightsStaged(Struct):
 
 @dataclasses.dataclass(slots=True)
 class FetchWeights(Struct):
-    """`weights.fetch`, worker to orchestrator."""
+    """`weights.fetch`, both ways."""
 
     NAME: ClassVar[str] = "weights.fetch"
     TAG: ClassVar[int] = 66

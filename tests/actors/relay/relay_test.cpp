@@ -1,19 +1,6 @@
 // Relays over local sockets: a chain of workers, a lost worker, a worker without permission. This
 // thread acts as the orchestrator.
-#include "actors/relay/relay.hpp"
-
-#include "actors/shared_memory/chunks.hpp"
-#include "actors/shared_memory/shared_buffer.hpp"
-#include "actors/transport/credentials.hpp"
-#include "core/thread_annotations.hpp"
-#include "tests/actors/transport/defaults.hpp"
-#include "tests/support/transport.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <condition_variable>
-#include <deque>
+#include "tests/actors/relay/relay_worker.hpp"
 
 namespace temper::actors {
 namespace {
@@ -23,51 +10,7 @@ using namespace std::chrono_literals;
 constexpr PolicyVersion kRelayed(3);
 constexpr std::size_t kRelayedSize = 1 << 20;
 
-/// Messages of a relay to its role or to the orchestrator.
-class Said {
- public:
-  void add(IncomingMessage message) {
-    const MutexLock lock(mutex_);
-    said_.push_back(std::move(message));
-    changed_.notify_all();
-  }
-  /// The next message; fails the test after a timeout.
-  std::optional<IncomingMessage> next() {
-    MutexLock lock(mutex_);
-    const RealClock clock;
-    while (said_.empty()) {
-      if (clock.now() >= Time(test::kPatience))
-        return std::nullopt;
-      lock.wait_for(changed_, test::kPatience);
-    }
-    IncomingMessage first = std::move(said_.front());
-    said_.pop_front();
-    return first;
-  }
-
- private:
-  Mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<IncomingMessage> said_ TEMPER_GUARDED_BY(mutex_);
-};
-
-struct Worker {
-  explicit Worker(Duration timeout = 10s)
-      : relay(Relay::open("tcp://127.0.0.1:9", TransportConfig{}, clock, kNoLog).value()) {
-    relay->begin(
-        {[this](IncomingMessage m) { role.add(std::move(m)); },
-         [this](OutgoingMessage m) { orchestrator.add(IncomingMessage::from(std::move(m))); }},
-        timeout);
-  }
-  template <class M>
-  bool take(const M& message) {
-    return relay->take(IncomingMessage::from(outgoing(message)));
-  }
-
-  RealClock clock;
-  Said role, orchestrator;
-  std::unique_ptr<Relay> relay;
-};
+using Worker = RelayWorker;
 
 class RelayTest : public testing::Test {
  protected:
@@ -87,14 +30,7 @@ class RelayTest : public testing::Test {
   void feed(Worker& feeder, const Worker& child) {
     EXPECT_TRUE(feeder.take(FeedWeights{child.relay->address().key, true}));
   }
-  /// Expects that the role gets the image in memory of this process.
-  void expect_image(Worker& worker) {
-    const auto given = worker.role.next();
-    ASSERT_TRUE(given && given->is<StageWeights>());
-    const auto mapped = MappedBuffer::open(given->decode<StageWeights>()->weights);
-    ASSERT_TRUE(mapped.has_value());
-    EXPECT_TRUE(std::ranges::equal(mapped->bytes(), image_));
-  }
+  void expect_image(Worker& worker) { worker.expect_image(image_); }
 
   std::vector<std::byte> image_;
   std::vector<WeightsChunk> chunks_;

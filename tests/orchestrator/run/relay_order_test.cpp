@@ -112,6 +112,56 @@ TEST_F(RelayOrderTest, OneThatCameAgainIsFedByThoseThatWereThere) {
   EXPECT_EQ(sources(0), Sources{"1"}) << "and not by itself after that";
 }
 
+TEST_F(RelayOrderTest, ATrainerThatHasTheWeightsFeedsTheFirstOfEachVersion) {
+  join(9, "t");
+  join(0, "a");
+  join(1, "b");
+  join(2, "c");
+  join(3, "c");
+  order_.begin_with(ActorId(9));
+  EXPECT_EQ(sources(0), Sources{"9"});
+  EXPECT_EQ(sources(1), (Sources{"0", "9"}));
+  EXPECT_EQ(sources(2), (Sources{"1", "0", "9"})) << "the trainer last, not the orchestrator";
+  EXPECT_EQ(sources(3), (Sources{"2", "1", "9"}));
+  EXPECT_EQ(sources(3, kSecond), Sources{"9"});
+  EXPECT_EQ(sources(2, kSecond), (Sources{"3", "9"}));
+}
+
+TEST_F(RelayOrderTest, TheTrainersHostIsTheFirstOfTheChain) {
+  join(9, "t");
+  join(0, "t");
+  join(1, "b");
+  order_.begin_with(ActorId(9));
+  EXPECT_EQ(sources(0), Sources{"9"});
+  EXPECT_EQ(sources(1), Sources{"9"}) << "the first of its host";
+}
+
+TEST_F(RelayOrderTest, TheTrainerIsToldOfEachWorkerOnce) {
+  join(9, "t");
+  join(0, "a");
+  join(1, "b");
+  order_.begin_with(ActorId(9));
+  EXPECT_EQ(order_.plan(ActorId(0), kFirstVersion)->feeds, std::vector{feed(9, "k0")});
+  EXPECT_EQ(order_.plan(ActorId(1), kFirstVersion)->feeds,
+            (std::vector{feed(0, "k1"), feed(9, "k1")}));
+  EXPECT_TRUE(order_.plan(ActorId(0), kSecond)->feeds.empty());
+  EXPECT_EQ(order_.leave(ActorId(1)), (std::vector{feed(0, "k1", false), feed(9, "k1", false)}));
+}
+
+TEST_F(RelayOrderTest, ATrainerThatIsGoneFeedsNobody) {
+  join(9, "t");
+  join(0, "a");
+  order_.begin_with(ActorId(9));
+  EXPECT_EQ(sources(0), Sources{"9"});
+  EXPECT_TRUE(order_.leave(ActorId(9)).empty());
+  EXPECT_EQ(sources(0), Sources{});
+  EXPECT_EQ(sources(0, kSecond), Sources{}) << "fed by the orchestrator until a trainer publishes";
+  join(9, "t");
+  order_.begin_with(ActorId(9));
+  order_.join(ActorId(9), {});
+  EXPECT_EQ(sources(0, PolicyVersion(3)), Sources{}) << "its next worker has published nothing";
+}
+
 TEST_F(RelayOrderTest, AWorkerWithoutAnAddressTakesNoPart) {
   order_.join(ActorId(0), {});
   join(1, "b");

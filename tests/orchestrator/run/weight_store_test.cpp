@@ -82,15 +82,74 @@ TEST(WeightStore, OnlyWhoIsStagingAVersionIsSentTheRestOfItFromAChunksBeginning)
     static_cast<void>(store.add(chunk));
   const std::uint64_t checksum = store.handle(v)->checksum, chunk = 1 << 20;
   for (const std::size_t first : {0U, 1U, 2U}) {
-    const auto rest = store.rest({v, checksum, first * chunk}, v);
-    ASSERT_TRUE(rest);
-    EXPECT_EQ(rest->size(), 3 - first);
+    EXPECT_TRUE(store.check({v, checksum, first * chunk}, v));
+    EXPECT_EQ(store.chunks(v, first * chunk).size(), 3 - first);
   }
-  EXPECT_FALSE(store.rest({v, checksum, 0}, std::nullopt)) << "it was asked for nothing";
-  EXPECT_FALSE(store.rest({v, checksum, 0}, PolicyVersion(1))) << "it was asked for another";
-  EXPECT_FALSE(store.rest({v, checksum + 1, 0}, v)) << "of another image";
-  EXPECT_FALSE(store.rest({v, checksum, 7}, v)) << "in the middle of a chunk";
-  EXPECT_FALSE(store.rest({v, checksum, 3 * chunk}, v)) << "behind its end";
+  EXPECT_FALSE(store.check({v, checksum, 0}, std::nullopt)) << "it was asked for nothing";
+  EXPECT_FALSE(store.check({v, checksum, 0}, PolicyVersion(1))) << "it was asked for another";
+  EXPECT_FALSE(store.check({v, checksum + 1, 0}, v)) << "of another image";
+  EXPECT_FALSE(store.check({v, checksum, 7}, v)) << "in the middle of a chunk";
+  EXPECT_FALSE(store.check({v, checksum, 3 * chunk}, v)) << "behind its end";
+}
+
+TEST(WeightStore, AnImageOnRequestIsPublishedAtOnceAndHereOnceItWasRequested) {
+  WeightStore store;
+  const PolicyVersion v(2);
+  const Image image = image_of((2 << 20) + 5);
+  WeightsHandle handle = actors::chunked_handle(v, image);
+  handle.on_request = true;
+  EXPECT_EQ(heard(store.announce(handle, ready(2))), v);
+  EXPECT_EQ(store.image(v), nullptr);
+  EXPECT_TRUE(store.chunks(v).empty());
+  const auto chunks = chunks_of(v, image);
+  EXPECT_FALSE(store.add(chunks[0])) << "nobody requested it";
+  const auto request = store.request(v);
+  ASSERT_TRUE(request && *request);
+  EXPECT_EQ((*request)->version, v);
+  EXPECT_EQ((*request)->checksum, handle.checksum);
+  EXPECT_EQ((*request)->offset, 0U);
+  EXPECT_FALSE(store.request(v)->has_value()) << "once";
+  for (const WeightsChunk& chunk : chunks) {
+    EXPECT_EQ(store.image(v), nullptr);
+    EXPECT_EQ(heard(store.add(chunk)), std::nullopt) << "the version is published already";
+  }
+  ASSERT_NE(store.image(v), nullptr);
+  EXPECT_EQ(*store.image(v), image);
+  EXPECT_FALSE(store.request(v)->has_value()) << "it is here";
+  EXPECT_EQ(store.chunks(v, 1 << 20).size(), 2U);
+}
+
+TEST(WeightStore, ARequestedImageOfAnotherChecksumIsRefused) {
+  WeightStore store;
+  const PolicyVersion v(2);
+  const Image image = image_of(64);
+  WeightsHandle handle = actors::chunked_handle(v, image);
+  handle.on_request = true;
+  handle.checksum ^= 1;
+  ASSERT_TRUE(store.announce(handle, ready(2)));
+  ASSERT_TRUE(store.request(v));
+  const auto whole = store.add(chunks_of(v, image).front());
+  ASSERT_FALSE(whole);
+  EXPECT_EQ(whole.error().code, ErrorCode::Corrupt);
+  EXPECT_EQ(store.image(v), nullptr);
+}
+
+TEST(WeightStore, TheTwoNewestImagesOnRequestAreKnownAsTheTrainerKeepsNoMore) {
+  WeightStore store;
+  for (std::uint64_t v = 1; v <= 4; ++v) {
+    WeightsHandle handle = actors::chunked_handle(PolicyVersion(v), image_of(8));
+    handle.on_request = true;
+    ASSERT_TRUE(store.announce(handle, ready(v)));
+  }
+  for (std::uint64_t v = 1; v <= 4; ++v)
+    EXPECT_EQ(store.handle(PolicyVersion(v)) != nullptr, v > 2) << v;
+  EXPECT_FALSE(store.request(PolicyVersion(1))->has_value());
+}
+
+TEST(WeightStore, ImagesThatAreNotOnRequestAreNotRequested) {
+  WeightStore store;
+  ASSERT_TRUE(store.announce(in_memory(1), ready(1)));
+  EXPECT_FALSE(store.request(PolicyVersion(1))->has_value());
 }
 
 TEST(WeightStore, WhoeverIsSentChunksSharesTheirBytes) {
@@ -161,14 +220,17 @@ TEST(WeightStore, AnImageOfAnotherChecksumIsNeverPublished) {
 
 TEST(WeightStore, AnImageThatIsTooLargeIsRefusedWhenItIsAnnounced) {
   WeightStore store;
-  const WeightsHandle huge{.version = PolicyVersion(1),
-                           .bytes = actors::kLargestImage + Bytes(1),
-                           .checksum = 0,
-                           .pid = 0,
-                           .fd = -1};
-  const auto announced = store.announce(huge, ready(1));
-  ASSERT_FALSE(announced);
-  EXPECT_EQ(announced.error().code, ErrorCode::OutOfMemory);
+  WeightsHandle huge{.version = PolicyVersion(1),
+                     .bytes = actors::kLargestImage + Bytes(1),
+                     .checksum = 0,
+                     .pid = 0,
+                     .fd = -1};
+  for (const bool on_request : {false, true}) {
+    huge.on_request = on_request;
+    const auto announced = store.announce(huge, ready(1));
+    ASSERT_FALSE(announced);
+    EXPECT_EQ(announced.error().code, ErrorCode::OutOfMemory);
+  }
 }
 
 TEST(WeightStore, ANewAnnouncementTakesThePlaceOfOneThatIsNotWhole) {
