@@ -91,6 +91,16 @@ class Hosts:
             if ctypes.CDLL(None, use_errno=True).setns(netns.fileno(), CLONE_NEWNET) != 0:
                 raise OSError(ctypes.get_errno(), f"setns: {self._host(number)}")
 
+    def traffic(self, number: int) -> tuple[int, int]:
+        """Bytes that this host's link has carried to it and from it."""
+        line = ["ip", "-n", self._host(number), "-s", "-j", "link", "show", "eth0"]
+        stats = json.loads(subprocess.run(line, check=True, capture_output=True, text=True, timeout=30).stdout)[0]["stats64"]
+        return stats["rx"]["bytes"], stats["tx"]["bytes"]
+
+    def separate(self, number: int, other: int) -> None:
+        """Nothing passes from the first to the second; both reach all others."""
+        self._do(f"ip -n {self._host(number)} route add blackhole 10.77.0.{other + 1}")
+
     def cut(self, number: int) -> None:
         """Nothing passes its link any more; nobody is told."""
         self._do(f"ip -n {self._switch} link set port{number} down")
@@ -116,9 +126,14 @@ class Run:
                                          f"run_dir={self.run_dir}"], self.folder / "head.log")
 
     def worker(self, host: int, slot: int, clock_ahead: int = 0, key: Path | None = None) -> subprocess.Popen[bytes]:
+        return self._worker(host, f"rollout-{slot}", self.folder / f"worker-{slot}.log", clock_ahead, key)
+
+    def trainer(self, host: int) -> subprocess.Popen[bytes]:
+        return self._worker(host, "trainer", self.folder / "trainer.log")
+
+    def _worker(self, host: int, slot: str, log: Path, clock_ahead: int = 0, key: Path | None = None) -> subprocess.Popen[bytes]:
         return self.hosts.start(host, [self.temper, "worker", "--connect", str(self.run_dir / "endpoint"), "--key",
-                                       str(key or self.run_dir / "keys/worker.key"), "--slot", f"rollout-{slot}"],
-                                self.folder / f"worker-{slot}.log", clock_ahead)
+                                       str(key or self.run_dir / "keys/worker.key"), "--slot", slot], log, clock_ahead)
 
     def said(self) -> str:
         logs = [*sorted(self.folder.glob("*.log")), self.run_dir / "logs/orchestrator.log"]

@@ -25,8 +25,9 @@ algorithm: {{{{groups_per_update: 8, responses_per_group: 2, kl: 0}}}}
 staleness: {{{{bound: 0}}}}
 rollout: {{{{replicas: {{replicas}}, concurrency: 8, launch: attach}}}}
 sampling: {{{{max_new_tokens: 1}}}}
-synthetic: {{{{tokens: 1, weights: {IMAGE}B, step_time: {{step}}s}}}}
-checkpoint: {{{{every: 0}}}}
+synthetic: {{{{tokens: 1, weights: {{image}}B, step_time: {{step}}s}}}}
+checkpoint: {{{{every: {{checkpoint}}}}}}
+trainer: {{{{launch: {{trainer}}}}}}
 deadlines: {{{{weights: 300s}}}}
 transport:
   {{{{kind: tcp, bind: 0.0.0.0, advertise: 10.77.0.1, heartbeat: 500ms, heartbeat_timeout: 30s, weights: {{weights}},
@@ -42,13 +43,25 @@ def predicted(temper: str, hosts: int, replicas: str) -> float:
 
 
 @contextmanager
+def run_with_trainer(temper: str, folder: Path, replicas: int, checkpoint: int = 0, image: int = IMAGE,
+                     rate: str | None = f"{RATE}bit") -> Iterator[tuple[Run, list[Any], Any]]:
+    """A run with an engine on each of so many hosts, and its trainer on the host after them."""
+    step = 1 if rate is None else math.ceil(0.6 * image / IMAGE * predicted(temper, replicas, "tree"))
+    with Hosts(replicas + 2, rate) as hosts:
+        run = Run(hosts, temper, folder, CONFIG.format(replicas=replicas, weights="relay", steps=STEPS, step=step, image=image,
+                                                       checkpoint=checkpoint, trainer="attach"))
+        yield run, [run.worker(slot + 1, slot) for slot in range(replicas)], run.trainer(replicas + 1)
+
+
+@contextmanager
 def run_of(temper: str, folder: Path, replicas: int, weights: str) -> Iterator[tuple[Run, list[Any]]]:
     """A run with an engine on each of so many hosts. Needs what hosts.unable() looks for. A step of an engine and an update
     together take longer than a version's way to all engines: else those that have it first would make the next one before
     the others have it."""
     step = math.ceil(0.6 * predicted(temper, replicas, "direct" if weights == "broadcast" else "tree"))
     with Hosts(replicas + 1, f"{RATE}bit") as hosts:
-        run = Run(hosts, temper, folder, CONFIG.format(replicas=replicas, weights=weights, steps=STEPS, step=step))
+        run = Run(hosts, temper, folder, CONFIG.format(replicas=replicas, weights=weights, steps=STEPS, step=step, image=IMAGE,
+                                                       checkpoint=0, trainer="local"))
         yield run, [run.worker(slot + 1, slot) for slot in range(replicas)]
 
 

@@ -1,5 +1,5 @@
-"""Weights over hosts of their own, on slow links: a relay that is lost, and the folder. How long they take when nothing
-is lost is measured by bench/relay.py."""
+"""Weights over hosts of their own, on slow links: a relay or a trainer that is lost, what passes the orchestrator's link, and
+the folder. How long they take when nothing is lost is measured by bench/relay.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hosts import Run, unable
-from publications import RELAY_TIMEOUT, Publications, predicted, run_of
+from publications import IMAGE, RELAY_TIMEOUT, Publications, predicted, run_of, run_with_trainer
 
 pytestmark = pytest.mark.skipif(bool(unable()), reason=unable())
 
@@ -52,6 +52,58 @@ def test_an_engine_that_is_killed_first_in_the_chain_is_followed_by_the_orchestr
         published = Publications(run)
         assert "asks for weights that no other sends" in run.log(), run.said()
     assert set(published.staged[version]) == {1, 2}
+
+
+def test_weights_of_a_trainer_elsewhere_do_not_cross_the_orchestrators_link(temper: str, tmp_path: Path) -> None:
+    with run_with_trainer(temper, tmp_path, 2) as (run, _, _trainer):
+        run.until(lambda: Publications(run).whole(2), "a version that both engines have")
+        first = len(Publications(run).whole(2))
+        head, trainer = run.hosts.traffic(0), run.hosts.traffic(3)
+        run.until(lambda: len(Publications(run).whole(2)) >= first + 2, "two further versions")
+        received, sent = (now - before for now, before in zip(run.hosts.traffic(0), head, strict=True))
+        served = run.hosts.traffic(3)[1] - trainer[1]
+        run.stop()
+        run.is_whole(None)
+        assert "fetching weights from the trainer" not in run.log(), run.said()
+    assert served >= 2 * IMAGE, "the trainer's link carries each version"
+    assert received < IMAGE / 16, f"the orchestrator received {received} bytes during two versions"
+    assert sent < IMAGE / 16, f"the orchestrator sent {sent} bytes during two versions"
+
+
+def test_engines_that_cannot_reach_the_trainer_get_its_weights_from_the_orchestrator(temper: str, tmp_path: Path) -> None:
+    with run_with_trainer(temper, tmp_path, 2) as (run, _, _trainer):
+        for engine in (1, 2):
+            run.hosts.separate(engine, 3)
+        run.until(lambda: Publications(run).whole(2), "a version that both engines have")
+        run.stop()
+        run.is_whole(None)
+        log = run.log()
+    assert "asks for weights that no other sends" in log
+    assert "fetching weights from the trainer" in log
+
+
+def test_engines_get_the_checkpoints_weights_after_a_trainer_is_killed_in_a_publication(temper: str, tmp_path: Path) -> None:
+    with run_with_trainer(temper, tmp_path, 2, checkpoint=1) as (run, _, trainer):
+        version = in_the_middle(run, 2)
+        os.killpg(trainer.pid, signal.SIGKILL)
+        run.trainer(3)
+        run.until(lambda: run.events("resumed"), "the run to roll back")
+        after = max(i for i, record in enumerate(run.records()) if "resumed" in record["event"])
+
+        def staged() -> dict[int, list[int]]:
+            """The versions that each engine has had since then, in order."""
+            versions: dict[int, list[int]] = {}
+            for record in run.records()[after:]:
+                if (said := record["event"].get("weights_staged")) and not said["error"]:
+                    versions.setdefault(said["actor"], []).append(said["version"])
+            return versions
+
+        run.until(lambda: len(staged()) == 2, "both engines to have weights again")
+        saved = [said["checkpoint_saved"]["version"] for record in run.records()[:after] if "checkpoint_saved" in (said := record["event"])]
+        assert [versions[0] for versions in staged().values()] == [max(saved)] * 2
+        run.until(lambda: any(versions[-1] >= version for versions in staged().values()), "the lost version to be made again")
+        run.stop()
+        run.is_whole(None)
 
 
 def test_weights_in_a_folder_do_not_cross_the_links(temper: str, tmp_path: Path) -> None:
