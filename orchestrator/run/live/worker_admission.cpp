@@ -1,5 +1,6 @@
 #include "orchestrator/run/live/worker_admission.hpp"
 
+#include "actors/border/values.hpp"
 #include "actors/protocol/catalog.hpp"
 
 #include <algorithm>
