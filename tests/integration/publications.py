@@ -13,6 +13,7 @@ from typing import Any
 from hosts import Hosts, Run
 
 IMAGE = 16 << 20
+TRAINED = IMAGE // 2  # Of a trainer with a host of its own.
 RATE = 20_000_000  # bits per second
 LINK = RATE / 8
 RELAY_TIMEOUT = 3.0
@@ -43,7 +44,7 @@ def predicted(temper: str, hosts: int, replicas: str) -> float:
 
 
 @contextmanager
-def run_with_trainer(temper: str, folder: Path, replicas: int, checkpoint: int = 0, image: int = IMAGE,
+def run_with_trainer(temper: str, folder: Path, replicas: int, checkpoint: int = 0, image: int = TRAINED,
                      rate: str | None = f"{RATE}bit") -> Iterator[tuple[Run, list[Any], Any]]:
     """A run with an engine on each of so many hosts, and its trainer on the host after them."""
     step = 1 if rate is None else math.ceil(0.6 * image / IMAGE * predicted(temper, replicas, "tree"))

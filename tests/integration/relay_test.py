@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hosts import Run, unable
-from publications import IMAGE, RELAY_TIMEOUT, Publications, predicted, run_of, run_with_trainer
+from publications import RELAY_TIMEOUT, TRAINED, Publications, predicted, run_of, run_with_trainer
 
 pytestmark = pytest.mark.skipif(bool(unable()), reason=unable())
 
@@ -56,18 +56,14 @@ def test_an_engine_that_is_killed_first_in_the_chain_is_followed_by_the_orchestr
 
 def test_weights_of_a_trainer_elsewhere_do_not_cross_the_orchestrators_link(temper: str, tmp_path: Path) -> None:
     with run_with_trainer(temper, tmp_path, 2) as (run, _, _trainer):
-        run.until(lambda: Publications(run).whole(2), "a version that both engines have")
-        first = len(Publications(run).whole(2))
-        head, trainer = run.hosts.traffic(0), run.hosts.traffic(3)
-        run.until(lambda: len(Publications(run).whole(2)) >= first + 2, "two further versions")
-        received, sent = (now - before for now, before in zip(run.hosts.traffic(0), head, strict=True))
-        served = run.hosts.traffic(3)[1] - trainer[1]
+        run.until(lambda: len(Publications(run).whole(2)) >= 2, "versions that both engines have")
         run.stop()
         run.is_whole(None)
         assert "fetching weights from the trainer" not in run.log(), run.said()
-    assert served >= 2 * IMAGE, "the trainer's link carries each version"
-    assert received < IMAGE / 16, f"the orchestrator received {received} bytes during two versions"
-    assert sent < IMAGE / 16, f"the orchestrator sent {sent} bytes during two versions"
+        versions, (received, sent), (_, served) = len(Publications(run).staged), run.hosts.traffic(0), run.hosts.traffic(3)
+    assert served >= versions * TRAINED, "the trainer's link carries each version"
+    assert received < TRAINED / 8, f"the orchestrator received {received} bytes during {versions} versions"
+    assert sent < TRAINED / 8, f"the orchestrator sent {sent} bytes during {versions} versions"
 
 
 def test_engines_that_cannot_reach_the_trainer_get_its_weights_from_the_orchestrator(temper: str, tmp_path: Path) -> None:
