@@ -104,7 +104,7 @@ LayoutChooser::Completion LayoutChooser::fastest_engine(const orchestrator::Pipe
                                                         const orchestrator::PlacementConfig& cards,
                                                         actors::SimulatedPlacement placement,
                                                         double kept,
-                                                        Completion widest) {
+                                                        const Completion& widest) {
   actors::SimulatedRun& run = placement.run;
   const auto rate = [&](const Completion& c) {
     run.config.rollout.ep = c.ep;

@@ -67,7 +67,7 @@ class LayoutChooser {
                             const orchestrator::PlacementConfig& cards,
                             actors::SimulatedPlacement placement,
                             double kept,
-                            Completion widest);
+                            const Completion& widest);
   /// The largest KV share, in twentieths of the memory, that fits with `kept` more bytes in a
   /// device's host memory; nullopt: no share fits.
   std::optional<int> largest_kv_share(actors::SimulatedPlacement placement, double kept);
