@@ -132,11 +132,18 @@ Status branch(const std::string& from, orchestrator::RunPlan& plan) {
 }
 
 /// A recorded configuration with issues is mostly a damaged one; then names the damage instead.
-Error blame_damage(const fs::path& run, const fs::path& file, Error issues) {
-  if (run.empty() || issues.context.find(file.string()) == std::string::npos)
-    return issues;
-  Status whole = orchestrator::RunDir(run).check_inputs();
-  return !whole && whole.error().code == ErrorCode::Corrupt ? std::move(whole).error() : issues;
+/// `run`: the folder of the file; empty: it is not recorded.
+Error blame_damage(const fs::path& run,
+                   const fs::path& file,
+                   const std::vector<ConfigIssue>& issues) {
+  const bool in_file = std::ranges::any_of(
+      issues, [&](const ConfigIssue& issue) { return issue.location.starts_with(file.string()); });
+  if (!run.empty() && in_file) {
+    Status whole = orchestrator::RunDir(run).check_inputs();
+    if (!whole && whole.error().code == ErrorCode::Corrupt)
+      return std::move(whole).error();
+  }
+  return config_error(issues);
 }
 
 /// Reads the configuration. A run to resume uses its recorded one.
@@ -164,7 +171,7 @@ Result<orchestrator::RunPlan> make_plan(RunOptions options) {
   TEMPER_TRY(const orchestrator::LoadedConfig loaded, orchestrator::read_config(file, sets));
   std::vector<ConfigIssue> issues = loaded.issues();
   if (!issues.empty())
-    return blame_damage(recorded_by, file, config_error(issues));
+    return blame_damage(recorded_by, file, issues);
   orchestrator::PipelineConfig config = loaded.config();
   for (const orchestrator::BrokenRule& rule : orchestrator::rules_of_this_machine(config))
     issues.push_back(loaded.blame(rule));
