@@ -54,8 +54,7 @@ void check_deadlines(const ResolvedPipeline& pipeline, Rules& rules) {
     const SwitchPlan plan = predict_switch(simulated_placement(pipeline));
     for (const auto& states : {plan.to_rollout, plan.to_training}) {
       for (const PredictedState& state : states) {
-        const bool moves_weights = state.state == "reshard" || state.state == "bind";
-        (moves_weights ? weights : switching)
+        (state.deadline == DeadlineKind::Switch ? switching : weights)
             .add(fmt::format("`{}` of a role switch", state.state), state.seconds);
       }
     }

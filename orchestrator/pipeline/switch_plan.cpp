@@ -53,10 +53,11 @@ SwitchPlan predict_switch(const SimulatedPlacement& p) {
   const auto onload = [&](double bytes) { return actors::onload_seconds(fabric, p.run, bytes); };
   const auto offload = [&](double bytes) { return actors::offload_seconds(fabric, p.run, bytes); };
   SwitchPlan plan;
-  plan.to_rollout = {{"offload_optimizer", offload(parked)},
-                     {"reshard", actors::publish_seconds(fabric, engine)},
-                     {"bind", actors::swap_seconds(fabric, engine)},
-                     {"allocate_kv", actors::cache_seconds(engine)}};
+  plan.to_rollout = {
+      {"offload_optimizer", offload(parked)},
+      {"reshard", actors::publish_seconds(fabric, engine), DeadlineKind::StageWeights},
+      {"bind", actors::swap_seconds(fabric, engine), DeadlineKind::CommitWeights},
+      {"allocate_kv", actors::cache_seconds(engine)}};
   plan.to_training = {{"interrupt", 0}, {"free_kv", 0}, {"free_weights", 0}};
   if (p.reference == actors::ReferencePlace::InTurn) {
     const double weights = actors::reference_memory(actors::one_reference(p)).device.weights;

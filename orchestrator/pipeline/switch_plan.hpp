@@ -12,6 +12,7 @@
 #pragma once
 
 #include "actors/simulation/memory_phases.hpp"
+#include "orchestrator/scheduler/state/facts.hpp"
 
 #include <optional>
 #include <string_view>
@@ -22,6 +23,7 @@ namespace temper::orchestrator {
 struct PredictedState {
   std::string_view state;  ///< Name as in metrics/turns.hpp.
   double seconds = 0;
+  DeadlineKind deadline = DeadlineKind::Switch;  ///< That limits it.
 };
 
 struct SwitchPlan {
