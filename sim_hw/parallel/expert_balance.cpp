@@ -207,13 +207,9 @@ MigrationOutcome migrate(const std::vector<ExpertLoads>& trace,
                          const MigrationRule& rule) {
   ExpertMigration layer(static_cast<std::int64_t>(trace.front().size()), group);
   MigrationOutcome out = kNoOutcome;
-  for (const ExpertLoads& loads : trace)
-    out.add(layer.step(loads, rule), 1);
   const auto steps = static_cast<double>(trace.size());
-  out.without_migration /= steps;
-  out.imbalance /= steps;
-  out.prediction_error /= steps;
-  out.seconds /= steps;
+  for (const ExpertLoads& loads : trace)
+    out.add(layer.step(loads, rule), steps);
   return out;
 }
 
