@@ -38,8 +38,8 @@ class RelayOrder {
 
   bool has(ActorId actor) const { return workers_.contains(actor); }
 
-  /// The trainer whose worker has each new version; none: the orchestrator has it. Requires:
-  /// has(*trainer).
+  /// The holder of each new version: the worker of this trainer, or without one the orchestrator.
+  /// Requires: has(*trainer).
   void begin_with(std::optional<ActorId> trainer) { trainer_ = trainer; }
 
   struct Plan {

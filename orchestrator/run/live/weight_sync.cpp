@@ -7,6 +7,11 @@
 #include <utility>
 
 namespace temper::orchestrator {
+namespace {
+
+constexpr const char* kNotKept = "this version is no longer kept; later ones have been published";
+
+}  // namespace
 
 WeightSync::WeightSync(
     RunCore& core, ActorLinks& links, WeightsBy by, std::filesystem::path folder, const Log& log)
@@ -65,7 +70,7 @@ void WeightSync::send_images() {
 
 bool WeightSync::send_image(const NeededImage& needed) {
   if (weights_.handle(needed.version) == nullptr) {
-    core_.post(event::WeightsStaged{needed.actor, needed.version, "the version is kept no more"});
+    core_.post(event::WeightsStaged{needed.actor, needed.version, kNotKept});
     return true;
   }
   const auto request = weights_.request(needed.version);
@@ -118,7 +123,7 @@ Status WeightSync::fetch(ActorId actor, const actors::FetchWeights& request) {
   const ActorState& state = core_.state().fleet.state(actor);
   const auto staging = state.staged ? std::nullopt : state.staging;
   if (staging == request.version && weights_.handle(request.version) == nullptr) {
-    core_.post(event::WeightsStaged{actor, request.version, "the version is kept no more"});
+    core_.post(event::WeightsStaged{actor, request.version, kNotKept});
     return {};
   }
   TEMPER_TRY_STATUS(weights_.check(request, staging));
