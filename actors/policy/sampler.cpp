@@ -65,7 +65,7 @@ std::vector<SampledToken> Sampler::sample(std::span<float> logits,
     return out;
   const std::size_t width = logits.size() / choices.size();
   for_each_range(std::ssize(choices),
-                 std::ssize(logits.first(width)),
+                 static_cast<std::int64_t>(width),
                  [&](std::int64_t begin, std::int64_t end) {
                    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end);
                         ++i) {
