@@ -167,7 +167,7 @@ class Fake:
         return 200, {}
 
     def loaded(self, folder, before, base=None):
-        """What a load gives in the place of `before`; None: it fails. `base`: the folder is an adapter of it."""
+        """What a load gives in the place of `before`; None if it fails. `base`: the folder is an adapter of it."""
         if self.fault("load_fails") or "weights" not in self.memory:
             return None
         if self.fault("not_applied"):

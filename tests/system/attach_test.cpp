@@ -67,6 +67,12 @@ class Attached : public SystemTest {
   std::string orchestrator_log() const {
     return read_file(run_dir() / "logs" / "orchestrator.log").value_or("");
   }
+  static constexpr const char* kFetches = "fetching weights from the trainer";
+  void expect_no_weights_through_the_orchestrator() const {
+    const std::string log = orchestrator_log();
+    EXPECT_EQ(log.find(kFetches), std::string::npos) << log;
+    EXPECT_EQ(log.find("asks for weights"), std::string::npos) << log;
+  }
 
  private:
   std::vector<std::unique_ptr<Temper>> workers_;
@@ -246,8 +252,6 @@ Arguments with_attached_trainer(const Arguments& more = {}) {
   return sets;
 }
 
-constexpr const char* kFetches = "fetching weights from the trainer";
-
 TEST_F(Attached, EnginesGetTheWeightsOfATrainerThatAttachedFromItsWorker) {
   make_keys();
   begin(with_attached_trainer());
@@ -257,9 +261,7 @@ TEST_F(Attached, EnginesGetTheWeightsOfATrainerThatAttachedFromItsWorker) {
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
   expect_workers_end();
-  const std::string log = orchestrator_log();
-  EXPECT_EQ(log.find(kFetches), std::string::npos) << log;
-  EXPECT_EQ(log.find("asks for weights"), std::string::npos) << log;
+  expect_no_weights_through_the_orchestrator();
   expect_whole_run(24);
 }
 
@@ -275,7 +277,7 @@ TEST_F(Attached, EnginesOfTheRunsOwnMachineGetTheWeightsOfATrainerThatAttached) 
   expect_whole_run(24);
 }
 
-TEST_F(Attached, AnotherTrainerPublishesTheCheckpointWithWhichTheRunGoesOn) {
+TEST_F(Attached, AnotherTrainerPublishesTheCheckpointAfterAKill) {
   make_keys();
   begin(with_attached_trainer());
   Temper& killed = worker({"--role", "trainer"});
@@ -288,8 +290,7 @@ TEST_F(Attached, AnotherTrainerPublishesTheCheckpointWithWhichTheRunGoesOn) {
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
   expect_workers_end(&killed);
-  const std::string log = orchestrator_log();
-  EXPECT_EQ(log.find(kFetches), std::string::npos) << log;
+  expect_no_weights_through_the_orchestrator();
   EXPECT_EQ(count_events<event::Resumed>(records()), 1U);
   expect_whole_run(24);
 }
@@ -307,9 +308,7 @@ TEST_F(Attached, ATrainerThatAttachedServesItsWeightsUnderTheNextOrchestrator) {
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
   expect_workers_end();
-  const std::string log = orchestrator_log();
-  EXPECT_EQ(log.find(kFetches), std::string::npos) << log;
-  EXPECT_EQ(log.find("asks for weights"), std::string::npos) << log;
+  expect_no_weights_through_the_orchestrator();
   expect_whole_run(24);
 }
 

@@ -53,19 +53,7 @@ TEST_P(AdapterServer, TakesFiftyVersionsWhileItServes) {
 
 TEST_P(AdapterServer, ContinuesAResponseUnderTheNextAdapter) {
   ASSERT_TRUE(world_.publish(1));
-  fake_.tell(R"({"hold_after": 3})");
-  world_.add_all(10);
-  world_.send_all();
-  fake_.await_begun(10);
-  ASSERT_TRUE(world_.publish(2));
-  fake_.tell(R"({"hold_after": null})");
-  const auto all = world_.finish();
-  world_.expect_whole(all, 10);
-  for (const Generation& g : all) {
-    ASSERT_EQ(g.segments.size(), 2U);
-    EXPECT_EQ(g.segments[0], (actors::Segment{PolicyVersion(1), Tokens(3)}));
-    EXPECT_EQ(g.segments[1].version, PolicyVersion(2));
-  }
+  world_.expect_a_segment_for_each_version(fake_);
 }
 
 /// The server has the name of the version already when it is loaded again.
@@ -84,10 +72,7 @@ TEST_P(AdapterServer, LoadsAnAdapterAgainThatItDidNotApply) {
 
 TEST_P(AdapterServer, LoadsItsAdapterAgainAfterARestart) {
   ASSERT_TRUE(world_.publish(1));
-  fake_.tell(R"({"hold_after": 2})");
-  world_.add_all(5);
-  world_.send_all();
-  fake_.await_begun(5);
+  world_.hold(fake_, 5, 2);
   fake_.kill();
   fake_.start_again();
   world_.expect_whole(world_.finish(), 5);

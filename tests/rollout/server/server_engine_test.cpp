@@ -28,26 +28,11 @@ TEST_P(ServerEngineOver, LabelsTokensWithTheCommittedVersion) {
 }
 
 TEST_P(ServerEngineOver, ContinuesWithASegmentForEachVersion) {
-  fake_.tell(R"({"hold_after": 3})");
-  world_.add_all(10);
-  world_.send_all();
-  fake_.await_begun(10);
-  ASSERT_TRUE(world_.publish(2));
-  fake_.tell(R"({"hold_after": null})");
-  const auto all = world_.finish();
-  world_.expect_whole(all, 10);
-  for (const Generation& g : all) {
-    ASSERT_EQ(g.segments.size(), 2U);
-    EXPECT_EQ(g.segments[0], (actors::Segment{PolicyVersion(1), Tokens(3)}));
-    EXPECT_EQ(g.segments[1].version, PolicyVersion(2));
-  }
+  world_.expect_a_segment_for_each_version(fake_);
 }
 
 TEST_P(ServerEngineOver, ReturnsWithdrawnResponsesWithTheirTokens) {
-  fake_.tell(R"({"hold_after": 2})");
-  world_.add_all(4);
-  world_.send_all();
-  fake_.await_begun(4);
+  world_.hold(fake_, 4, 2);
   const std::vector<ResponseId> leaving{ResponseId(1), ResponseId(2)};
   const auto back = world_.engine().withdraw(leaving);
   ASSERT_EQ(back.size(), 2U);
@@ -83,10 +68,7 @@ TEST_P(ServerEngineOver, ContinuesFromAPrefixThatCountsTowardsTheLength) {
 }
 
 TEST_P(ServerEngineOver, AbortsRequestsOfAPreviousEngine) {
-  fake_.tell(R"({"hold_after": 2})");
-  world_.add_all(3);
-  world_.send_all();
-  fake_.await_begun(3);
+  world_.hold(fake_, 3, 2);
   ServerWorld next(config_of(GetParam(), fake_.address()));
   EXPECT_EQ(fake_.state()["running"], 0);
 }

@@ -94,10 +94,7 @@ TEST_P(ServerThatTakesTurns, ReportsAFailedWakeUp) {
 
 TEST_P(ServerThatTakesTurns, ReturnsAwakeAfterDyingInItsTurn) {
   ASSERT_TRUE(rollout_turn(1));
-  fake_.tell(R"({"hold_after": 2})");
-  world_.add_all(5);
-  world_.send_all();
-  fake_.await_begun(5);
+  world_.hold(fake_, 5, 2);
   fake_.kill();
   fake_.start_again();
   world_.expect_whole(world_.finish(), 5);

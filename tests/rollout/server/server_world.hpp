@@ -6,6 +6,7 @@
 #include "tests/support/fake_server.hpp"
 #include "tests/support/temporary_folder.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -119,6 +120,27 @@ class ServerWorld {
     auto step = engine_->step();
     ASSERT_TRUE(step) << step.error().context;
     ASSERT_TRUE(step->finished.empty());
+  }
+
+  /// Adds `count` responses, which the server holds after so many tokens.
+  void hold(FakeServer& server, int count, int tokens) {
+    server.tell(fmt::format(R"({{"hold_after": {}}})", tokens));
+    add_all(static_cast<std::uint64_t>(count));
+    send_all();
+    server.await_begun(count);
+  }
+  /// Publishes version 2 while responses of version 1 run.
+  void expect_a_segment_for_each_version(FakeServer& server) {
+    hold(server, 10, 3);
+    ASSERT_TRUE(publish(2));
+    server.tell(R"({"hold_after": null})");
+    const auto all = finish();
+    expect_whole(all, 10);
+    for (const Generation& g : all) {
+      ASSERT_EQ(g.segments.size(), 2U);
+      EXPECT_EQ(g.segments[0], (actors::Segment{PolicyVersion(1), Tokens(3)}));
+      EXPECT_EQ(g.segments[1].version, PolicyVersion(2));
+    }
   }
 
   /// Every log-prob must be that of the version of its segment.
