@@ -41,7 +41,9 @@ struct Process {
   Duration deadline{};
 
   fs::path log() const { return folder / "log"; }
-  std::string last_words() const { return std::string(last_line(read_file(log()).value_or(""))); }
+  std::string last_words(const Status& ended) const {
+    return orchestrator::last_words(read_file(log()).value_or(""), ended);
+  }
 };
 
 /// Errors: Timeout; Unavailable: stopped by a signal; Unsupported: exit code kPermanentExit, with
@@ -125,7 +127,7 @@ Result<TransformersAnswer> ask_transformers(const CompareOptions& options,
   const Status status = run(process);
   std::error_code ignored;
   if (!status && status.error().code == ErrorCode::Unsupported)
-    return Error{ErrorCode::NotFound, process.last_words()};
+    return Error{ErrorCode::NotFound, process.last_words(status)};
   if (!status && status.error().code == ErrorCode::Internal &&
       !fs::exists(process.folder / kStartedFile, ignored)) {
     return Error{ErrorCode::NotFound,
@@ -133,7 +135,7 @@ Result<TransformersAnswer> ask_transformers(const CompareOptions& options,
                              "interpreter that has it, or install it with `pip install ./python` "
                              "(docs/how-to/install.md)",
                              *program,
-                             process.last_words())};
+                             process.last_words(status))};
   }
   if (!status)
     return status.error();
@@ -160,7 +162,7 @@ Status ask_worker(const CompareOptions& options, Process process) {
     process.command.insert(process.command.end(), {"--ignore", key});
   Status status = run(process);
   if (!status && status.error().code == ErrorCode::Unsupported)
-    return Error{ErrorCode::Unsupported, process.last_words()};
+    return Error{ErrorCode::Unsupported, process.last_words(status)};
   return status;
 }
 

@@ -129,7 +129,7 @@ Result<std::vector<BrokenRule>> import_with(const std::string& python,
                    "TEMPER_PYTHON or {}, or install the package with `pip install ./python` "
                    "(docs/how-to/install.md)",
                    program,
-                   last_line(read_file(log).value_or("")),
+                   last_words(read_file(log).value_or(""), ended),
                    interpreter_key(imports))}};
 }
 

@@ -227,6 +227,12 @@ TEST_F(CheckImports, NamesTheWayOutOfAnInterpreterWithoutThePackage) {
     EXPECT_NE(found[0].message.find(word), std::string::npos) << found[0].message;
 }
 
+TEST_F(CheckImports, SaysHowAnInterpreterEndedThatSaysNothing) {
+  const auto found = with("kill -9 $$", kRight);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(found[0].message.find("killed by signal 9"), std::string::npos) << found[0].message;
+}
+
 TEST_F(CheckImports, BlamesTheNameWhoseImportEndsTheInterpreter) {
   const auto found = with("echo ready >$3; exit 3", kRight);
   ASSERT_EQ(found.size(), 1U);

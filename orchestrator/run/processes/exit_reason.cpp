@@ -49,6 +49,13 @@ std::string_view last_line(std::string_view output) {
   return output.substr(output.find_last_of("\r\n") + 1);
 }
 
+std::string last_words(std::string_view output, const Status& ended) {
+  const std::string_view line = last_line(output);
+  if (!line.empty())
+    return std::string(line);
+  return ended ? "it ended without a word" : ended.error().context;
+}
+
 std::string_view explaining_line(std::string_view output) {
   const std::string_view line = last_line(output);
   return is_informational(line) ? std::string_view() : line;

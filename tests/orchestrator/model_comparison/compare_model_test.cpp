@@ -123,6 +123,8 @@ TEST_F(CompareModel, NamesTheNextStepIfAPackageOrTheInterpreterIsMissing) {
                {"cannot import the temper package: No module named temper",
                 "TEMPER_PYTHON",
                 "pip install ./python"});
+  options_.python = script("python", "kill -9 $$");
+  expect_error(ErrorCode::NotFound, {"cannot import the temper package", "killed by signal 9"});
   options_.python =
       script("python", "touch $4/started; echo 'run pip install transformers' >&2; exit 78");
   expect_error(ErrorCode::NotFound, {"run pip install transformers"});
