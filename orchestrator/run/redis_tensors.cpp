@@ -253,11 +253,12 @@ Result<std::unique_ptr<RedisTensors>> open_redis_tensors(const PipelineConfig& c
   auto store = RedisTensors::create({std::move(servers), config.name, payloads.wait}, log);
   if (!store) {
     return std::move(store).error().within(
-        url.tls ? "payloads.redis: expected a Redis server that admits this run; start it, correct "
-                  "the address, set TEMPER_REDIS_PASSWORD, or name the CA certificate that signed "
-                  "the server's in payloads.redis_ca"
-                : "payloads.redis: expected a Redis server that admits this run; start it, correct "
-                  "the address (rediss:// for TLS), or set TEMPER_REDIS_PASSWORD");
+        url.tls
+            ? "payloads.redis: expected a Redis server that admits this run; start it, give "
+              "it memory, correct the address, set TEMPER_REDIS_PASSWORD, or name the CA "
+              "certificate that signed the server's in payloads.redis_ca"
+            : "payloads.redis: expected a Redis server that admits this run; start it, give "
+              "it memory, correct the address (rediss:// for TLS), or set TEMPER_REDIS_PASSWORD");
   }
   if (auto distinct = (*store)->check_distinct(); !distinct)
     return std::move(distinct).error().within("payloads.redis");
