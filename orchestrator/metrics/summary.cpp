@@ -262,8 +262,8 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
     s.memory = std::move(usage->memory);
     s.network = std::move(usage->network);
     s.engines = usage->engines;
-    s.tensors = usage->tensors;
   }
+  s.tensors = summarize_tensors(m.usage(), m.history().count());
   return s;
 }
 

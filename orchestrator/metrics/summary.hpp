@@ -349,8 +349,7 @@ void describe(auto& v, Summary& s) {
   v.field(32, "judges", s.judges, {.doc = "Work of judges over the whole run; null: no judge."});
   v.field(33, "cost", s.cost, {.doc = "Price and energy of the run; null: none is configured."});
   v.field(34, "engines", s.engines, {.doc = "Prefill and decode of the engines (simulated runs)."});
-  v.field(
-      35, "tensors", s.tensors, {.doc = "Tensors of responses (simulated runs that have any)."});
+  v.field(35, "tensors", s.tensors, {.doc = "Tensors of responses, if they have any."});
 }
 
 }  // namespace temper::orchestrator

@@ -116,27 +116,6 @@ std::optional<EnginesSummary> summarize_engines(const UsageTotals& totals, Durat
   return out;
 }
 
-std::optional<TensorSummary> summarize_tensors(const UsageTotals& totals, std::size_t updates) {
-  std::optional<TensorSummary> out;
-  for (const auto& [id, a] : totals.actors()) {
-    if (!a.usage.tensors)
-      continue;
-    if (!out)
-      out.emplace();
-    out->stored_bytes += a.usage.tensors->stored.count();
-    out->fetched_bytes += a.usage.tensors->fetched.count();
-    out->dropped_bytes += a.usage.tensors->dropped.count();
-    out->held_bytes += a.usage.tensors->held.count();
-    out->fetch_s += seconds(a.usage.tensors->fetching);
-  }
-  if (out) {
-    const auto count = static_cast<double>(updates);
-    out->fetched_bytes_per_update = ratio(static_cast<double>(out->fetched_bytes), count);
-    out->fetch_s_per_update = ratio(out->fetch_s, count);
-  }
-  return out;
-}
-
 }  // namespace
 
 void UsageTotals::feed(const Record& record) {
@@ -176,6 +155,29 @@ std::string tensors_text(const TensorSummary& t) {
                      t.fetch_s_per_update);
 }
 
+std::optional<TensorSummary> summarize_tensors(const UsageTotals& totals, std::size_t updates) {
+  std::optional<TensorSummary> out;
+  for (const auto& [id, a] : totals.actors()) {
+    if (!a.usage.tensors)
+      continue;
+    if (!out)
+      out.emplace();
+    out->stored_bytes += a.usage.tensors->stored.count();
+    out->fetched_bytes += a.usage.tensors->fetched.count();
+    if (a.usage.devices > 0) {  // Engines in Python do not learn what becomes of theirs.
+      out->dropped_bytes = out->dropped_bytes.value_or(0) + a.usage.tensors->dropped.count();
+      out->held_bytes = out->held_bytes.value_or(0) + a.usage.tensors->held.count();
+    }
+    out->fetch_s += seconds(a.usage.tensors->fetching);
+  }
+  if (out) {
+    const auto count = static_cast<double>(updates);
+    out->fetched_bytes_per_update = ratio(static_cast<double>(out->fetched_bytes), count);
+    out->fetch_s_per_update = ratio(out->fetch_s, count);
+  }
+  return out;
+}
+
 std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
                                             std::size_t cards,
                                             Duration wall,
@@ -184,6 +186,8 @@ std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
     return std::nullopt;
   // Cards are alike, so the report of one actor holds for all.
   const ActorUsage& any = totals.actors().begin()->second;
+  if (any.usage.devices == 0)
+    return std::nullopt;
   const double of_card = ratio(1, static_cast<double>(any.cards));
   const double devices =
       static_cast<double>(any.usage.devices) * of_card * static_cast<double>(cards);
@@ -195,7 +199,6 @@ std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
   }
   out.network = summarize_network(totals, devices, wall, updates);
   out.engines = summarize_engines(totals, wall);
-  out.tensors = summarize_tensors(totals, updates);
   return out;
 }
 

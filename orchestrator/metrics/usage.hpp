@@ -1,5 +1,5 @@
 // Use of devices by the actors of a simulated run, from their activity reports: MFU, memory
-// high-water marks, bytes per network plane. Real actors do not report them.
+// high-water marks, bytes per network plane. Of these, roles in Python report their tensors.
 //
 // Definitions.
 //   MFU         model FLOP (sim_hw/model/flops.hpp) over time and dense BF16 peak: of the run, over
@@ -11,7 +11,7 @@
 //               time
 //   engines     time in which they decoded or prefilled over the wall time, the mean over the
 //               engines; with disaggregated prefill, either is that of its own devices
-//   tensors     of responses, where simulation.tensors gives them any
+//   tensors     of responses, where simulation.tensors or an engine in Python gives them any
 //   token_s     mean time between two tokens of a running response: of decode, and of prefill steps
 //               in between, over the tokens
 // Every byte counts once: exchanges at the sender, publications at the receiver.
@@ -78,7 +78,8 @@ struct EnginesSummary {
   double prefill = 0, decode = 0, token_s = 0;
 };
 struct TensorSummary {
-  std::int64_t stored_bytes = 0, fetched_bytes = 0, dropped_bytes = 0, held_bytes = 0;
+  std::int64_t stored_bytes = 0, fetched_bytes = 0;
+  std::optional<std::int64_t> dropped_bytes{}, held_bytes{};
   double fetched_bytes_per_update = 0, fetch_s = 0, fetch_s_per_update = 0;
 };
 struct UsageSummary {
@@ -86,13 +87,15 @@ struct UsageSummary {
   std::map<actors::RoleKind, RoleMemory> memory;
   NetworkSummary network;
   std::optional<EnginesSummary> engines{};
-  std::optional<TensorSummary> tensors{};
 };
 
 /// Bytes per step, and how long the trainer waits for them.
 std::string tensors_text(const TensorSummary& tensors);
 
-/// None if no actor has reported. `cards`: number of cards of the run.
+/// None if the run has no tensors.
+std::optional<TensorSummary> summarize_tensors(const UsageTotals& totals, std::size_t updates);
+
+/// None if no actor has reported devices. `cards`: number of cards of the run.
 std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
                                             std::size_t cards,
                                             Duration wall,
@@ -133,9 +136,16 @@ void describe(auto& v, EnginesSummary& s) {
 }
 void describe(auto& v, TensorSummary& s) {
   v.field(1, "stored_bytes", s.stored_bytes, {.doc = "Written by engines."});
-  v.field(2, "fetched_bytes", s.fetched_bytes, {.doc = "Read by the trainer."});
-  v.field(3, "dropped_bytes", s.dropped_bytes, {.doc = "Of responses that were not trained."});
-  v.field(4, "held_bytes", s.held_bytes, {.doc = "Of responses outstanding at the end."});
+  v.field(
+      2, "fetched_bytes", s.fetched_bytes, {.doc = "Read by the trainer, again after a rollback."});
+  v.field(3,
+          "dropped_bytes",
+          s.dropped_bytes,
+          {.doc = "Of responses that were not trained (simulated runs)."});
+  v.field(4,
+          "held_bytes",
+          s.held_bytes,
+          {.doc = "Of responses outstanding at the end (simulated runs)."});
   v.field(5, "fetched_bytes_per_update", s.fetched_bytes_per_update);
   v.field(6, "fetch_s", s.fetch_s, {.doc = "Time in which the trainer waited for them."});
   v.field(7, "fetch_s_per_update", s.fetch_s_per_update);

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from redis_server import PASSWORD, RedisServer, make_folder, missing
 
+from temper.activity import ActivityLog
 from temper.errors import RoleError
 from temper.messages import Tensor, TensorPlace, TensorServer
 from temper.stores import CHUNK, Busy, RedisStore, StoreError
@@ -69,7 +70,7 @@ def test_an_array_arrives_as_it_was(server: RedisServer, value: Any) -> None:
     store = store_of(server)
     described = written(store, value)
     assert server.client.hlen(described.file) == max(1, -(-described.bytes // CHUNK))
-    back = Tensors([described], 7, store)["x"]
+    back = Tensors([described], 7, store, ActivityLog(0))["x"]
     assert back.dtype == value.dtype and np.array_equal(back, value) and not back.flags.writeable
 
 
@@ -79,7 +80,7 @@ def test_two_servers_share_the_arrays(two_servers: list[RedisServer]) -> None:
     keys = [set(server.keys()) for server in two_servers]
     for number, one in enumerate(described):
         assert one.file in keys[hash64(one.file.encode()) % 2], "as the orchestrator looks for it"
-        assert np.array_equal(Tensors([one], 7, store)["x"], np.full(3, number))
+        assert np.array_equal(Tensors([one], 7, store, ActivityLog(0))["x"], np.full(3, number))
     assert len(keys[0]) + len(keys[1]) == 30 and min(map(len, keys)) > 3
 
 
@@ -92,9 +93,9 @@ def test_of_two_servers_the_one_that_is_away_is_named(two_servers: list[RedisSer
     for one in described:
         if one.file in away:
             with pytest.raises(RoleError, match=f"127.0.0.1:{first.port}: expected a Redis server"):
-                Tensors([one], 7, store)["x"]
+                Tensors([one], 7, store, ActivityLog(0))["x"]
         else:
-            assert len(Tensors([one], 7, store)["x"]) == 3
+            assert len(Tensors([one], 7, store, ActivityLog(0))["x"]) == 3
     first.start()
 
 
@@ -120,7 +121,7 @@ def test_what_is_gone_or_damaged_is_named_and_not_there_any_more(
     described = written(store, np.zeros(2 * CHUNK, np.uint8))
     damage(server.client, described.file)
     with pytest.raises(RoleError, match=f'response 7: tensor "x": 127.0.0.1:{server.port}: .*{what}'):
-        Tensors([described], 7, store)["x"]
+        Tensors([described], 7, store, ActivityLog(0))["x"]
     assert server.client.hlen(described.file) != 2, "the orchestrator finds it missing"
 
 
@@ -156,7 +157,7 @@ def test_a_server_that_is_away_is_waited_for(
     monkeypatch.setattr("temper.stores.time.sleep", restarted_at_the_third)
     described = written(store, np.arange(3))
     assert len(pauses) == 3
-    assert np.array_equal(Tensors([described], 7, store)["x"], [0, 1, 2])
+    assert np.array_equal(Tensors([described], 7, store, ActivityLog(0))["x"], [0, 1, 2])
 
 
 def test_a_server_that_stays_away_is_named(server: RedisServer) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from redis_server import PASSWORD, RedisServer, make_certificates, missing_for_tls
 
+from temper.activity import ActivityLog
 from temper.errors import RoleError
 from temper.messages import TensorPlace, TensorServer
 from temper.stores import CHUNK, Busy, RedisStore
@@ -51,7 +52,7 @@ def test_an_array_arrives_as_it_was(server: RedisServer, host: str) -> None:
     value = np.random.default_rng(1).integers(0, 255, 3 * CHUNK + 7, np.uint8)
     [described] = TensorWriter(store, "rollout-0").write({"x": value})
     described.file = "temper:run:1:" + described.file
-    assert np.array_equal(Tensors([described], 7, store)["x"], value)
+    assert np.array_equal(Tensors([described], 7, store, ActivityLog(0))["x"], value)
 
 
 @pytest.mark.parametrize(

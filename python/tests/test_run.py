@@ -251,6 +251,9 @@ TENSORS = {
 }
 
 
+BYTES = 4 * 6 + 4 * 6 * 6
+"""Of the tensors of one response."""
+
 AHEAD = 2 * 2 * 16
 """Tensors of all other responses that a bound of 2 allows: two batches, and two tensors each. The
 engine has nothing more to do, and all but the last 16 responses are known to the orchestrator."""
@@ -277,6 +280,12 @@ def test_a_trainer_reads_the_tensors_of_its_engine_and_nothing_is_left(tmp_path:
     run.expect_whole(20)
     assert responses_lost(run) == 0
     assert not folder.exists()
+    use = json.loads((run.run_dir / "summary.json").read_text())["tensors"]
+    assert use["fetched_bytes"] == 20 * 16 * BYTES
+    assert use["stored_bytes"] >= use["fetched_bytes"]
+    assert use["fetch_s"] > 0
+    assert use["held_bytes"] is None
+    assert "of responses, read by the trainer" in run.temper("report").stdout
 
 
 def test_a_response_that_names_the_file_of_another_fails(tmp_path: pathlib.Path) -> None:

@@ -26,7 +26,7 @@ def store_in(folder: pathlib.Path) -> ShmStore:
 def round_trip(folder: pathlib.Path, value: Any) -> Any:
     described = TensorWriter(store_in(folder), "rollout-0").write({"x": value})
     described[0].file = str(folder / described[0].file)
-    return Tensors(described, 7, store_in(folder))["x"]
+    return Tensors(described, 7, store_in(folder), ActivityLog(0))["x"]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_file_that_is_gone_shorter_or_changed_is_named(tmp_path: pathlib.Path)
         if content is not None:
             file.write_bytes(content)
         with pytest.raises(RoleError, match=f'response 7: tensor "x": {file}: .*{what}'):
-            Tensors([described], 7, store_in(tmp_path))["x"]
+            Tensors([described], 7, store_in(tmp_path), ActivityLog(0))["x"]
 
 
 @pytest.mark.parametrize(

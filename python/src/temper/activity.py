@@ -1,4 +1,4 @@
-"""The states of an actor's cards as time spans on the run's clock.
+"""What an actor reports: states of its cards as time spans on the run's clock, and its tensors.
 
 Adjacent spans of the same state are merged before they are reported.
 """
@@ -6,11 +6,12 @@ Adjacent spans of the same state are merged before they are reported.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .messages import Activity, CardState, Span
+from .messages import Activity, CardState, Span, TensorUse, Usage
 
 Send = Callable[[Any], None]
 
@@ -23,6 +24,9 @@ class ActivityLog:
         self._epoch = epoch_monotonic_ns
         self._spans: list[Span] = []
         self._last_report = 0
+        self._tensors = TensorUse()
+        self._counted = False
+        self._counting = threading.Lock()
 
     def now(self) -> int:
         """Nanoseconds since the start of the run."""
@@ -44,6 +48,17 @@ class ActivityLog:
         else:
             self._spans.append(Span(state, begin, end))
 
+    def count_tensors(self, stored: int = 0, fetched: int = 0, fetching: int = 0) -> None:
+        """Adds bytes that were written or read, and nanoseconds in which they were read. Any thread."""
+        with self._counting:
+            use = self._tensors
+            self._tensors = TensorUse(
+                stored=use.stored + stored,
+                fetched=use.fetched + fetched,
+                fetching=use.fetching + fetching,
+            )
+            self._counted = True
+
     def report(self, send: Send) -> None:
         """Sends the collected spans if the last report is old enough."""
         if self._spans and self.now() - self._last_report >= _INTERVAL:
@@ -51,6 +66,9 @@ class ActivityLog:
 
     def flush(self, send: Send) -> None:
         self._last_report = self.now()
-        if self._spans:
-            send(Activity(self._spans))
+        with self._counting:
+            usage = Usage(tensors=self._tensors) if self._counted else None
+            self._counted = False
+        if self._spans or usage:
+            send(Activity(self._spans, usage))
             self._spans = []

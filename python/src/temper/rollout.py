@@ -197,6 +197,7 @@ class RolloutActor:
         if done.tensors is not None and item.finish in (FinishReason.END, FinishReason.LENGTH):
             try:
                 item.tensors = self._tensors.write(done.tensors)
+                self._activity.count_tensors(stored=sum(t.bytes for t in item.tensors))
             except RoleError as error:
                 raise RoleError(f"{what}: tensors: {error}") from error
             except StoreError as error:

@@ -7,11 +7,13 @@ through the orchestrator.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from .activity import ActivityLog
 from .errors import RoleError
 from .messages import Tensor
 from .stores import Store, StoreError, patiently
@@ -83,10 +85,13 @@ class TensorWriter:
 class Tensors(Mapping[str, np.ndarray[Any, Any]]):
     """The tensors of a response by name. Each is read when it is first used, and cannot be written."""
 
-    def __init__(self, described: list[Tensor], response: int, store: Store | None) -> None:
+    def __init__(
+        self, described: list[Tensor], response: int, store: Store | None, activity: ActivityLog
+    ) -> None:
         self._described = {t.name: t for t in described}
         self._response = response
         self._store = store
+        self._activity = activity
         self._read: dict[str, np.ndarray[Any, Any]] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -120,4 +125,7 @@ class Tensors(Mapping[str, np.ndarray[Any, Any]]):
         store = self._store
         if store is None:
             raise StoreError("this run has no store of tensors")
-        return patiently(store, lambda: store.read(t.file, t.bytes, t.checksum))
+        begin = time.monotonic_ns()
+        data = patiently(store, lambda: store.read(t.file, t.bytes, t.checksum))
+        self._activity.count_tensors(fetched=t.bytes, fetching=time.monotonic_ns() - begin)
+        return data

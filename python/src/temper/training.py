@@ -60,7 +60,7 @@ def check_certificate(work: m.Train, version: int) -> None:
         raise RoleError(f"group {min(missing)} is in the certificate but not in the batch")
 
 
-def row_of(item: m.TrainItem, store: Store | None) -> Row:
+def row_of(item: m.TrainItem, store: Store | None, activity: ActivityLog) -> Row:
     size = item.response.size
     return Row(
         item.group,
@@ -73,7 +73,7 @@ def row_of(item: m.TrainItem, store: Store | None) -> Row:
         item.rewards if item.rewards.size else np.zeros(size, np.float32),
         item.segments or [m.Segment(item.first_version, size)],
         item.id,
-        Tensors(item.tensors, item.id, store),
+        Tensors(item.tensors, item.id, store, activity),
     )
 
 
@@ -172,7 +172,7 @@ class TrainerActor:
             check_certificate(work, self._version)
         except RoleError as error:
             raise RoleError(f"certificate refused: {error}") from None
-        rows = [row_of(item, self._store) for item in work.items]
+        rows = [row_of(item, self._store, self._activity) for item in work.items]
         return Batch(self._version, work.certificate.bound, rows, work.certificate)
 
     def now(self) -> int:

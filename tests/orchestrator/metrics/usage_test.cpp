@@ -81,6 +81,22 @@ TEST_F(Usage, MfuIsFlopsOverTimeAndPeak) {
   EXPECT_DOUBLE_EQ(mfu.roles.at(RoleKind::Trainer).while_busy, 1500.0 / 2000);
 }
 
+TEST_F(Usage, ActorsWithoutDevicesReportTensorsAlone) {
+  actors::Usage engine, trainer;
+  engine.tensors = {Bytes(60), Bytes(0), Bytes(0), Bytes(0), 0s};
+  trainer.tensors = {Bytes(0), Bytes(0), Bytes(0), Bytes(40), 3s};
+  report(0, 1s, {}, engine);
+  report(2, 1s, {}, trainer);
+  EXPECT_FALSE(summarize_usage(totals_, 4, 10s, 2));
+  const auto tensors = summarize_tensors(totals_, 2);
+  ASSERT_TRUE(tensors);
+  EXPECT_EQ(tensors->stored_bytes, 60);
+  EXPECT_EQ(tensors->fetched_bytes, 40);
+  EXPECT_DOUBLE_EQ(tensors->fetched_bytes_per_update, 20);
+  EXPECT_DOUBLE_EQ(tensors->fetch_s_per_update, 1.5);
+  EXPECT_FALSE(tensors->dropped_bytes || tensors->held_bytes) << "they do not know";
+}
+
 TEST_F(Usage, AnActorThatIsStartedAgainKeepsWhatItUsedBefore) {
   actors::Usage first = used(600, 2, 100), second = used(200, 2, 40), third = used(100, 2, 20);
   first.engine = {0, 1s, 4s, 200};
@@ -101,11 +117,12 @@ TEST_F(Usage, AnActorThatIsStartedAgainKeepsWhatItUsedBefore) {
   EXPECT_DOUBLE_EQ(usage->mfu.roles.at(RoleKind::Rollout).while_busy, 900.0 / (200 * 6));
   EXPECT_EQ(usage->network.planes[0].bytes, 160);
   EXPECT_EQ(usage->memory.at(RoleKind::Rollout).device.peak_bytes, 100);
-  ASSERT_TRUE(usage->engines && usage->tensors);
+  const auto tensors = summarize_tensors(totals_, 1);
+  ASSERT_TRUE(usage->engines && tensors);
   EXPECT_DOUBLE_EQ(usage->engines->decode, 0.6);
-  EXPECT_EQ(usage->tensors->stored_bytes, 70);
-  EXPECT_EQ(usage->tensors->dropped_bytes, 60) << "with those that were lost with the engine";
-  EXPECT_EQ(usage->tensors->held_bytes, 0);
+  EXPECT_EQ(tensors->stored_bytes, 70);
+  EXPECT_EQ(tensors->dropped_bytes, 60) << "with those that were lost with the engine";
+  EXPECT_EQ(tensors->held_bytes, 0);
 }
 
 TEST_F(Usage, PlanesSumOverActorsAndMemoryIsThatOfTheFullest) {

@@ -69,10 +69,10 @@ TensorSummary expect_conserved(const std::string& name,
   const TensorSummary t = ran.summary.tensors.value_or(TensorSummary{});
   EXPECT_EQ(t.dropped_bytes, ledger.dropped) << name;
   if (stops)  // Engines also hold those of responses that ended since their last report.
-    EXPECT_GE(t.held_bytes, ledger.held) << name;
+    EXPECT_GE(*t.held_bytes, ledger.held) << name;
   else
     EXPECT_EQ(t.held_bytes, ledger.held) << name;
-  EXPECT_EQ(t.stored_bytes, ledger.trained + t.dropped_bytes + t.held_bytes) << name;
+  EXPECT_EQ(t.stored_bytes, ledger.trained + *t.dropped_bytes + *t.held_bytes) << name;
   return t;
 }
 
@@ -83,7 +83,7 @@ TEST(Tensors, WhatEnginesWriteIsReadDroppedOrOutstandingInEveryPlacement) {
     Ledger ledger(c.algorithm.responses_per_group);
     const TensorSummary t = expect_conserved(name, c, ledger);
     EXPECT_EQ(t.fetched_bytes, ledger.trained) << name;
-    EXPECT_EQ(t.stored_bytes, t.fetched_bytes + t.dropped_bytes + t.held_bytes) << name;
+    EXPECT_EQ(t.stored_bytes, t.fetched_bytes + *t.dropped_bytes + *t.held_bytes) << name;
     EXPECT_GT(t.fetched_bytes, 0) << name;
     EXPECT_GT(t.fetch_s, 0) << name;
   }
@@ -112,7 +112,7 @@ TEST(Tensors, ARunThatIsStoppedStillHoldsThoseOfOutstandingResponses) {
   EXPECT_GT(t.fetched_bytes, 0);
   // The trainer may have read a batch whose step did not end.
   EXPECT_GE(t.fetched_bytes, ledger.trained);
-  EXPECT_LE(t.fetched_bytes, ledger.trained + t.held_bytes);
+  EXPECT_LE(t.fetched_bytes, ledger.trained + *t.held_bytes);
 }
 
 TEST(Tensors, TheirHostMemoryIsPredicted) {
