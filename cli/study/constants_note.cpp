@@ -1,6 +1,5 @@
 #include "cli/study/constants_note.hpp"
 
-#include "orchestrator/pipeline/load.hpp"
 #include "sim_hw/validation/unmeasured.hpp"
 
 #include <ostream>
@@ -8,15 +7,14 @@
 
 namespace temper::cli {
 
-std::string constants_note(const std::string& config, std::span<const std::string> sets) {
-  const auto loaded = orchestrator::load_config(config, sets);
-  if (!loaded || loaded->hardware != orchestrator::HardwareKind::Simulated)
+std::string constants_note(const Result<orchestrator::PipelineConfig>& config) {
+  if (!config || config->hardware != orchestrator::HardwareKind::Simulated)
     return {};
-  if (loaded->simulation.clusters.empty())
-    return sim_hw::simulated_run_note(loaded->simulation.cluster);
+  if (config->simulation.clusters.empty())
+    return sim_hw::simulated_run_note(config->simulation.cluster);
   std::string out;
   std::set<std::string> said;
-  for (const actors::ClusterConfig& cluster : loaded->simulation.clusters) {
+  for (const actors::ClusterConfig& cluster : config->simulation.clusters) {
     if (said.insert(cluster.hardware).second)
       out += sim_hw::simulated_run_note(cluster.hardware);
   }

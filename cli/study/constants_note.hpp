@@ -4,13 +4,13 @@
 #include "orchestrator/pipeline/pipeline_config.hpp"
 
 #include <iosfwd>
-#include <span>
 #include <string>
 
 namespace temper::cli {
 
-/// The note for a pipeline; empty on local hardware, or if every constant was measured.
-std::string constants_note(const std::string& config, std::span<const std::string> sets);
+/// The note for a pipeline; empty on local hardware, if every constant was measured, or for an
+/// invalid configuration.
+std::string constants_note(const Result<orchestrator::PipelineConfig>& config);
 
 /// The note that a plan leaves out tool calls; empty for a pipeline without them.
 std::string tools_note(const orchestrator::PipelineConfig& config);

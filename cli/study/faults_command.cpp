@@ -33,9 +33,11 @@ Result<std::vector<T>> counts(const char* flag, const std::vector<std::string>& 
   return numbers;
 }
 
-Result<study::FaultsReport> answer(const FaultsCommand& command, std::ostream& err) {
+Result<study::FaultsReport> answer(const FaultsCommand& command,
+                                   const orchestrator::PipelineConfig& config,
+                                   std::ostream& err) {
   study::FaultsOptions options;
-  TEMPER_TRY(options.config, orchestrator::load_config(command.config, command.sets));
+  options.config = config;
   if (options.config.hardware != orchestrator::HardwareKind::Simulated)
     return invalid_input("expected hardware: simulated, found hardware: local");
   if (command.days <= 0 || command.days > 10000 || command.seeds < 1 || command.seeds > 1000) {
@@ -76,13 +78,18 @@ int show_played(const FaultsCommand& command, std::ostream& out, std::ostream& e
 int run_faults(const FaultsCommand& command, std::ostream& out, std::ostream& err) {
   if (std::filesystem::is_directory(command.config))
     return show_played(command, out, err);
-  const auto report = answer(command, err);
+  const auto config = orchestrator::load_config(command.config, command.sets);
+  if (!config) {
+    err << "temper faults: " << config.error().context << "\n";
+    return exit_code_of(config.error());
+  }
+  const auto report = answer(command, *config, err);
   if (!report) {
     err << "temper faults: " << report.error().context << "\n";
     return exit_code_of(report.error());
   }
   out << (command.json ? to_json(*report, JsonStyle::Pretty) + "\n" : study::faults_text(*report));
-  beside(command.json, out, err) << constants_note(command.config, command.sets);
+  beside(command.json, out, err) << constants_note(config);
   if (!command.plot.empty()) {
     if (Status status = write_file_atomically(command.plot, study::faults_svg(*report)); !status) {
       err << "temper faults: " << status.error().context << "\n";

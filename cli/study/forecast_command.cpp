@@ -21,13 +21,12 @@ namespace {
 
 Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std::ostream& err) {
   study::ForecastOptions options;
-  options.config = command.config;
+  TEMPER_TRY(options.config, orchestrator::ConfigFile::read(command.config));
   options.sets = command.sets;
   TEMPER_TRY(options.over, study::parse_axes("--over", command.over));
   auto calibration = study::load_machine_model(command.calibration);
   if (!calibration) {
-    TEMPER_TRY(const orchestrator::PipelineConfig config,
-               orchestrator::load_config(command.config, command.sets));
+    TEMPER_TRY(const orchestrator::PipelineConfig config, options.config.load_valid(options.sets));
     if (Status status = study::check_of_this_machine(config); !status)
       return std::move(status).error().within(command.config);  // a calibration would not help
     return std::move(calibration)

@@ -56,13 +56,14 @@ Result<std::vector<std::int32_t>> parse_batches(const std::vector<std::string>& 
   return out;
 }
 
-Result<study::DeploymentOptions> to_options(const LadderOptions& command) {
+Result<study::DeploymentOptions> to_options(const LadderOptions& command,
+                                            const orchestrator::PipelineConfig& config) {
   if (command.effort < 1)
     return invalid_input(fmt::format("--effort: expected at least 1, found {}", command.effort));
   if (command.steps < 1)
     return invalid_input("--steps: expected at least 1, found 0");
   study::DeploymentOptions options;
-  TEMPER_TRY(options.config, orchestrator::load_config(command.config, command.sets));
+  options.config = config;
   TEMPER_TRY(options.deployments, choose_rungs(command.rungs));
   for (const std::string& text : command.lengths) {
     TEMPER_TRY(const study::LengthSpread spread, study::parse_spread(text));
@@ -97,8 +98,10 @@ Status write_files(const study::DeploymentComparison& ladder, const fs::path& fo
   return {};
 }
 
-Result<study::DeploymentComparison> climb(const LadderOptions& command, std::ostream& err) {
-  TEMPER_TRY(study::DeploymentOptions options, to_options(command));
+Result<study::DeploymentComparison> climb(const LadderOptions& command,
+                                          const orchestrator::PipelineConfig& config,
+                                          std::ostream& err) {
+  TEMPER_TRY(study::DeploymentOptions options, to_options(command, config));
   const std::size_t all = options.deployments.size() * options.spreads.size() *
                           std::max<std::size_t>(1, options.batches.size());
   if (!command.out.empty())
@@ -122,7 +125,12 @@ Result<study::DeploymentComparison> climb(const LadderOptions& command, std::ost
 }  // namespace
 
 int run_ladder(const LadderOptions& command, std::ostream& out, std::ostream& err) {
-  const auto ladder = climb(command, err);
+  const auto config = orchestrator::load_config(command.config, command.sets);
+  if (!config) {
+    err << "temper: " << config.error().context << '\n';
+    return exit_code_of(config.error());
+  }
+  const auto ladder = climb(command, *config, err);
   if (!ladder) {
     err << "temper: " << ladder.error().context << '\n';
     return exit_code_of(ladder.error());
@@ -131,7 +139,7 @@ int run_ladder(const LadderOptions& command, std::ostream& out, std::ostream& er
     out << to_json(study::deployment_rows(*ladder), JsonStyle::Pretty) << '\n';
   else
     out << study::deployments_text(*ladder);
-  beside(command.json, out, err) << constants_note(command.config, command.sets);
+  beside(command.json, out, err) << constants_note(config);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "core/files.hpp"
 #include "core/parallel.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/run/virtual/stop_signals.hpp"
 #include "orchestrator/start/start_run.hpp"
 #include "study/sweep/sweep_report.hpp"
@@ -51,9 +52,10 @@ Status apply_preset(SweepOptions& command) {
   return {};
 }
 
-Result<study::SweepOptions> to_options(const SweepOptions& command) {
+Result<study::SweepOptions> to_options(const SweepOptions& command,
+                                       const orchestrator::ConfigFile& config) {
   study::SweepOptions options;
-  options.config = command.config;
+  options.config = config;
   options.sets = command.sets;
   TEMPER_TRY(options.over, study::parse_axes("--over", command.over));
   TEMPER_TRY(options.any, study::parse_axes("--any", command.any));
@@ -69,8 +71,8 @@ Result<study::SweepOptions> to_options(const SweepOptions& command) {
     options.folders = study::SweepOptions::Folders::Resume;
   const auto existing =
       command.resume ? orchestrator::ExistingRun::Resume : orchestrator::ExistingRun::Refuse;
-  options.start_run = [existing](const auto& config, const auto& on_update) {
-    return start_run_quietly(config, existing, on_update, follow_run);
+  options.start_run = [existing](const auto& one, const auto& on_update) {
+    return start_run_quietly(one, existing, on_update, follow_run);
   };
   return options;
 }
@@ -138,9 +140,12 @@ Status write_files(const study::Sweep& done, const fs::path& folder, const std::
 }
 
 /// Adds the values of the preset to `command`, and sets `folder` to the folder of the files.
-Result<study::Sweep> sweep(SweepOptions& command, std::ostream& err, std::string& folder) {
+Result<study::Sweep> sweep(SweepOptions& command,
+                           const orchestrator::ConfigFile& config,
+                           std::ostream& err,
+                           std::string& folder) {
   TEMPER_TRY_STATUS(apply_preset(command));
-  TEMPER_TRY(study::SweepOptions options, to_options(command));
+  TEMPER_TRY(study::SweepOptions options, to_options(command, config));
   TEMPER_TRY(auto jobs, study::sweep_jobs(options));
   TEMPER_TRY(const bool has_real_runs, prepare_real_runs(options, jobs, err));
   report_progress(options, err);
@@ -181,8 +186,13 @@ std::pair<std::size_t, std::size_t> count_failed(const study::Sweep& sweep) {
 
 int run_sweep(SweepOptions command, std::ostream& out, std::ostream& err) {
   orchestrator::ignore_write_signals();
+  const auto config = orchestrator::ConfigFile::read(command.config);
+  if (!config) {
+    err << "temper: " << config.error().context << '\n';
+    return exit_code_of(config.error());
+  }
   std::string folder;
-  const auto done = sweep(command, err, folder);
+  const auto done = sweep(command, *config, err, folder);
   if (!done) {
     err << "temper: " << done.error().context << '\n';
     return exit_code_of(done.error());
@@ -191,7 +201,7 @@ int run_sweep(SweepOptions command, std::ostream& out, std::ostream& err) {
     out << study::sweep_json(*done) << '\n';
   else
     out << study::sweep_text(*done);
-  beside(command.json, out, err) << constants_note(command.config, command.sets);
+  beside(command.json, out, err) << constants_note(config->load_valid(command.sets));
   if (done->end == study::Sweep::End::Stopped) {
     err << (has_folders(*done)
                 ? fmt::format(

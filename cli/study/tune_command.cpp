@@ -51,8 +51,7 @@ Result<study::Space::Axis> parse_limit(std::string_view text) {
 /// only estimates the cost of staleness.
 Status choose_objective(const TuneOptions& command, study::TuneOptions& options) {
   const fs::path folder = sim_hw::Catalog::shipped().configs() / "curves";
-  TEMPER_TRY(const orchestrator::PipelineConfig config,
-             orchestrator::load_config(command.config, command.sets));
+  TEMPER_TRY(const orchestrator::PipelineConfig config, options.config.load_valid(options.sets));
   const bool other_batch = std::ranges::any_of(options.vary, [](const study::SweepAxis& axis) {
     return std::ranges::any_of(
         axis.keys, [](const std::string& key) { return key.starts_with("algorithm."); });
@@ -79,7 +78,7 @@ Status choose_objective(const TuneOptions& command, study::TuneOptions& options)
 
 Result<study::TuneOptions> to_options(const TuneOptions& command) {
   study::TuneOptions options;
-  options.config = command.config;
+  TEMPER_TRY(options.config, orchestrator::ConfigFile::read(command.config));
   options.sets = command.sets;
   for (const std::string& word : command.modes) {
     TEMPER_TRY(const orchestrator::PlacementMode mode,
@@ -210,7 +209,7 @@ int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err) {
   }
   if (command.json) {
     out << to_json(study::tune_rows(*tuned), JsonStyle::Pretty) << '\n';
-    beside(command.json, out, err) << constants_note(command.config, command.sets);
+    beside(command.json, out, err) << constants_note(tuned->tried[tuned->given].config);
     return 0;
   }
   out << study::tune_text(*tuned);
@@ -220,7 +219,7 @@ int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err) {
     return 0;  // local runs were predicted in full already
   const auto predicted = prediction_of(best);
   out << (predicted ? *predicted : predicted.error().context) << '\n';
-  out << constants_note(command.config, command.sets);
+  out << constants_note(tuned->tried[tuned->given].config);
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "cli/command/exit_code.hpp"
 #include "cli/study/constants_note.hpp"
 #include "core/json.hpp"
+#include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/watch/predictions.hpp"
 #include "study/forecast/whatif.hpp"
 
@@ -41,7 +42,7 @@ int run_whatif(const WhatifOptions& command, std::ostream& out, std::ostream& er
   out << (command.json ? to_json(*answered, JsonStyle::Pretty) + "\n"
                        : study::whatif_text(*answered));
   beside(command.json, out, err) << constants_note(
-      (std::filesystem::path(command.run) / "config.yaml").string(), {});
+      orchestrator::load_config(std::filesystem::path(command.run) / "config.yaml"));
   return 0;
 }
 

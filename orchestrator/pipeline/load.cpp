@@ -277,6 +277,13 @@ Result<LoadedConfig> ConfigFile::load(std::span<const std::string> sets) const {
   return LoadedConfig(files_.back().string(), text_, layers);
 }
 
+Result<PipelineConfig> ConfigFile::load_valid(std::span<const std::string> sets) const {
+  TEMPER_TRY(const LoadedConfig loaded, load(sets));
+  if (!loaded.issues().empty())
+    return config_error(loaded.issues());
+  return loaded.config();
+}
+
 Result<LoadedConfig> read_config(const std::filesystem::path& given,
                                  std::span<const std::string> sets) {
   TEMPER_TRY(const ConfigFile file, ConfigFile::read(given));
@@ -285,10 +292,8 @@ Result<LoadedConfig> read_config(const std::filesystem::path& given,
 
 Result<PipelineConfig> load_config(const std::filesystem::path& path,
                                    std::span<const std::string> sets) {
-  TEMPER_TRY(const LoadedConfig loaded, read_config(path, sets));
-  if (!loaded.issues().empty())
-    return config_error(loaded.issues());
-  return loaded.config();
+  TEMPER_TRY(const ConfigFile file, ConfigFile::read(path));
+  return file.load_valid(sets);
 }
 
 }  // namespace temper::orchestrator

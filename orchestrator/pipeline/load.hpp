@@ -37,13 +37,17 @@ class LoadedConfig {
 /// `configs/quickstart.yaml`.
 std::filesystem::path found_config(const std::filesystem::path& given);
 
-/// A file and those that it extends, read once for any number of overrides.
+/// A file and those that it extends, read once for any number of overrides: the file may be a pipe.
 class ConfigFile {
  public:
+  /// Requires: read() replaces it before it is used.
+  ConfigFile() = default;
   /// Reads found_config(given). Error: a file cannot be read.
   static Result<ConfigFile> read(const std::filesystem::path& given);
   /// As read_config().
   Result<LoadedConfig> load(std::span<const std::string> sets = {}) const;
+  /// As load_config().
+  Result<PipelineConfig> load_valid(std::span<const std::string> sets = {}) const;
 
  private:
   std::vector<std::filesystem::path> files_;  ///< The root of the chain last.

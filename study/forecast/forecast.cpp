@@ -130,8 +130,7 @@ Result<std::vector<orchestrator::PipelineConfig>> forecast_configs(const Forecas
   for (const std::vector<std::string>& own : settings) {
     std::vector<std::string> sets = options.sets;
     sets.insert(sets.end(), own.begin(), own.end());
-    TEMPER_TRY(orchestrator::PipelineConfig config,
-               orchestrator::load_config(options.config, sets));
+    TEMPER_TRY(orchestrator::PipelineConfig config, options.config.load_valid(sets));
     configs.push_back(std::move(config));
   }
   return configs;

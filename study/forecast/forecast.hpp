@@ -7,6 +7,7 @@
 // means.
 #pragma once
 
+#include "orchestrator/pipeline/load.hpp"
 #include "study/machine/machine_run.hpp"
 #include "study/simulate/axes.hpp"
 #include "study/sweep/sweep.hpp"
@@ -14,7 +15,7 @@
 namespace temper::study {
 
 struct ForecastOptions {
-  std::filesystem::path config;
+  orchestrator::ConfigFile config;
   std::vector<std::string> sets;
   std::vector<SweepAxis> over;  ///< Every combination, the last axis fastest; empty: one run.
   MachineModel calibration;

@@ -400,8 +400,7 @@ Result<TuneResult> tune(const TuneOptions& options) {
   TEMPER_TRY(std::vector<double> etas, allowed_etas(options));
   if (!options.regions.empty())
     return Tuner(options, std::move(etas)).tune(std::nullopt);
-  TEMPER_TRY(const orchestrator::PipelineConfig given,
-             orchestrator::load_config(options.config, options.sets));
+  TEMPER_TRY(const orchestrator::PipelineConfig given, options.config.load_valid(options.sets));
   const bool local = given.hardware == orchestrator::HardwareKind::Local;
   if (local && !options.calibration) {
     return invalid_input(

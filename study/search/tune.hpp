@@ -29,6 +29,7 @@
 // rest of stage 2 is skipped and the best so far goes on to stage 3.
 #pragma once
 
+#include "orchestrator/pipeline/load.hpp"
 #include "study/machine/calibration.hpp"
 #include "study/machine/run_calibration.hpp"
 #include "study/search/reward_curve.hpp"
@@ -59,7 +60,7 @@ struct TuneRegion {
 };
 
 struct TuneOptions {
-  std::filesystem::path config;
+  orchestrator::ConfigFile config;
   std::vector<std::string> sets;
   /// Replaces config, sets, modes and vary, on simulated hardware; nothing runs as given.
   std::vector<TuneRegion> regions;

@@ -29,7 +29,7 @@ Result<std::vector<VariedConfig>> machine_points(const TuneOptions& options,
           one.sets.push_back(fmt::format("placement.mode={}", name_of(mode)));
           one.sets.push_back(fmt::format("staleness.bound={:g}", eta));
           one.sets.push_back(fmt::format("rollout.replicas={}", n));
-          TEMPER_TRY(one.config, orchestrator::load_config(options.config, one.sets));
+          TEMPER_TRY(one.config, options.config.load_valid(one.sets));
           all.push_back(std::move(one));
         }
       }
@@ -85,7 +85,7 @@ Result<std::vector<VariedConfig>> varied_configs(const TuneOptions& options) {
   for (const std::vector<std::string>& words : varied) {
     VariedConfig one{options.sets, fmt::format("{}", fmt::join(words, " ")), {}};
     one.sets.insert(one.sets.end(), words.begin(), words.end());
-    TEMPER_TRY(one.config, orchestrator::load_config(options.config, one.sets));
+    TEMPER_TRY(one.config, options.config.load_valid(one.sets));
     out.push_back(std::move(one));
   }
   return out;

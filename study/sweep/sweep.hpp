@@ -23,6 +23,7 @@
 #pragma once
 
 #include "orchestrator/metrics/run_metrics.hpp"
+#include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/record/sentences.hpp"
 #include "study/simulate/axes.hpp"
 #include "study/simulate/simulate.hpp"
@@ -42,7 +43,7 @@ using StartRun = std::function<Result<orchestrator::RunEnd>(
     const std::function<void(const orchestrator::RunMetrics&)>& on_update)>;
 
 struct SweepOptions {
-  std::filesystem::path config;
+  orchestrator::ConfigFile config;
   std::vector<std::string> sets;     ///< Without the keys that the sweep sets.
   std::vector<SweepAxis> over;       ///< At least one; the last one varies fastest.
   std::vector<SweepAxis> any;        ///< Free keys: the best value is kept.

@@ -78,12 +78,12 @@ Status check_keys(const SweepOptions& options) {
 }
 
 /// The first error in the values of an axis by themselves.
-Status check_values(const SweepOptions& options, const orchestrator::ConfigFile& file) {
+Status check_values(const SweepOptions& options) {
   for (const auto& [flag, axis] : axes_of(options)) {
     for (std::size_t place = 0; place < axis->values.size(); ++place) {
       std::vector<std::string> sets = options.sets;
       std::ranges::move(axis->sets(place), std::back_inserter(sets));
-      TEMPER_TRY(const auto loaded, file.load(sets));
+      TEMPER_TRY(const auto loaded, options.config.load(sets));
       if (!loaded.value_issues().empty()) {
         const ConfigIssue& issue = loaded.value_issues().front();
         return invalid_input(fmt::format(
@@ -98,7 +98,7 @@ Status check_values(const SweepOptions& options, const orchestrator::ConfigFile&
   return {};
 }
 
-Status check(const SweepOptions& options, const orchestrator::ConfigFile& file) {
+Status check(const SweepOptions& options) {
   if (!std::isfinite(options.target_reward))
     return invalid_input("--target-reward: expected a number");
   if (options.steps > 0 && options.steady_steps > 0)
@@ -106,10 +106,10 @@ Status check(const SweepOptions& options, const orchestrator::ConfigFile& file) 
   if (options.over.empty())
     return invalid_input("nothing to sweep; give --over key=value,value");
   TEMPER_TRY_STATUS(check_keys(options));
-  TEMPER_TRY(const auto loaded, file.load(options.sets));
+  TEMPER_TRY(const auto loaded, options.config.load(options.sets));
   if (!loaded.value_issues().empty())
     return invalid_input(render(loaded.value_issues()));
-  TEMPER_TRY_STATUS(check_values(options, file));
+  TEMPER_TRY_STATUS(check_values(options));
   std::size_t runs = std::max<std::size_t>(1, options.seeds.size());
   for (const auto& [flag, axis] : axes_of(options)) {
     runs *= axis->values.size();
@@ -126,13 +126,12 @@ Status check(const SweepOptions& options, const orchestrator::ConfigFile& file) 
 /// Makes configurations from sets, each with its layout if requested.
 class ConfigurationMaker {
  public:
-  ConfigurationMaker(const SweepOptions& options, const orchestrator::ConfigFile& file)
-      : options_(options), file_(file) {}
+  explicit ConfigurationMaker(const SweepOptions& options) : options_(options) {}
 
   /// Fills in the configuration of a job, or the reason why it cannot run. Error: of the whole
   /// sweep.
   Status make(SweepJob& job, const std::vector<std::string>& sets) {
-    TEMPER_TRY(const auto loaded, file_.load(sets));
+    TEMPER_TRY(const auto loaded, options_.config.load(sets));
     if (!loaded.value_issues().empty())
       return invalid_input(render(loaded.value_issues()));
     job.config = loaded.config();
@@ -202,7 +201,6 @@ class ConfigurationMaker {
   }
 
   const SweepOptions& options_;
-  const orchestrator::ConfigFile& file_;
   std::map<std::string, LayoutChooser> choosers_;
 };
 
@@ -214,9 +212,8 @@ bool is_real_run(const Config& config) {
 }
 
 Result<std::vector<SweepJob>> sweep_jobs(const SweepOptions& options) {
-  TEMPER_TRY(const auto file, orchestrator::ConfigFile::read(options.config));
-  TEMPER_TRY_STATUS(check(options, file));
-  ConfigurationMaker maker(options, file);
+  TEMPER_TRY_STATUS(check(options));
+  ConfigurationMaker maker(options);
   std::vector<SweepAxis> axes = options.over;
   axes.insert(axes.end(), options.any.begin(), options.any.end());
   std::vector<SweepJob> jobs;

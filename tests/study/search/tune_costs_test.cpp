@@ -38,8 +38,8 @@ class TuneCosts : public ::testing::Test {
     options_.objective = TuneObjective::Price;
   }
   Result<TuneResult> search() {
-    options_.config = folder_ / "small.yaml";
-    EXPECT_TRUE(write_file_atomically(options_.config, to_yaml(given_)));
+    EXPECT_TRUE(write_file_atomically(file_, to_yaml(given_)));
+    options_.config = orchestrator::ConfigFile::read(file_).value();
     return tune(options_);
   }
   TuneResult tuned() {
@@ -54,6 +54,7 @@ class TuneCosts : public ::testing::Test {
   }
 
   const test::TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_ / "small.yaml";
   PipelineConfig given_ = temper::testing::small_pipeline();
   TuneOptions options_;
 };
@@ -166,10 +167,9 @@ TEST_F(TuneCosts, TheReportHasTheGainInTheObjective) {
 }
 
 TEST_F(TuneCosts, TheGainOnThePageIsInTokensPerSecond) {
-  options_.config = folder_ / "small.yaml";
-  ASSERT_TRUE(write_file_atomically(options_.config, to_yaml(given_)));
+  ASSERT_TRUE(write_file_atomically(file_, to_yaml(given_)));
   cli::TuneOptions command;
-  command.config = options_.config.string();
+  command.config = file_.string();
   command.objective = "price";
   command.keep = true;
   std::ostringstream out, err;

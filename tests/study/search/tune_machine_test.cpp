@@ -57,8 +57,8 @@ PipelineConfig pipeline() {
 class TuneMachine : public ::testing::Test {
  protected:
   void SetUp() override {
-    options_.config = folder_ / "local.yaml";
-    ASSERT_TRUE(write_file_atomically(options_.config, to_yaml(pipeline())));
+    ASSERT_TRUE(write_file_atomically(file_, to_yaml(pipeline())));
+    options_.config = orchestrator::ConfigFile::read(file_).value();
     options_.calibration = tuned_machine();
     options_.etas = {0, 1};
   }
@@ -69,6 +69,7 @@ class TuneMachine : public ::testing::Test {
   }
 
   const test::TemporaryFolder folder_;
+  const fs::path file_ = folder_ / "local.yaml";
   TuneOptions options_;
 };
 
@@ -138,7 +139,7 @@ TEST_F(TuneMachine, SearchesTheTimeToARewardWithACurve) {
   const fs::path calibration = folder_ / "machine.yaml";
   ASSERT_TRUE(save_machine_model(tuned_machine(), calibration, "a test"));
   cli::TuneOptions command;
-  command.config = options_.config.string();
+  command.config = file_.string();
   command.calibration = calibration.string();
   command.out = (folder_ / "out").string();
   std::ostringstream out, err;
@@ -151,7 +152,7 @@ TEST_F(TuneMachine, ACurveDoesNotApplyToAnotherBatch) {
   const fs::path calibration = folder_ / "machine.yaml";
   ASSERT_TRUE(save_machine_model(tuned_machine(), calibration, "a test"));
   cli::TuneOptions command;
-  command.config = options_.config.string();
+  command.config = file_.string();
   command.calibration = calibration.string();
   command.vary = {"algorithm.groups_per_update=4,8"};
   command.out = (folder_ / "out").string();

@@ -31,7 +31,7 @@ using temper::testing::small_pipeline;
 class Tune : public ::testing::Test {
  protected:
   void SetUp() override {
-    options_.config = write("small.yaml", to_yaml(small_pipeline()));
+    configure(small_pipeline());
     options_.runs = 12;
     options_.response_weight = 1;
     options_.finalists = 2;
@@ -39,6 +39,9 @@ class Tune : public ::testing::Test {
     options_.etas = {0, 1};
   }
 
+  void configure(const PipelineConfig& config) {
+    options_.config = ConfigFile::read(write("small.yaml", to_yaml(config))).value();
+  }
   fs::path write(const std::string& name, const std::string& text) {
     const fs::path file = folder_ / name;
     EXPECT_TRUE(write_file_atomically(file, text));
@@ -95,7 +98,7 @@ TEST_F(Tune, IsWithinOnePercentOfExhaustiveSearch) {
   PipelineConfig like = small_pipeline();
   like.placement.cards = 4;
   like.placement.rollout_cards = 2;
-  options_.config = write("small.yaml", to_yaml(like));
+  configure(like);
   options_.modes = {PlacementMode::Separate};
   options_.etas = {1};
   options_.runs = 40;
@@ -227,7 +230,7 @@ TEST_F(Tune, TheErrorComesFromAnotherDrawOfLengths) {
   PipelineConfig even = small_pipeline();
   even.simulation.response.kind = actors::LengthKind::Constant;
   even.simulation.reward.p99_over_median = 1;
-  options_.config = write("even.yaml", to_yaml(even));
+  configure(even);
   EXPECT_LT(tuned().error, t.error);
 }
 
@@ -305,7 +308,7 @@ TEST_F(Tune, StoppingEarlyDecidesOnTheBestSoFar) {
 
 TEST_F(Tune, TheCommandWritesItsResultAndDoesNotOverwriteIt) {
   cli::TuneOptions command;
-  command.config = options_.config.string();
+  command.config = (folder_ / "small.yaml").string();
   command.modes = {"separate"};
   command.etas = {"1"};
   command.effort = 2;
@@ -328,7 +331,7 @@ TEST_F(Tune, RecordedLengthsApplyToThisMachineOnly) {
 
 TEST_F(Tune, TheCommandSuggestsTheNearestMode) {
   cli::TuneOptions command;
-  command.config = options_.config.string();
+  command.config = (folder_ / "small.yaml").string();
   command.modes = {"fussed"};
   std::ostringstream out, err;
   EXPECT_EQ(cli::run_tune(command, out, err), 2);

@@ -42,7 +42,7 @@ constexpr std::string_view kAllRules =
 
 SweepOptions options_over(const std::vector<std::string>& over) {
   SweepOptions o;
-  o.config = long_tailed_file();
+  o.config = orchestrator::ConfigFile::read(long_tailed_file()).value();
   o.over = parse_axes("--over", over).value();
   return o;
 }

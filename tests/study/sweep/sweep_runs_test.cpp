@@ -50,7 +50,7 @@ class RealRuns : public ::testing::Test {
 
   SweepOptions options() {
     SweepOptions o;
-    o.config = folder_ / "local.yaml";
+    o.config = orchestrator::ConfigFile::read(folder_ / "local.yaml").value();
     o.over = bounds("0,2");
     o.out = folder_ / "out";
     o.start_run = [this](const PipelineConfig& config, const auto& on_update) {

@@ -32,7 +32,7 @@ std::string small_file() {
 SweepOptions options(const std::vector<std::string>& over,
                      const std::vector<std::string>& any = {}) {
   SweepOptions o;
-  o.config = small_file();
+  o.config = ConfigFile::read(small_file()).value();
   o.over = parse_axes("--over", over).value();
   o.any = parse_axes("--any", any).value();
   return o;
@@ -88,13 +88,14 @@ TEST(Sweep, ReadsAConfigurationAsARunDoes) {
   SweepOptions o = options({"staleness.bound=0,2"});
   const auto base = sweep_of(o);
   const std::filesystem::path child = test::temporary_file("sweep_child.yaml");
-  std::ofstream(child) << "extends: " << o.config.filename().string() << "\nseed: 7\n";
-  o.config = child;
+  std::ofstream(child) << "extends: " << std::filesystem::path(small_file()).filename().string()
+                       << "\nseed: 7\n";
+  o.config = ConfigFile::read(child).value();
   const auto extended = sweep_of(o);
   ASSERT_TRUE(base && extended) << extended.error().context;
   EXPECT_EQ(extended->cells[1].runs[0].updates, base->cells[1].runs[0].updates);
   EXPECT_EQ(extended->cells[1].runs[0].seed, 7U);
-  o.config = "cm384_pangu";  // By its name, as it is shipped.
+  o.config = ConfigFile::read("cm384_pangu").value();  // By its name, as it is shipped.
   o.steps = 1;
   const auto shipped = sweep_of(o);
   ASSERT_TRUE(shipped) << shipped.error().context;
