@@ -53,7 +53,7 @@ rollout: {{replicas: {engines}, concurrency: {concurrency}{engine}}}
 {trainer}reference: {{replicas: 0}}
 checkpoint: {{every: 0}}
 staleness: {{bound: {bound}}}
-payloads: {{store: {store}, redis: "127.0.0.1:{port}"}}
+payloads: {{store: {store}{redis}}}
 """
 ENGINE = ', engine: {{kind: python, use: "tensors:Engine", with: {{size: {size}, tokens: {tokens}}}}}'
 TRAINER = 'trainer: {engine: {kind: python, use: "tensors:Trainer"}}\n'
@@ -79,7 +79,8 @@ class Case:
 
     def config(self, port: int) -> str:
         words = {"steps": self.steps, "groups": self.groups, "responses": self.responses, "tokens": self.tokens,
-                 "engines": self.engines, "bound": self.bound, "store": self.store, "port": port}
+                 "engines": self.engines, "bound": self.bound, "store": self.store}
+        words["redis"] = f', redis: "127.0.0.1:{port}"' if self.store == "redis" else ""
         words["concurrency"] = -(-max(64, (2 if self.update > 64 else 1) * self.update) // self.engines)
         words["engine"] = ENGINE.format(size=self.size, tokens=self.tokens) if self.python else ""
         return CONFIG.format(trainer=TRAINER if self.python else "", **words)

@@ -1,6 +1,7 @@
 #include "orchestrator/pipeline/launch_rules.hpp"
 
 #include "actors/server/url.hpp"
+#include "orchestrator/pipeline/unused_keys.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +10,12 @@
 namespace temper::orchestrator {
 
 void check_launch(const PipelineConfig& c, Rules& rules) {
+  check_unused_keys(c.payloads, rules);
   if (c.payloads.store == TensorStoreKind::Redis) {
+    rules.require(c.hardware == HardwareKind::Local,
+                  {"payloads.store", "hardware"},
+                  "`redis` requires `hardware: local`; `simulation.tensors` gives responses of "
+                  "simulated runs tensors");
     const auto address = actors::parse_redis_url(c.payloads.redis, kRedisPassword);
     rules.require(address.has_value(),
                   {"payloads.redis", "payloads.store"},

@@ -128,4 +128,12 @@ void check_unused_keys(const actors::SimulationConfig& c, Rules& rules) {
                     ExpertConfig().sequence_spread);
 }
 
+void check_unused_keys(const PayloadsSection& c, Rules& rules) {
+  const PayloadsSection unset;
+  Section keys("payloads", "payloads.store", rules);
+  const bool redis = c.store == TensorStoreKind::Redis;
+  keys.only_with("`store: redis`", redis, "redis", c.redis, unset.redis);
+  keys.only_with("`store: redis`", redis, "redis_ca", c.redis_ca, unset.redis_ca);
+}
+
 }  // namespace temper::orchestrator

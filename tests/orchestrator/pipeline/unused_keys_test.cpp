@@ -1,4 +1,5 @@
-// Keys of `simulation` without effect: each is rejected by name, and accepted where it counts.
+// Keys of `simulation` and `payloads` without effect: each is rejected by name, and accepted where
+// it counts.
 #include "core/files.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
@@ -123,6 +124,23 @@ TEST(CapacityFactor, NeedsExperts) {
   EXPECT_EQ(issues("trainer: {capacity_factor: 0}"),
             "c.yaml:7: simulation.trainer.capacity_factor: must be between 0.01 and 1000000, "
             "found `0`\n");
+}
+
+TEST(UnusedKeys, OfPayloadsAreRejected) {
+  const auto issues = [](const std::string& text) {
+    return render(LoadedConfig("c.yaml", text, {}).issues());
+  };
+  for (const std::string key : {"redis", "redis_ca"}) {
+    EXPECT_EQ(issues("payloads: {" + key + ": \"a:1\"}\n"),
+              "c.yaml:1: payloads." + key +
+                  ": used only with `store: redis`; remove it, or set `store: redis`\n");
+  }
+  const std::string redis = "payloads: {store: redis, redis: \"rediss://a:1\", redis_ca: a}\n";
+  EXPECT_EQ(issues(redis), "");
+  const std::string found = issues("hardware: simulated\n" + redis);
+  EXPECT_NE(found.find("c.yaml:2: payloads.store: `redis` requires `hardware: local`; "),
+            std::string::npos)
+      << found;
 }
 
 }  // namespace
