@@ -2,12 +2,12 @@
 // n), so that a length does not depend on engine, order or machine.
 //
 // constant   the mean
-// lognormal  round(median exp(sigma z)) with normal z, limited by the cap. sigma = ln(p99 / median)
-// /
-//            2.3263. The median is solved once so that the mean *after* rounding and cap is the
-//            configured one (integral over z in steps of 1/32). If the cap is below the 99th
-//            percentile, the 99th percentile is the cap. With sibling correlation c, z = sqrt(c)
-//            z_family + sqrt(1 - c) z_own, which does not change the overall distribution.
+// lognormal  round(median exp(sigma z)) with normal z, limited by the cap.
+//            sigma = ln(p99 / median) / 2.3263. The median is solved once so that the mean *after*
+//            rounding and cap is the configured one (integral over z in steps of 1/32). If the cap
+//            is below the 99th percentile, the 99th percentile is the cap. With sibling correlation
+//            c, z = sqrt(c) z_family + sqrt(1 - c) z_own, which does not change the overall
+//            distribution.
 // histogram  a bin drawn by weight, then a uniform length in the bin; limited by the cap
 // trace      entry n mod size; limited by the cap
 // Always at least 1. Identical on every machine: exp, log and the quantile use only additions,

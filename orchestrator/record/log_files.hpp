@@ -1,6 +1,5 @@
 // The files of a log: events.log and, as it grows, events.log.2, events.log.3, ... A new file
-// starts
-// when the current one reaches kLogFileBytes; all but the last are complete and durable.
+// starts when the current one reaches kLogFileBytes; all but the last are complete and durable.
 // Each begins with a header (little endian),
 //
 //   "temperL4" | u64 begin | u64 chain | u64 check

@@ -10,8 +10,7 @@
 //           the payload is read
 //
 // A log that ends inside a frame, or in zeros, is torn: the process or the machine stopped while
-// the
-// frame was written. Any other defect is damage, which no crash of Temper causes.
+// the frame was written. Any other defect is damage, which no crash of Temper causes.
 #pragma once
 
 #include "core/files.hpp"

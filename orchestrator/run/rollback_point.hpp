@@ -1,8 +1,7 @@
 // The checkpoint to which a run rolls back: the newest that is complete and belongs to this
 // history. Nothing changes until it has been read completely:
 //   1. find_rollback_point()  reads only. It is an error if there are checkpoints but none is
-//   usable,
-//                             so that a run never silently starts over.
+//                             usable, so that a run never silently starts over.
 //   2. set_aside_skipped()    renames the skipped checkpoints, so that they no longer count.
 #pragma once
 

@@ -2,8 +2,7 @@
 // alarm is raised once, and again only after its condition has ceased.
 //
 //   reward_collapse    mean reward of the last kRecent steps is less than half of the best such
-//   mean
-//                      (measured from the lowest one), if the best was kClear above the lowest
+//                      mean (measured from the lowest one), if the best was kClear above the lowest
 //   entropy_collapse   mean entropy of the last kRecent steps is under a fifth of that of the
 //                      kBefore steps before them, and the reward did not grow meanwhile
 //   kl_blow_up         mean KL of the last kRecent steps is over 0.1 and ten times that of the
@@ -12,8 +11,7 @@
 //                      mean effective sample size of the importance ratios of the last kRecent
 //                      steps is less than kEffective of their tokens; ceases above kRecovered
 //   engine_mismatch    mean of |log ratio| over the tokens that the version being updated sampled,
-//   in
-//                      the last kRecent steps, is above kMismatch: engine and trainer compute
+//                      in the last kRecent steps, is above kMismatch: engine and trainer compute
 //                      differently with the same weights
 //   not_finite         a metric of a step is infinite or not a number, or an actor was lost because
 //                      of such a value (ActorDown::not_finite): a step with one is rejected

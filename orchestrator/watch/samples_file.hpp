@@ -8,8 +8,7 @@
 //
 // step: version that the step of the group produced; of a group that was not trained, the newest
 // version at that time. outcome, reason: of the group; of a response that failed by itself,
-// `failed`
-// and its reason; its group continues without it. age: age that the bound limits
+// `failed` and its reason; its group continues without it. age: age that the bound limits
 // (docs/explanation/semantics.md); null: not trained. reward: null if the response was not judged
 // or failed. rewards: that of each term by name, before its weight, if the verifier is a sum.
 // logprob: mean over the tokens of the response. source: key of task.sources; empty: the run has

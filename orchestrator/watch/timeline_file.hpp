@@ -8,14 +8,12 @@
 //    "t":[[0,1200,90,0,160,1],[3,1210,240,0]]}
 //
 // b, e: first bucket and end of the block. names: states, and reasons of waits; levels from kPlain
-// on
-// have only the kind of the reason. t: for each actor its number, the bucket where it begins, and
-// then pairs of a length in buckets and an index into names. The blocks of a level are contiguous
-// for each actor; an actor whose activity is not known yet is in a later block.
+// on have only the kind of the reason. t: for each actor its number, the bucket where it begins,
+// and then pairs of a length in buckets and an index into names. The blocks of a level are
+// contiguous for each actor; an actor whose activity is not known yet is in a later block.
 //
 // When a file reaches a sixteenth of the budget, it is renamed to 0.old.jsonl, which it replaces:
-// of
-// a long run, fine levels show the latest part, and the coarsest level shows all.
+// of a long run, fine levels show the latest part, and the coarsest level shows all.
 #pragma once
 
 #include "core/files.hpp"

@@ -10,9 +10,8 @@
 //   wire bytes of a chunk of n bytes = (n + kOfChunk) x kFrame / kPayload
 // Constants: protocol sizes; none is fitted.
 //   kOfChunk  the envelope and the fields of weights.chunk (docs/reference/protocol.md), 45 bytes;
-//   for each
-//             of its two frames CURVE's 33 bytes (ZMTP 3.1: command name 8, nonce 8, flags 1,
-//             box 16) and ZMTP's header, 9 and 2 bytes
+//             for each of its two frames CURVE's 33 bytes (ZMTP 3.1: command name 8, nonce 8, flags
+//             1, box 16) and ZMTP's header, 9 and 2 bytes
 //   kFrame    an Ethernet frame of a TCP segment, 1514 bytes, which a rate limit of tc counts
 //   kPayload  its payload: 1500 less 20 (IPv4), 20 (TCP) and 12 (time stamps)
 // Range: links slow enough that processors are no bottleneck (a core encrypts about 500 MB/s); no

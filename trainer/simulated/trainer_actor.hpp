@@ -1,8 +1,7 @@
 // The trainer on simulated hardware: checks certificates as the real one does, takes the time of
 // update_cost.hpp, and moves its state over the host links on a role switch. Its weights are a
 // version and a size. Its checkpoints are empty; to save or load one takes its bytes / the
-// bandwidth
-// of the storage (simulation.checkpoint).
+// bandwidth of the storage (simulation.checkpoint).
 //
 // Messages are handled one after the other, in order; a switch that does not fit is refused and
 // changes nothing.

@@ -1,8 +1,7 @@
 // Plays planned failures (run/fault_plan.hpp) on the processes of a run on this machine, at their
 // times on the run's clock. A card is a core, and is its own host.
 //   card, host, supernode   actors on these cards are killed (SIGKILL), and can start again once
-//   the
-//                           cards are usable: after simulation.faults.repair, or .replacement
+//                           the cards are usable: after simulation.faults.repair, or .replacement
 //   stop                    actors on the card are stopped for the length (SIGSTOP)
 //   slow                    actors on the card work in one of several time slices (SIGSTOP,
 //   SIGCONT) link                    messages of actors on the card are held for

@@ -4,8 +4,7 @@
 //            once t - v0 + 1 > eta; train finished groups, oldest first.
 // Guarantee. T - v0 <= eta - 1, by throwing work away: the longest answers first.
 // Source.    verl V1 and prime-rl; docs/explanation/semantics.md, section 1.3. With eta = 0 nothing
-// could ever
-//            be trained.
+//            could ever be trained.
 #pragma once
 
 #include "orchestrator/scheduler/staleness/staleness_rule.hpp"

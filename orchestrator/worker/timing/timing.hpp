@@ -18,9 +18,8 @@ namespace temper::orchestrator {
 ///   reward       responses
 /// and empty for: update_first, update_resumed, reference_first (additional time), export, stage,
 /// commit, save, interrupt, free_kv, free_weights, allocate_kv, offload, onload, reference_load;
-/// and
-/// decode_slowdown, update_slowdown, reference_slowdown, whose `us` is the ratio of the time with
-/// every other core busy to the time without.
+/// and decode_slowdown, update_slowdown, reference_slowdown, whose `us` is the ratio of the time
+/// with every other core busy to the time without.
 struct Timing {
   std::string kind;
   std::int32_t threads = 1;
