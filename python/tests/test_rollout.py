@@ -97,6 +97,23 @@ def test_responses_carry_their_lease_and_version(rollout: Any, sent: list[Any]) 
     assert items[5].finish == m.FinishReason.END
 
 
+def test_an_engine_may_use_its_arrays_again(rollout: Any, sent: list[Any]) -> None:
+    def reusing(requests: list[temper.Request]) -> Any:
+        tokens, logprobs = np.zeros(1, np.int32), np.zeros(1, np.float32)
+        for r in requests:
+            tokens[0], logprobs[0] = r.id, -r.id
+            yield r.done(tokens, logprobs)
+
+    actor = rollout(reusing)
+    actor.on_message(ask(7, 8))
+    finish(actor)
+    items = generated(sent)
+    assert {n: (i.tokens.tolist(), i.logprobs.tolist()) for n, i in items.items()} == {
+        7: ([7], [-7.0]),
+        8: ([8], [-8.0]),
+    }
+
+
 def test_new_weights_wait_for_the_responses_under_way(rollout: Any, sent: list[Any]) -> None:
     actor = rollout(step_by_step)
     actor.on_message(ask(1, 2))

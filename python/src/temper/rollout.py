@@ -379,12 +379,15 @@ def _vector(what: str, name: str, values: Any, dtype: type) -> Any:
 
 
 def _cast(array: Any, dtype: type) -> Any:
+    """A copy: an engine may use its own array for the next response before this one is sent."""
+    if array.dtype == dtype:
+        return array.copy()
     if dtype == np.float32:
         with np.errstate(over="ignore"):
-            return array.astype(dtype, copy=False)
+            return array.astype(dtype)
+    cast = array.astype(dtype)
     # An integer outside the type becomes its largest value, which the orchestrator refuses; wrapping
     # could produce a valid value.
-    most = np.iinfo(dtype).max
-    least = np.iinfo(dtype).min
-    fits = (array >= least) & (array <= most)
-    return np.where(fits, array, most).astype(dtype)
+    return (
+        cast if np.array_equal(cast, array) else np.where(cast == array, cast, np.iinfo(dtype).max)
+    )
