@@ -6,6 +6,20 @@
 namespace temper::actors {
 
 /// Means are over response tokens unless stated otherwise.
+/// Copies of the trained tokens for their routed experts, with a capacity factor.
+struct ExpertMetrics {
+  double dropped = 0;       ///< Share of the copies that were above the capacity of their expert.
+  double dropped_most = 0;  ///< The same, in the layer that drops most.
+};
+
+void describe(auto& v, ExpertMetrics& m) {
+  v.field(1,
+          "dropped",
+          m.dropped,
+          {.doc = "Share of the token copies that were above the capacity of their expert."});
+  v.field(2, "dropped_most", m.dropped_most, {.doc = "The same, in the layer that drops most."});
+}
+
 struct UpdateMetrics {
   double loss = 0;
   double kl = 0;             ///< k3 estimate to the reference; 0 without one.
@@ -31,6 +45,7 @@ struct UpdateMetrics {
   std::optional<double> critic_value_mean;          ///< Over the trained tokens of the batch.
   std::optional<double> critic_explained_variance;  ///< 1 - Var(return - value) / Var(return).
   std::optional<double> critic_clip_fraction;       ///< Share of tokens whose value was clipped.
+  std::optional<ExpertMetrics> experts{};           ///< Absent without a capacity factor.
 };
 
 void describe(auto& v, UpdateMetrics& m) {
@@ -85,6 +100,11 @@ void describe(auto& v, UpdateMetrics& m) {
           "learning_rate",
           m.learning_rate,
           {.doc = "Learning rate of the policy in this step; absent if it was not trained."});
+  v.field(22,
+          "experts",
+          m.experts,
+          {.doc = "Copies of tokens for routed experts; absent without a capacity factor.",
+           .left_out_if_empty = true});
 }
 
 }  // namespace temper::actors

@@ -41,6 +41,10 @@ double since(Judges j, std::uint64_t actors::JudgeUsage::*count) {
 double since(Line l, std::uint64_t GroupCounts::*groups) {
   return number(l.update.groups.*groups - l.update.before.groups.*groups);
 }
+std::optional<double> of_experts(Line l, double actors::ExpertMetrics::*share) {
+  const auto& experts = l.update.metrics.experts;
+  return experts ? std::optional((*experts).*share) : std::nullopt;
+}
 std::optional<double> mean_reward(Source s) {
   if (s.responses == 0)
     return std::nullopt;
@@ -251,6 +255,17 @@ constexpr auto kTable = std::to_array<Metric>({
      .place = {"Critic", "clipped"},
      .names = {"", "critic/vf_clipfrac"},
      .if_any = [](Line l) { return l.update.metrics.critic_clip_fraction; }},
+    {.name = "experts/dropped",
+     .unit = "share",
+     .doc = "Share of the token copies for routed experts that were above the capacity of their "
+            "expert. Without a capacity factor, `experts/*` is absent.",
+     .place = {"Dropped copies", "all layers"},
+     .if_any = [](Line l) { return of_experts(l, &actors::ExpertMetrics::dropped); }},
+    {.name = "experts/dropped_most",
+     .unit = "share",
+     .doc = "The same, in the layer that drops most.",
+     .place = {"Dropped copies", "worst layer"},
+     .if_any = [](Line l) { return of_experts(l, &actors::ExpertMetrics::dropped_most); }},
     {.name = "rewards/mean",
      .doc = "Mean reward over responses.",
      .names = {"", "critic/rewards/mean"},

@@ -37,13 +37,16 @@ steps: 6
 algorithm: {groups_per_update: 4, responses_per_group: 4, minibatches: 1}
 staleness: {bound: 0}
 checkpoint: {every: 1, keep: 2}
-placement: {cards: 8, rollout_cards: 4, reference_cards: 1}
+placement: {cards: 8, rollout_cards: 4, reference_cards: 2}
 rollout: {replicas: 2, concurrency: 16}
 simulation:
   cluster: cm384
-  model: qwen2.5-0.5b
+  model: deepseek-v2-2-layers
   prompt: {kind: constant, mean: 64}
   response: {mean: 256, p99_over_median: 4, cap: 1024}
+  rollout: {ep: 4}
+  trainer: {ep: 4, capacity_factor: 1.25}
+  experts: {loads: drifting, drift: 0.3}
 )";
 
 std::uint64_t kills() {
@@ -61,6 +64,15 @@ std::map<std::uint64_t, int> trained_groups(const fs::path& run) {
       ++groups[group.at("group").get<std::uint64_t>()];
   }
   return groups;
+}
+
+/// By step, as the lines of metrics.jsonl have it: the share of copies that experts dropped.
+std::vector<double> dropped_copies(const fs::path& run) {
+  std::vector<double> steps;
+  std::istringstream lines(read_file(run / "metrics.jsonl").value());
+  for (std::string line; std::getline(lines, line);)
+    steps.push_back(parse_json(line).at("experts").at("dropped").get<double>());
+  return steps;
 }
 
 class AHeadThatIsKilled : public ::testing::TestWithParam<Loss> {
@@ -139,6 +151,9 @@ class AHeadThatIsKilled : public ::testing::TestWithParam<Loss> {
 TEST_P(AHeadThatIsKilled, AtAnySystemCallLosesAndRepeatsNothing) {
   ASSERT_EQ(temper(false, 0), 0) << said();
   const auto whole = trained_groups(run());
+  const auto dropped = dropped_copies(run());
+  ASSERT_EQ(dropped.size(), 6U);
+  ASSERT_NE(dropped.front(), dropped.back());
   const std::uint64_t calls_of_a_run = calls();
   ASSERT_GT(calls_of_a_run, 50U);
   const Seed seed;
@@ -149,6 +164,7 @@ TEST_P(AHeadThatIsKilled, AtAnySystemCallLosesAndRepeatsNothing) {
     ++runs;
     ASSERT_TRUE(end_run(random, calls_of_a_run, killed)) << "run " << runs << ": " << said();
     ASSERT_EQ(trained_groups(run()), whole) << "run " << runs;
+    ASSERT_EQ(dropped_copies(run()), dropped) << "run " << runs;
     const auto audit = orchestrator::audit_run(run());
     ASSERT_TRUE(audit) << audit.error().context;
     ASSERT_EQ(audit->violations, std::vector<std::string>{}) << "run " << runs;

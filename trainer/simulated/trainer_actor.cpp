@@ -141,6 +141,8 @@ Status SimulatedTrainer::begin(const actors::CountedTrain& job, Time now, actors
   trained_.metrics.reward_mean = reward / static_cast<double>(job.items.size());
   cost_ = (*update_)(std::move(lengths), version_);
   trained_.metrics.micro_batches = static_cast<std::int32_t>(cost_.micro_batches);
+  if (settings_.config.trainer.capacity_factor)
+    trained_.metrics.experts = {cost_.experts.dropped, cost_.experts.dropped_most};
   take(receive(new_here, now), from_seconds(cost_.total()));
   return {};
 }

@@ -283,6 +283,7 @@ Result<std::optional<Event>> CountedWork::to_trained(ActorId actor, actors::Trai
     }
     real->tokens = m.metrics.tokens;
     real->micro_batches = m.metrics.micro_batches;
+    real->experts = m.metrics.experts;
     m.metrics = *real;
   }
   weights_[m.weights.version] = m.weights;

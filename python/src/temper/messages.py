@@ -1414,6 +1414,14 @@ class Train(Struct):
 
 
 @dataclasses.dataclass(slots=True)
+class ExpertMetrics(Struct):
+    #: Share of the token copies that were above the capacity of their expert.
+    dropped: Annotated[float, 1] = 0.0
+    #: The same, in the layer that drops most.
+    dropped_most: Annotated[float, 2] = 0.0
+
+
+@dataclasses.dataclass(slots=True)
 class UpdateMetrics(Struct):
     #: Loss, mean over minibatches.
     loss: Annotated[float, 1] = 0.0
@@ -1459,6 +1467,8 @@ class UpdateMetrics(Struct):
     critic_clip_fraction: Annotated[float | None, 20] = None
     #: Learning rate of the policy in this step; absent if it was not trained.
     learning_rate: Annotated[float | None, 21] = None
+    #: Copies of tokens for routed experts; absent without a capacity factor.
+    experts: Annotated[ExpertMetrics | None, 22] = None
 
 
 @dataclasses.dataclass(slots=True)

@@ -26,6 +26,7 @@ MetricsLine line_of_an_update() {
   line.update.metrics.learning_rate = 1e-5;
   line.update.metrics.critic_loss = line.update.metrics.critic_value_mean = 0.5;
   line.update.metrics.critic_explained_variance = line.update.metrics.critic_clip_fraction = 0.25;
+  line.update.metrics.experts.emplace();
   line.states = {{actors::CardState::Decode, 0.5},
                  {actors::CardState::Train, 0.25},
                  {actors::CardState::WaitData, 0.25}};

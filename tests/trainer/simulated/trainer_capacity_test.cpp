@@ -1,10 +1,7 @@
-// A capacity factor in the simulated trainer: dropped copies, time, FLOP and bytes; and
-// loads of training apart from those of engines.
+// A capacity factor in the simulated trainer: dropped copies, time, FLOP, bytes and
+// metrics; and loads of training apart from those of engines.
 #include "sim_hw/model/parameters.hpp"
-#include "tests/support/simulated_drive.hpp"
-#include "trainer/simulated/trainer_actor.hpp"
-
-#include <gtest/gtest.h>
+#include "tests/trainer/simulated/waiting_trainer.hpp"
 
 #include <cmath>
 
@@ -124,6 +121,36 @@ TEST(TrainerCapacity, TrainingHasLoadsOfItsOwn) {
   s.trainer_expert_trace.assign(256, 0.5 / 255);
   s.trainer_expert_trace[0] = 0.5;  // Its device has half of all and 7 / 255 of the rest.
   EXPECT_NEAR(cost_of(s, 2).experts.imbalance, 32 * (0.5 + 7 * 0.5 / 255), 1e-9);
+}
+
+/// Metrics of version 5's step, after a start from there. The loads of the layers drift.
+actors::UpdateMetrics metrics_of(const actors::SimulationSettings& s, bool prepared) {
+  SimulatedTrainer trainer(s, PolicyVersion(5));
+  actors::testing::Driven d(trainer);
+  EXPECT_TRUE(d.start());
+  EXPECT_TRUE(d.run());
+  if (prepared) {
+    EXPECT_TRUE(d.send(half_of_batch()));
+    EXPECT_TRUE(d.run());
+  }
+  EXPECT_TRUE(d.send(batch()));
+  EXPECT_TRUE(d.run());
+  return d.all<actors::Trained>().at(0).second.metrics;
+}
+
+TEST(TrainerCapacity, AStepReportsTheSharesOfItsVersion) {
+  actors::SimulationSettings s = skewed(1.25);
+  s.config.experts.loads = ExpertLoadKind::Drifting;
+  const UpdateCost cost = cost_of(s, 5);
+  ASSERT_GT(cost.experts.dropped_most, cost.experts.dropped);
+  ASSERT_NE(cost_of(s, 4).experts.dropped, cost.experts.dropped);
+  for (const bool prepared : {false, true}) {
+    const actors::UpdateMetrics metrics = metrics_of(s, prepared);
+    ASSERT_TRUE(metrics.experts);
+    EXPECT_EQ(metrics.experts->dropped, cost.experts.dropped);
+    EXPECT_EQ(metrics.experts->dropped_most, cost.experts.dropped_most);
+  }
+  EXPECT_FALSE(metrics_of(skewed({}), false).experts);
 }
 
 }  // namespace
