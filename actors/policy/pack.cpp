@@ -23,6 +23,7 @@ void Pack::add_prompt(std::span<const std::int32_t> tokens) {
 
 void Pack::add_response(std::span<const std::int32_t> tokens) {
   TEMPER_CHECK(prompt_count_ > 0, "a response requires a prompt");
+  response_ = targets_.size();
   if (tokens.empty())
     return;
   const std::int64_t begin = rows();
@@ -34,6 +35,16 @@ void Pack::add_response(std::span<const std::int32_t> tokens) {
     targets_.push_back({static_cast<std::int32_t>(output_rows_.size()), tokens[i]});
     output_rows_.push_back(begin + static_cast<std::int64_t>(i) - 1);
   }
+}
+
+void Pack::add_candidates(std::span<const std::int32_t> tokens) {
+  const std::size_t size = targets_.size() - response_;
+  if (tokens.empty())
+    return;
+  TEMPER_CHECK(size > 0 && tokens.size() % size == 0, "as many candidates at each token");
+  const std::size_t each = tokens.size() / size;
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    candidates_.push_back({targets_[response_ + i / each].output, tokens[i]});
 }
 
 }  // namespace temper::actors

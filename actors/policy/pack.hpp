@@ -26,6 +26,9 @@ class Pack {
   void add_prompt(std::span<const std::int32_t> tokens);
   /// Adds a response to the last prompt. Requires: a prompt was added.
   void add_response(std::span<const std::int32_t> tokens);
+  /// Adds candidates at each token of the last response: the same number for each, those of the
+  /// first token first. Requires: their number is a multiple of that of the response's tokens.
+  void add_candidates(std::span<const std::int32_t> tokens);
   void clear() { *this = Pack(); }
 
   std::int64_t rows() const { return static_cast<std::int64_t>(tokens_.size()); }
@@ -49,6 +52,8 @@ class Pack {
     std::int32_t token = 0;
   };
   const std::vector<Target>& targets() const { return targets_; }
+  /// Tokens that might have been there instead, in the order in which they were added.
+  const std::vector<Target>& candidates() const { return candidates_; }
 
  private:
   void add_rows(std::span<const std::int32_t> tokens, std::int64_t first_position);
@@ -58,6 +63,8 @@ class Pack {
   std::vector<PackedSequence> sequences_;
   std::vector<std::int64_t> output_rows_;
   std::vector<Target> targets_;
+  std::vector<Target> candidates_;
+  std::size_t response_ = 0;  ///< First target of the last response.
   std::int64_t prompt_begin_ = 0;
   std::int64_t prompt_count_ = 0;
   std::int32_t prompt_output_ = 0;

@@ -9,11 +9,13 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/topk.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 namespace temper::actors {
@@ -49,6 +51,7 @@ struct Transformer::State {
   at::Tensor linear_onto(const at::Tensor& residual, const at::Tensor& x, std::size_t tensor);
   at::Tensor compute_rows();
   at::Tensor compute_logprobs(double temperature);
+  at::Tensor compute_scores(double temperature, std::int32_t top_k, TopTokens& top);
   at::Tensor compute_values();
   std::span<const float> run(const Pack& next,
                              Graph graph,
@@ -158,6 +161,29 @@ at::Tensor Transformer::State::compute_logprobs(double temperature) {
   return target_logprobs(linear(compute_rows(), weights->layout().head()), pack, temperature);
 }
 
+/// The first of the most likely tokens has the probability p at least 1 / vocabulary, so that log p
+/// is accurate; the others are less likely by the difference of their logits.
+at::Tensor Transformer::State::compute_scores(double temperature,
+                                              std::int32_t top_k,
+                                              TopTokens& top) {
+  const at::Tensor logits = linear(compute_rows(), weights->layout().head());
+  const auto [largest, ids] = at::topk(logits, top_k);
+  const at::Tensor logprobs = target_logprobs(logits, pack, temperature);
+  const std::int64_t vocabulary = logits.size(1), k = top_k;
+  const auto t = static_cast<float>(temperature);
+  for (const Pack::Target& target : pack.targets()) {
+    const float* own = largest.data_ptr<float>() + target.output * k;
+    const std::int64_t* own_ids = ids.data_ptr<std::int64_t>() + target.output * k;
+    const float* softmax = logits.data_ptr<float>() + target.output * vocabulary;
+    const float first = std::log(softmax[own_ids[0]]);
+    for (std::int64_t i = 0; i < k; ++i) {
+      top.ids.push_back(static_cast<std::int32_t>(own_ids[i]));
+      top.logprobs.push_back(first - (own[0] - own[i]) / t);
+    }
+  }
+  return logprobs;
+}
+
 at::Tensor Transformer::State::compute_values() {
   const at::Tensor of_rows =
       temper::actors::linear(compute_rows(), parameters[weights->layout().head()], exact);
@@ -178,7 +204,7 @@ std::span<const float> Transformer::State::run(const Pack& next,
   bind();
   const at::AutoGradMode mode(graph == Graph::Keep);
   outputs = compute();
-  return {outputs.data_ptr<float>(), pack.targets().size()};
+  return {outputs.data_ptr<float>(), static_cast<std::size_t>(outputs.numel())};
 }
 
 Transformer::Transformer(Weights& weights, Adapter* adapter)
@@ -189,6 +215,15 @@ Transformer& Transformer::operator=(Transformer&&) noexcept = default;
 
 std::span<const float> Transformer::forward(const Pack& pack, double temperature, Graph graph) {
   return state_->run(pack, graph, [&] { return state_->compute_logprobs(temperature); });
+}
+
+Transformer::Scores Transformer::score(const Pack& pack, double temperature, std::int32_t top_k) {
+  if (top_k == 0)
+    return {forward(pack, temperature, Graph::Discard)};
+  Scores scores;
+  scores.logprobs = state_->run(
+      pack, Graph::Discard, [&] { return state_->compute_scores(temperature, top_k, scores.top); });
+  return scores;
 }
 
 std::span<const float> Transformer::values(const Pack& pack, Graph graph) {
@@ -203,7 +238,7 @@ void Transformer::backward(std::span<const float> d_outputs) {
     return;
   TEMPER_CHECK(s.outputs.defined() && s.outputs.requires_grad(),
                "backward() requires forward(Graph::Keep) or values(Graph::Keep)");
-  TEMPER_CHECK(d_outputs.size() == s.pack.targets().size(), "expected one gradient per target");
+  TEMPER_CHECK(std::ssize(d_outputs) == s.outputs.numel(), "expected one gradient per output");
   gradients();
   s.bind();
   const at::Tensor d = at::from_blob(const_cast<float*>(d_outputs.data()), s.outputs.sizes());

@@ -6,6 +6,7 @@
 #include "actors/policy/adapter.hpp"
 #include "actors/policy/pack.hpp"
 #include "actors/policy/weights.hpp"
+#include "actors/protocol/top_tokens.hpp"
 
 #include <memory>
 #include <span>
@@ -26,11 +27,20 @@ class Transformer {
   Transformer(Transformer&&) noexcept;
   Transformer& operator=(Transformer&&) noexcept;
 
-  /// Returns log softmax(logits / temperature) for every target of the pack, in order; valid until
-  /// the next call. Requires: tokens are in the vocabulary, positions in the context.
+  /// Returns log softmax(logits / temperature) for every target of the pack, in order, and then for
+  /// every candidate; valid until the next call. Requires: tokens are in the vocabulary, positions
+  /// in the context.
   std::span<const float> forward(const Pack& pack, double temperature, Graph graph);
-  /// The same with one value for every target, from the row that predicts it. Requires: the layout
-  /// of the weights is that of a critic. The head is float32 for any type of matrix products.
+  /// The log-probs of forward(Graph::Discard), and the `top_k` most likely tokens at every target,
+  /// the most likely first.
+  struct Scores {
+    std::span<const float> logprobs;
+    TopTokens top{};
+  };
+  Scores score(const Pack& pack, double temperature, std::int32_t top_k);
+  /// The same as forward() with one value for every target, from the row that predicts it.
+  /// Requires: the layout of the weights is that of a critic. The head is float32 for any type of
+  /// matrix products.
   std::span<const float> values(const Pack& pack, Graph graph);
   /// Adds the gradient of sum(d_outputs * outputs) of the last forward(Graph::Keep) or
   /// values(Graph::Keep). At most once after each of them.

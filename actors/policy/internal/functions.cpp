@@ -297,6 +297,16 @@ struct Attention : Function<Attention> {
   }
 };
 
+/// Calls visit(index, target) for the targets and then the candidates.
+template <class Visit>
+void for_each_target(const Pack& pack, const Visit& visit) {
+  std::size_t i = 0;
+  for (const auto* const list : {&pack.targets(), &pack.candidates()}) {
+    for (const Pack::Target& target : *list)
+      visit(i++, target);
+  }
+}
+
 struct TargetLogprobs : Function<TargetLogprobs> {
   static Tensor forward(AutogradContext* ctx,
                         const Tensor& logits,
@@ -304,11 +314,12 @@ struct TargetLogprobs : Function<TargetLogprobs> {
                         double temperature) {
     const std::int64_t width = logits.size(1);
     const auto t = static_cast<float>(temperature);
-    const auto& targets = pack->targets();
-    Tensor y = at::empty({static_cast<std::int64_t>(targets.size())}, logits.options());
+    Tensor y =
+        at::empty({std::ssize(pack->targets()) + std::ssize(pack->candidates())}, logits.options());
     float* logprobs = out(y);
-    for (std::size_t i = 0; i < targets.size(); ++i)
-      logprobs[i] = in(logits)[targets[i].output * width + targets[i].token] / t;
+    for_each_target(*pack, [&](std::size_t i, const Pack::Target& target) {
+      logprobs[i] = in(logits)[target.output * width + target.token] / t;
+    });
     std::vector<float> log_sums(static_cast<std::size_t>(logits.size(0)));
     for_each_range(logits.size(0), width, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
@@ -316,8 +327,9 @@ struct TargetLogprobs : Function<TargetLogprobs> {
         log_sums[static_cast<std::size_t>(i)] = softmax(row, row, width, t);
       }
     });
-    for (std::size_t i = 0; i < targets.size(); ++i)
-      logprobs[i] -= log_sums[static_cast<std::size_t>(targets[i].output)];
+    for_each_target(*pack, [&](std::size_t i, const Pack::Target& target) {
+      logprobs[i] -= log_sums[static_cast<std::size_t>(target.output)];
+    });
     ctx->save_for_backward({logits});
     save_pointer(ctx, "pack", pack);
     ctx->saved_data["temperature"] = temperature;
@@ -334,8 +346,9 @@ struct TargetLogprobs : Function<TargetLogprobs> {
     const float* d_logprobs = in(d);
     const std::int64_t width = p.size(1);
     std::vector<float> sums(static_cast<std::size_t>(p.size(0)));
-    for (std::size_t i = 0; i < pack.targets().size(); ++i)
-      sums[static_cast<std::size_t>(pack.targets()[i].output)] += d_logprobs[i];
+    for_each_target(pack, [&](std::size_t i, const Pack::Target& target) {
+      sums[static_cast<std::size_t>(target.output)] += d_logprobs[i];
+    });
     for_each_range(p.size(0), width, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const float scale = -sums[static_cast<std::size_t>(i)] / t;
@@ -343,10 +356,9 @@ struct TargetLogprobs : Function<TargetLogprobs> {
         std::for_each(row, row + width, [scale](float& x) { x *= scale; });
       }
     });
-    for (std::size_t i = 0; i < pack.targets().size(); ++i) {
-      const Pack::Target& target = pack.targets()[i];
+    for_each_target(pack, [&](std::size_t i, const Pack::Target& target) {
       out(p)[target.output * width + target.token] += d_logprobs[i] / t;
-    }
+    });
     return {p, Variable(), Variable()};
   }
 };

@@ -40,8 +40,8 @@ at::Tensor gated(const at::Tensor& gate_up);
 /// Rotary embedding and causal attention over the pack's sequences; takes qkv rows, returns
 /// attention outputs.
 at::Tensor attention(const at::Tensor& qkv, const AttentionContext& context);
-/// log softmax(logits / temperature) at the pack's targets. Overwrites the logits: an array of that
-/// size is the largest of a pass, and nothing else reads it.
+/// log softmax(logits / temperature) at the pack's targets, then at its candidates. Overwrites the
+/// logits by the softmax: an array of that size is the largest of a pass.
 at::Tensor target_logprobs(const at::Tensor& logits, const Pack& pack, double temperature);
 
 }  // namespace temper::actors

@@ -159,9 +159,11 @@ double logprob(const Vector& logits, std::int32_t token, double temperature) {
 struct Sequence {
   std::vector<std::int32_t> prompt;
   std::vector<std::int32_t> response;
+  std::vector<std::int32_t> candidates{};
 };
 
-/// Two prompts; the first has three responses of different lengths, one of a single token.
+/// Two prompts; the first has three responses of different lengths, one of a single token. Two of
+/// the responses have candidates, two and three at each token.
 std::vector<Sequence> sequences() {
   Random random(3, "sequences");
   const auto a = tests::random_tokens(random, 5);
@@ -171,6 +173,8 @@ std::vector<Sequence> sequences() {
   list.push_back({a, tests::random_tokens(random, 1)});
   list.push_back({a, tests::random_tokens(random, 6)});
   list.push_back({b, tests::random_tokens(random, 3)});
+  list[0].candidates = tests::random_tokens(random, 2 * 4);
+  list[2].candidates = tests::random_tokens(random, 3 * 6);
   return list;
 }
 
@@ -180,22 +184,29 @@ Pack packed(const std::vector<Sequence>& list) {
     if (i == 0 || list[i].prompt != list[i - 1].prompt)
       pack.add_prompt(list[i].prompt);
     pack.add_response(list[i].response);
+    pack.add_candidates(list[i].candidates);
   }
   return pack;
 }
 
-/// Log-probs of all responses, concatenated.
+/// Log-probs of all responses, concatenated, and then those of all candidates.
 Vector textbook_logprobs(const Weights& weights,
                          const std::vector<Sequence>& list,
                          double temperature) {
-  Vector result;
+  Vector result, of_candidates;
   for (const Sequence& s : list) {
     auto tokens = s.prompt;
     tokens.insert(tokens.end(), s.response.begin(), s.response.end());
     const auto logits = Textbook(weights).logits(tokens);
-    for (std::size_t i = 0; i < s.response.size(); ++i)
-      result.push_back(logprob(logits[s.prompt.size() + i - 1], s.response[i], temperature));
+    const std::size_t each = s.candidates.size() / s.response.size();
+    for (std::size_t i = 0; i < s.response.size(); ++i) {
+      const Vector& own = logits[s.prompt.size() + i - 1];
+      result.push_back(logprob(own, s.response[i], temperature));
+      for (std::size_t k = 0; k < each; ++k)
+        of_candidates.push_back(logprob(own, s.candidates[i * each + k], temperature));
+    }
   }
+  result.insert(result.end(), of_candidates.begin(), of_candidates.end());
   return result;
 }
 
@@ -247,13 +258,49 @@ TEST_P(Architectures, AgreeWithATextbookImplementation) {
   }
 }
 
+TEST_P(Architectures, ScoreTheMostLikelyTokensOfATextbookImplementation) {
+  Weights weights = any_weights(GetParam());
+  auto list = sequences();
+  for (Sequence& s : list)
+    s.candidates.clear();
+  const Vector targets = textbook_logprobs(weights, list, 0.7);
+  Transformer network(weights);
+  for (const std::int32_t k : {0, 1, 3, kVocabulary}) {
+    const Transformer::Scores scores = network.score(packed(list), 0.7, k);
+    ASSERT_EQ(scores.logprobs.size(), targets.size());
+    ASSERT_EQ(scores.top.ids.size(), targets.size() * static_cast<std::size_t>(k));
+    ASSERT_EQ(scores.top.logprobs.size(), scores.top.ids.size());
+    std::size_t at = 0;
+    for (const Sequence& s : list) {
+      auto tokens = s.prompt;
+      tokens.insert(tokens.end(), s.response.begin(), s.response.end());
+      const auto logits = Textbook(weights).logits(tokens);
+      for (std::size_t t = 0; t < s.response.size(); ++t) {
+        Vector expected;
+        for (std::int32_t token = 0; token < kVocabulary; ++token)
+          expected.push_back(logprob(logits[s.prompt.size() + t - 1], token, 0.7));
+        Vector sorted = expected;
+        std::ranges::sort(sorted, std::greater());
+        for (std::int32_t i = 0; i < k; ++i, ++at) {
+          EXPECT_NEAR(scores.top.logprobs[at], sorted[static_cast<std::size_t>(i)], 2e-5);
+          EXPECT_NEAR(expected[static_cast<std::size_t>(scores.top.ids[at])],
+                      sorted[static_cast<std::size_t>(i)],
+                      2e-5);
+        }
+      }
+    }
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      EXPECT_NEAR(scores.logprobs[i], targets[i], 2e-5);
+  }
+}
+
 TEST_P(Architectures, HaveTheGradientsOfATextbookImplementation) {
   Weights weights = any_weights(GetParam());
   const auto list = sequences();
   const Pack pack = packed(list);
   Random random(1, "derivatives");
   std::vector<float> d;
-  for (std::size_t i = 0; i < pack.targets().size(); ++i)
+  for (std::size_t i = 0; i < pack.targets().size() + pack.candidates().size(); ++i)
     d.push_back(static_cast<float>(random.normal()));
   Transformer network(weights);
   network.forward(pack, 0.8, Graph::Keep);
@@ -288,7 +335,7 @@ TEST_P(Architectures, HaveTheGradientsOfATextbookImplementation) {
 TEST(Transformer, BackwardAddsToTheGradients) {
   Weights weights = tests::tiny_weights();
   const Pack pack = packed(sequences());
-  const std::vector<float> d(pack.targets().size(), 1.0f);
+  const std::vector<float> d(pack.targets().size() + pack.candidates().size(), 1.0f);
   Transformer network(weights);
   network.forward(pack, 1.0, Graph::Keep);
   network.backward(d);
