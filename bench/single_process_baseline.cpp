@@ -153,7 +153,7 @@ class Loop {
       requests.push_back({sample.prompt, sample.response});
     TEMPER_TRY(auto scores, reference_->score(requests));
     for (std::size_t i = 0; i < batch_.size(); ++i)
-      batch_[i].reference_logprobs = std::move(scores[i]);
+      batch_[i].reference_logprobs = std::move(scores.logprobs[i]);
     return {};
   }
 

@@ -73,7 +73,8 @@ struct Algorithm {
   // Common to all algorithms.
   double advantage_epsilon = 1e-4;
   double kl = 0;
-  CriticConfig critic{};  ///< Without effect unless has_critic().
+  std::int32_t distillation_top_k = 0;  ///< Most likely tokens of the teacher; 0: the sampled one.
+  CriticConfig critic{};                ///< Without effect unless has_critic().
   Tokens longest_response{1};
 
   bool operator==(const Algorithm&) const = default;

@@ -37,6 +37,7 @@ struct AlgorithmConfig {
   std::optional<WeightMode> behaviour_weight_mode;
   std::optional<WeightLevel> behaviour_weight_level;
   std::optional<double> distillation;
+  std::int32_t distillation_top_k = 0;
   std::optional<double> reward_weight;
   std::optional<bool> filter_equal_rewards;
   double filter_limit = 16;
@@ -114,6 +115,14 @@ void describe_distillation(auto& v, AlgorithmConfig& c) {
           {.doc = "On-policy distillation: weight of log(teacher / sampler) of each sampled token, "
                   "its negative reverse KL, in the token's advantage. The teacher is the reference "
                   "(`reference.model`). 0: none."});
+  v.field(36,
+          "distillation_top_k",
+          c.distillation_top_k,
+          {.doc = "Most likely tokens of the teacher at each token, as many as this. The loss is "
+                  "then `distillation` times the reverse KL to the teacher over these tokens and "
+                  "all others together, in place of the sampled token's advantage. 0: the sampled "
+                  "token.",
+           .min = 0});
   v.field(31,
           "reward_weight",
           c.reward_weight,

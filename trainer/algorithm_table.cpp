@@ -229,6 +229,7 @@ Algorithm resolve(const AlgorithmConfig& c, Tokens longest_response) {
   a.overlong_penalty = c.overlong_penalty;
   a.advantage_epsilon = c.advantage_epsilon;
   a.kl = c.kl;
+  a.distillation_top_k = c.distillation_top_k;
   a.critic = c.critic;
   a.longest_response = longest_response;
   return a;

@@ -3,6 +3,7 @@
 // thread-safe.
 #pragma once
 
+#include "actors/protocol/top_tokens.hpp"
 #include "actors/protocol/update_metrics.hpp"
 #include "core/describe.hpp"
 #include "core/result.hpp"
@@ -35,6 +36,7 @@ struct TrainSample {
   /// For each response token the reward that an environment gave at it; empty: none. `reward`
   /// contains their sum.
   std::vector<float> token_rewards{};
+  actors::TopTokens top{};  ///< Of the reference; empty without `distillation_top_k`.
 
   bool is_trained(std::size_t token) const { return mask.empty() || mask[token] != 0; }
   std::int32_t age(std::size_t token) const { return ages.empty() ? 0 : ages[token]; }

@@ -100,7 +100,7 @@ void response_loss(const ResponseInputs& in, const Algorithm& a, std::span<Token
     token = TokenLoss();
     double advantage =
         a.reward_weight * (in.token_advantages.empty() ? in.advantage : in.token_advantages[t]);
-    if (a.distillation > 0)
+    if (a.distillation > 0 && a.distillation_top_k == 0)
       advantage += a.distillation * (in.reference[t] - in.behaviour[t]);
     switch (a.objective) {
       case Objective::Decoupled:

@@ -5,7 +5,8 @@
 // weights before the first minibatch of the step, ref under the reference. A is the advantage of
 // the token: reward_weight times that of the response (with a critic, of the token), plus
 // distillation times ref - b, whose mean is the negative reverse KL of the sampler to the reference
-// (the teacher). sg stops gradients.
+// (the teacher); with distillation_top_k, this part is a loss of its own (top_k_loss.hpp) and A is
+// only the first. sg stops gradients.
 //   r(x, y) = exp(x - y), or exp(mean over the response of x - y) at RatioLevel::Sequence; w has a
 //             level of its own, which may also be exp(sum over the response of x - y)
 //   m(r)    = min(r A, clip(r, 1 - clip_low, 1 + clip_high) A)

@@ -42,7 +42,8 @@ std::vector<TrainSample> samples_of(std::vector<actors::Train::Item> items, Poli
                        std::move(item.mask),
                        item.id,
                        std::move(ages),
-                       std::move(item.rewards)});
+                       std::move(item.rewards),
+                       std::move(item.top).value_or(actors::TopTokens())});
   }
   return samples;
 }

@@ -75,6 +75,22 @@ Status check_lengths(const ResponseValues& v) {
   return {};
 }
 
+/// Of one position: different ids, and a sum of at most 1, which half precision may exceed.
+Status check_distribution(std::span<const std::int32_t> ids, std::span<const float> logprobs) {
+  constexpr double kLargestSum = 1.01;
+  std::vector<std::int32_t> sorted(ids.begin(), ids.end());
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
+    return invalid_input(fmt::format("token id {} twice among the most likely ones", *twice));
+  double sum = 0;
+  for (const float logprob : logprobs)
+    sum += std::exp(static_cast<double>(logprob));
+  if (sum > kLargestSum)
+    return invalid_input(fmt::format(
+        "most likely tokens with a probability of {:.6g} together, expected at most 1", sum));
+  return {};
+}
+
 Status check_mask(std::span<const std::uint8_t> mask) {
   const auto wrong = std::ranges::find_if(mask, [](auto m) { return m > 1; });
   if (wrong == mask.end())
@@ -157,6 +173,30 @@ Status check_scores(std::span<const float> logprobs, std::size_t tokens) {
     return invalid_input(
         fmt::format("{} reference log-probs for {} tokens", logprobs.size(), tokens));
   return check_logprobs(logprobs, LogprobOf::ScoredToken);
+}
+
+Status check_top(std::span<const std::int32_t> ids,
+                 std::span<const float> logprobs,
+                 std::size_t tokens,
+                 const ResponseLimits& limits) {
+  const std::size_t k = limits.top_k;
+  if (ids.size() != tokens * k || logprobs.size() != ids.size()) {
+    return invalid_input(
+        fmt::format("{} ids and {} log-probs of most likely tokens, expected {} of each, for {} "
+                    "tokens and algorithm.distillation_top_k {}",
+                    ids.size(),
+                    logprobs.size(),
+                    tokens * k,
+                    tokens,
+                    k));
+  }
+  TEMPER_TRY_STATUS(check_tokens(ids, limits.vocabulary));
+  TEMPER_TRY_STATUS(check_logprobs(logprobs, LogprobOf::ScoredToken));
+  for (std::size_t t = 0; t < tokens; ++t) {
+    if (Status one = check_distribution(ids.subspan(t * k, k), logprobs.subspan(t * k, k)); !one)
+      return std::move(one).error().within(fmt::format("token {}", t));
+  }
+  return {};
 }
 
 std::string bounded_text(std::string text, std::size_t most) {

@@ -57,6 +57,7 @@ struct ResponseValues {
 struct ResponseLimits {
   std::size_t tokens = std::numeric_limits<std::size_t>::max();  ///< `sampling.max_new_tokens`.
   std::int32_t vocabulary = kAnyVocabulary;
+  std::size_t top_k = 0;  ///< `algorithm.distillation_top_k`.
 };
 /// `prefix`: number of tokens from earlier attempts. Error InvalidInput: arrays of unequal length,
 /// too many tokens, or a value out of bounds.
@@ -65,6 +66,12 @@ Status check_response(const ResponseValues& values,
                       const ResponseLimits& limits);
 /// Checks the reference log-probs of a response of this many tokens.
 Status check_scores(std::span<const float> logprobs, std::size_t tokens);
+/// Checks the most likely tokens at each of this many response tokens: `top_k` different ones
+/// (limits.top_k), whose probabilities do not exceed 1 together.
+Status check_top(std::span<const std::int32_t> ids,
+                 std::span<const float> logprobs,
+                 std::size_t tokens,
+                 const ResponseLimits& limits);
 
 /// The text, or its beginning and a note about its length. Cuts between UTF-8 characters.
 std::string bounded_text(std::string text, std::size_t most = kLongestText);

@@ -15,9 +15,11 @@ class TorchReference final : public ReferenceEngine {
   TorchReference(const TorchReferenceOptions& options, Weights weights)
       : options_(options), weights_(std::move(weights)), network_(weights_) {}
 
-  Result<std::vector<std::vector<float>>> score(std::span<const ScoringRequest> batch) override {
-    std::vector<std::vector<float>> result;
-    result.reserve(batch.size());
+  Result<ReferenceScores> score(std::span<const ScoringRequest> batch) override {
+    ReferenceScores result;
+    result.logprobs.reserve(batch.size());
+    if (options_.top_k > 0)
+      result.top.emplace().reserve(batch.size());
     Pack pack;
     std::size_t packed_from = 0;
     for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -60,14 +62,20 @@ class TorchReference final : public ReferenceEngine {
     return {};
   }
 
-  void flush(Pack& pack,
-             std::span<const ScoringRequest> packed,
-             std::vector<std::vector<float>>& result) {
-    auto logprobs = network_.forward(pack, options_.temperature, Graph::Discard);
+  void flush(Pack& pack, std::span<const ScoringRequest> packed, ReferenceScores& result) {
+    const Transformer::Scores scores = network_.score(pack, options_.temperature, options_.top_k);
+    const auto k = static_cast<std::size_t>(options_.top_k);
+    std::size_t at = 0;
+    const auto own = [&at](const auto& values, std::size_t size, std::size_t each) {
+      const auto part = std::span(values).subspan(at * each, size * each);
+      return std::vector(part.begin(), part.end());
+    };
     for (const ScoringRequest& request : packed) {
-      const auto own = logprobs.first(request.response.size());
-      result.emplace_back(own.begin(), own.end());
-      logprobs = logprobs.subspan(own.size());
+      const std::size_t size = request.response.size();
+      result.logprobs.push_back(own(scores.logprobs, size, 1));
+      if (result.top)
+        result.top->push_back({own(scores.top.ids, size, k), own(scores.top.logprobs, size, k)});
+      at += size;
     }
     pack.clear();
   }

@@ -15,6 +15,7 @@ struct TorchReferenceOptions {
   std::int32_t vocabulary = 0;
   double temperature = 1.0;
   Tokens micro_batch_tokens{4096};  ///< Most rows per forward pass.
+  std::int32_t top_k = 0;           ///< Tokens of ReferenceScores::top at each response token.
 };
 
 /// Requires: the weights belong to this model.

@@ -7,6 +7,7 @@
 #include "actors/protocol/judge_usage.hpp"
 #include "actors/protocol/sample.hpp"
 #include "actors/protocol/term_rewards.hpp"
+#include "actors/protocol/top_tokens.hpp"
 
 #include <optional>
 
@@ -132,10 +133,17 @@ struct ReferenceScored {
   static constexpr std::uint32_t kTag = 31, kVersion = 1, kOldestVersion = 1;
   LeaseId lease;
   std::vector<LogprobBlob> logprobs;
+  std::optional<std::vector<TopTokens>> top{};  ///< None unless the run asks for them.
 };
 void describe(auto& v, ReferenceScored& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of the batch."});
   v.field(2, "logprobs", m.logprobs, {.doc = "Per item, one log-prob per response token."});
+  v.field(3,
+          "top",
+          m.top,
+          {.doc = "Per item, the most likely tokens at each response token: "
+                  "`algorithm.distillation_top_k` of them. Left out if that is 0.",
+           .left_out_if_empty = true});
 }
 
 /// Judge responses.
@@ -248,6 +256,7 @@ struct Train {
     LogprobBlob rewards;  ///< As in Generated.
     ResponseId id{};      ///< Which response; errors name it.
     std::vector<Tensor> tensors{};
+    std::optional<TopTokens> top{};  ///< As in ReferenceScored.
   };
   LeaseId lease;
   Certificate certificate;
@@ -266,6 +275,7 @@ void describe(auto& v, Train::Item& m) {
   v.field(10, "rewards", m.rewards, {.doc = "As in rollout.generated."});
   v.field(11, "id", m.id, {.doc = "Which response; errors name it."});
   v.field(12, "tensors", m.tensors, {.doc = "Arrays that its engine attached."});
+  v.field(13, "top", m.top, {.doc = "As in reference.scored.", .left_out_if_empty = true});
 }
 void describe(auto& v, Train& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this update."});

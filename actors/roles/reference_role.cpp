@@ -21,9 +21,9 @@ Status ReferenceRole::score(ScoreReference work, Outbox& out) {
   for (auto& item : work.items) {
     requests.push_back({std::move(item.prompt), std::move(item.response)});
   }
-  TEMPER_TRY(auto logprobs, engine_->score(requests));
+  TEMPER_TRY(ReferenceScores scores, engine_->score(requests));
   activity_.add(CardState::Reference, begin);
-  out.send(ReferenceScored{work.lease, std::move(logprobs)});
+  out.send(ReferenceScored{work.lease, std::move(scores.logprobs), std::move(scores.top)});
   return {};
 }
 

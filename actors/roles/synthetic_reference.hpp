@@ -3,17 +3,19 @@
 
 #include "actors/roles/reference_engine.hpp"
 
+#include <utility>
+
 namespace temper::actors {
 
 class SyntheticReference final : public ReferenceEngine {
  public:
-  Result<std::vector<std::vector<float>>> score(std::span<const ScoringRequest> batch) override {
+  Result<ReferenceScores> score(std::span<const ScoringRequest> batch) override {
     std::vector<std::vector<float>> logprobs;
     logprobs.reserve(batch.size());
     for (const ScoringRequest& request : batch) {
       logprobs.emplace_back(request.response.size(), -1.0F);
     }
-    return logprobs;
+    return ReferenceScores{std::move(logprobs)};
   }
   Bytes memory() const override { return {}; }
 };

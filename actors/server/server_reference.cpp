@@ -36,7 +36,7 @@ class ServerReference final : public ReferenceEngine {
 
   /// Sends all requests at once and retries the failed ones after the server's weights have been
   /// verified.
-  Result<std::vector<std::vector<float>>> score(std::span<const ScoringRequest> batch) override {
+  Result<ReferenceScores> score(std::span<const ScoringRequest> batch) override {
     std::vector<std::vector<float>> scores(batch.size());
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -57,7 +57,7 @@ class ServerReference final : public ReferenceEngine {
       if (!open.empty() && attempt == kScoringAttempts)
         return Error{ErrorCode::Internal, "the server could not score: " + last_failure_};
     }
-    return scores;
+    return ReferenceScores{std::move(scores)};
   }
 
   Bytes memory() const override { return Bytes(); }

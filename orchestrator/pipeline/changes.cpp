@@ -40,6 +40,7 @@ constexpr std::string_view kShape = "the weights in the checkpoint have this sha
 constexpr std::string_view kAdapter = "the checkpoint holds an adapter of this shape and scale";
 constexpr std::string_view kUnderWay = "unfinished responses started with this setting";
 constexpr std::string_view kAdmitted = "unfinished groups were admitted under this setting";
+constexpr std::string_view kScored = "unfinished groups were scored under this setting";
 constexpr std::string_view kPlaces = "the actors of the run are fixed";
 constexpr std::string_view kTurns = "unfinished responses started under this sharing of cards";
 constexpr std::string_view kFigures = "later evaluations would not be comparable with earlier ones";
@@ -74,6 +75,7 @@ constexpr Rule kRules[] = {
     {"algorithm", ""},
     {"algorithm.groups_per_update", kAdmitted},
     {"algorithm.responses_per_group", kAdmitted},
+    {"algorithm.distillation_top_k", kScored},
     {"sampling", kUnderWay},
     {"staleness", kAdmitted},
     {"staleness.bound", ""},  // Only upward: see refusal_of().

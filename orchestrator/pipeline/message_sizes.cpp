@@ -46,7 +46,8 @@ MessageSizes message_sizes(const PipelineConfig& c, Tokens longest_prompt) {
   const Tokens length =
       c.policy == actors::PolicyKind::Synthetic ? c.synthetic.tokens : c.sampling.max_new_tokens;
   const auto tokens = static_cast<double>(length.count());
-  const double columns = c.reference.replicas > 0 ? 3 : 2;  // tokens, log-probs, reference
+  const double columns = (c.reference.replicas > 0 ? 3 : 2) +  // tokens, log-probs, reference
+                         2.0 * c.algorithm.distillation_top_k;
   const double update =
       responses *
       (kPerToken * (columns * tokens + static_cast<double>(longest_prompt.count())) + kPerResponse);

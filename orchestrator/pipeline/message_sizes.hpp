@@ -3,7 +3,8 @@
 // Upper bounds: every response has its full length, as many groups are outstanding as the staleness
 // bound allows, and all responses of an engine end together.
 //
-//   update    groups x responses x (12 tokens + 4 prompt + 64) bytes; 8 per token without reference
+//   update    groups x responses x (12 tokens + 4 prompt + 64) bytes; 8 per token without
+//             reference, and 8 K more with algorithm.distillation_top_k: K
 //   report    concurrency x 8 tokens
 //   payloads  (bound + 1) x update
 //   head      payloads, the larger of two updates (the batch and its encoding) and one copy of the

@@ -13,6 +13,7 @@
 #include "orchestrator/pipeline/schedule_rules.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/source_rules.hpp"
+#include "orchestrator/pipeline/top_k_rules.hpp"
 #include "orchestrator/pipeline/verifier_rules.hpp"
 #include "trainer/algorithm_table.hpp"
 
@@ -372,6 +373,7 @@ void check_algorithm(const PipelineConfig& c, Rules& rules) {
   check_schedule(c, rules);
   check_reference(c, resolved, rules);
   check_critic(c, resolved, rules);
+  check_top_k(c, resolved, rules);
 }
 
 void check_transport(const PipelineConfig& c, Rules& rules) {

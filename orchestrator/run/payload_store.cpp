@@ -64,7 +64,8 @@ std::vector<actors::Train::Item> PayloadStore::samples(
                      p.mask,
                      p.token_rewards,
                      r,
-                     p.tensors});
+                     p.tensors,
+                     p.top});
   }
   return items;
 }

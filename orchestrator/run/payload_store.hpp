@@ -27,7 +27,8 @@ struct ResponsePayload {
   actors::LogprobBlob token_rewards;  ///< Empty: none.
   std::string failure;                ///< The reason if it failed, else empty.
   std::vector<actors::Tensor> tensors{};
-  std::map<std::string, double> terms{};  ///< Reward of each term of the verifier; empty: no sum.
+  std::map<std::string, double> terms{};   ///< Reward of each term of the verifier; empty: no sum.
+  std::optional<actors::TopTokens> top{};  ///< Of the reference; none unless the run asks for them.
 };
 
 struct GroupPayload {
@@ -51,6 +52,7 @@ void describe(auto& v, ResponsePayload& p) {
   v.field(9, "failure", p.failure);
   v.field(10, "tensors", p.tensors);
   v.field(11, "terms", p.terms);
+  v.field(12, "top", p.top, {.left_out_if_empty = true});
 }
 void describe(auto& v, GroupPayload& p) {
   v.field(1, "prompt", p.prompt);

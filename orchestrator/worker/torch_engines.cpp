@@ -68,6 +68,7 @@ Result<std::unique_ptr<actors::ReferenceEngine>> make_torch_reference(
   TEMPER_TRY(auto weights, actors::Weights::from_folder(layout, folder));
   options.vocabulary = role.vocabulary.size;
   options.temperature = settings.temperature;
+  options.top_k = settings.algorithm.distillation_top_k;
   return actors::make_torch_reference(options, std::move(weights));
 }
 

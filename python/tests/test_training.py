@@ -178,6 +178,48 @@ def test_scores_that_cannot_be_are_named(
         actor.on_message(m.ScoreReference(1, [m.ScoreReferenceItem(tokens, tokens)]))
 
 
+def score_with_top(gives: Any, top_k: int, sent: list[Any], activity: ActivityLog) -> None:
+    """A run with `algorithm.distillation_top_k` asks a reference for the scores of two tokens."""
+    reference = user(type("Mine", (Reference,), {"gives": [gives]}), "reference")
+    algorithm = m.AlgorithmConfig(distillation_top_k=top_k)
+    reference.role.settings = m.TrainerSettings(algorithm)
+    tokens = np.array([2, 1], np.int32)
+    ReferenceActor(reference, activity, sent.append).on_message(
+        m.ScoreReference(1, [m.ScoreReferenceItem(tokens, tokens)])
+    )
+
+
+def test_top_tokens_are_sent_if_the_run_asks_for_them(
+    sent: list[Any], activity: ActivityLog
+) -> None:
+    ids, logprobs = [[3, 4, 5], [5, 4, 3]], np.log([[0.5, 0.3, 0.1], [0.6, 0.2, 0.1]])
+    scores = temper.Scores([-1.0, -2.0], ids, logprobs)
+    score_with_top(scores, 3, sent, activity)
+    (top,) = sent[-1].top
+    assert top.ids.tolist() == [3, 4, 5, 5, 4, 3] and top.ids.dtype == np.int32
+    np.testing.assert_allclose(np.exp(top.logprobs), [0.5, 0.3, 0.1, 0.6, 0.2, 0.1], rtol=1e-6)
+    assert sent[-1].logprobs[0].tolist() == [-1.0, -2.0]
+    score_with_top(scores, 0, sent, activity)
+    assert sent[-1].top is None and sent[-1].logprobs[0].tolist() == [-1.0, -2.0]
+
+
+@pytest.mark.parametrize(
+    ("gives", "why"),
+    [
+        ([-1.0, -2.0], "expected temper.Scores, because algorithm.distillation_top_k is 3, found"),
+        (temper.Scores([-1.0], [3, 4], [[-1.0]]), r"expected top_ids of shape \[2, 3\], found shape"),
+        (temper.Scores([-1.0], [[0.5]], [[-1.0]]), r"expected top_ids .*: not integers of 32 bits"),
+        (temper.Scores([-1.0], [[2**40]], [[-1.0]]), "not integers of 32 bits"),
+        (temper.Scores([-1.0], [[3]], "none"), r"expected top_logprobs of shape \[2, 3\], found"),
+    ],
+)
+def test_top_tokens_that_cannot_be_are_named(
+    sent: list[Any], activity: ActivityLog, gives: Any, why: str
+) -> None:
+    with pytest.raises(temper.RoleError, match=why):
+        score_with_top(gives, 3, sent, activity)
+
+
 @pytest.mark.parametrize("scores", [[-1.0], [-1.0, float("inf")], [-1e39, 0.0], [2.0, -1.0]])
 def test_impossible_scores_are_left_to_the_orchestrator(
     sent: list[Any], activity: ActivityLog, scores: list[float]

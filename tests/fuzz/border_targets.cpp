@@ -39,7 +39,7 @@ struct Run {
     }
     lease = queue.lease(task, kSender.id, {kFirst, kSecond}, Time(Duration(1)));
   }
-  AnswerContext held() const { return {queue, payloads, {6, 14}}; }
+  AnswerContext held(std::size_t top_k = 0) const { return {queue, payloads, {6, 14, top_k}}; }
 
   DistQueue queue{true, 2, 100};
   PayloadStore payloads{2};
@@ -74,9 +74,9 @@ void take(actors::Generated message) {
   keep(std::move(message), run.queue, run.payloads);
 }
 
-void take(actors::ReferenceScored message) {
+void take_scores(actors::ReferenceScored message, std::size_t top_k) {
   Run run(Task::Reference);
-  const auto told = to_event(kSender, message, run.held());
+  const auto told = to_event(kSender, message, run.held(top_k));
   if (!told)
     return;
   check_failures(*told);
@@ -86,9 +86,18 @@ void take(actors::ReferenceScored message) {
     return;
   for (const ResponseId r : {kFirst, kSecond}) {
     const bool failed = std::ranges::find(told->event.failed, r) != told->event.failed.end();
-    TEMPER_CHECK(failed || actors::check_scores(run.payloads.response(r).reference, 2),
+    const ResponsePayload& kept = run.payloads.response(r);
+    TEMPER_CHECK(failed || actors::check_scores(kept.reference, 2),
                  "scores that are kept are possible");
+    const actors::TopTokens top = kept.top.value_or(actors::TopTokens());
+    TEMPER_CHECK(failed || actors::check_top(top.ids, top.logprobs, 2, run.held(top_k).limits),
+                 "top tokens that are kept are possible");
   }
+}
+
+void take(const actors::ReferenceScored& message) {
+  for (const std::size_t top_k : {0U, 1U})
+    take_scores(message, top_k);
 }
 
 void take(actors::Judged message) {

@@ -61,6 +61,7 @@ void add_answers(std::vector<std::string>& to) {
   add(0, actors::Generated{{empty}});
   add(1, actors::ReferenceScored{LeaseId(2), {{-1, -2}, {-3, -4}}});
   add(1, actors::ReferenceScored{LeaseId(2), {{-1}, {-3e38F, 2}}});
+  add(1, actors::ReferenceScored{LeaseId(2), {{-1, -2}, {-3, -4}}, {{{{7, 8}, {-1, -2}}}}});
   add(2, actors::Judged{LeaseId(2), {{1, ""}, {0, "it hangs"}}});
   add(2, actors::Judged{LeaseId(2), {{1e308, ""}, {-1e18, ""}}});
 }

@@ -90,7 +90,14 @@ def algorithm(name: m.AlgorithmName, temper: str, **over: object) -> m.Algorithm
     return a
 
 
-def batch(seed: int) -> m.Train:
+def top_tokens(random: np.random.Generator, size: int, top_k: int) -> m.TopTokens:
+    """The most likely tokens of random distributions."""
+    p = random.dirichlet(np.ones(VOCABULARY), size)
+    ids = np.argsort(-p, axis=1)[:, :top_k]
+    return m.TopTokens(ids.astype(np.int32).ravel(), np.log(np.take_along_axis(p, ids, 1)).astype(np.float32).ravel())
+
+
+def batch(seed: int, top_k: int = 0) -> m.Train:
     """4 groups of 4 responses, sampled from a policy that is some way from the one that is trained. The first token of
     each is of version 0, the others of version 1."""
     random = np.random.default_rng(seed)
@@ -106,17 +113,19 @@ def batch(seed: int) -> m.Train:
                 reference=(behaviour + random.normal(0, 0.3, size)).astype(np.float32).clip(max=-0.01),
                 reward=float(random.integers(0, 3)), first_version=0,
                 segments=[m.Segment(0, 1), m.Segment(1, size - 1)] if size > 1 else [m.Segment(0, 1)]))
+            if top_k:
+                items[-1].top = top_tokens(random, size, top_k)
     return m.Train(1, m.Certificate(0, 2, entries), items)
 
 
-def updates(worker: Worker | InProcess, folder: Path, count: int) -> tuple[list[m.UpdateMetrics], Weights, dict]:
+def updates(worker: Worker | InProcess, folder: Path, count: int, top_k: int = 0) -> tuple[list[m.UpdateMetrics], Weights, dict]:
     """The metrics of `count` updates, the weights after them, and the moments of a checkpoint."""
     import safetensors.numpy
 
     worker.await_one(m.TrainerReady)
     metrics = []
     for step in range(count):
-        work = batch(step)
+        work = batch(step, top_k)
         work.certificate.step = step
         worker.send(work)
         done = worker.await_one(m.Trained)
@@ -158,6 +167,9 @@ VARIANTS = [
     (m.AlgorithmName.DECOUPLED_PPO, {"scale_by_effective_samples": "true"}),
     (m.AlgorithmName.GRPO, {"learning_rate_schedule": "{warm_up_steps: 1, decay: cosine, decay_steps: 3, end: 0.2}"}),
     (m.AlgorithmName.GSPO, {"distillation": 0.5, "clip_low": 0.2, "clip_high": 0.2}),
+    (m.AlgorithmName.OPD, {"distillation_top_k": 4}),
+    (m.AlgorithmName.OPD, {"distillation_top_k": VOCABULARY, "average": "sequence"}),
+    (m.AlgorithmName.DECOUPLED_PPO, {"distillation": 0.5, "distillation_top_k": 3}),
 ]
 
 
@@ -166,10 +178,10 @@ def test_updates_of_the_two_trainers_agree(name, over, base, temper, native, tmp
     a = algorithm(name, temper, **over)
     results = []
     with Worker(tmp_path / "cpp", trainer_role(base, a, None), native) as worker:
-        results.append(updates(worker, tmp_path / "cpp/checkpoint", 2))
+        results.append(updates(worker, tmp_path / "cpp/checkpoint", 2, a.distillation_top_k))
     with InProcess(trainer_role(base, a, "temper.torch:Trainer")) as worker:
         (tmp_path / "python").mkdir()
-        results.append(updates(worker, tmp_path / "python/checkpoint", 2))
+        results.append(updates(worker, tmp_path / "python/checkpoint", 2, a.distillation_top_k))
     (cpp, their_weights, their_moments), (python, weights, moments) = results
     for ours, theirs in zip(python, cpp):
         assert_metrics_agree(ours, theirs)
@@ -180,17 +192,29 @@ def test_updates_of_the_two_trainers_agree(name, over, base, temper, native, tmp
     assert {k: d for k in moments if (d := differ(moments[k], their_moments[k])) > CLOSE} == {}
 
 
-def test_log_probs_of_the_two_references_agree(base, native, tmp_path):
+@pytest.mark.parametrize("top_k", [0, 4])
+def test_log_probs_of_the_two_references_agree(top_k, base, native, tmp_path):
     items = [m.ScoreReferenceItem(prompt=i.prompt, response=i.response) for i in batch(7).items]
+    items.append(m.ScoreReferenceItem(prompt=items[0].prompt))  # an empty response
     scores = []
     for use in (None, "temper.torch:Reference"):
         role = role_of(m.RoleKind.REFERENCE, base, use)
-        role.settings = pack(m.TrainerSettings(temperature=0.9, longest_response=LONGEST).pack())
+        a = m.AlgorithmConfig(distillation_top_k=top_k)
+        role.settings = pack(m.TrainerSettings(algorithm=a, temperature=0.9, longest_response=LONGEST).pack())
         with InProcess(role) if use else Worker(tmp_path / "cpp", role, native) as worker:
             worker.send(m.ScoreReference(1, items))
-            scores.append(worker.await_one(m.ReferenceScored).logprobs)
-    for cpp, python in zip(*scores):
-        np.testing.assert_allclose(python, cpp, atol=CLOSE, rtol=CLOSE)
+            scores.append(worker.await_one(m.ReferenceScored))
+    cpp, python = scores
+    assert len(cpp.logprobs) == len(python.logprobs) == len(items)
+    for theirs, ours in zip(cpp.logprobs, python.logprobs):
+        np.testing.assert_allclose(ours, theirs, atol=CLOSE, rtol=CLOSE)
+    if not top_k:
+        assert cpp.top is None and python.top is None
+        return
+    for item, theirs, ours in zip(items, cpp.top, python.top, strict=True):
+        assert ours.ids.tolist() == theirs.ids.tolist()
+        assert ours.ids.size == top_k * item.response.size
+        np.testing.assert_allclose(ours.logprobs, theirs.logprobs, atol=CLOSE, rtol=CLOSE)
 
 
 def generated(worker: Worker | InProcess, base: Path, prompts: list[list[int]]) -> dict[int, m.GeneratedItem]:

@@ -23,8 +23,8 @@ inline double reference_advantage(const ReferenceResponse& r,
                                   std::size_t t,
                                   const trainer::Algorithm& a) {
   const double teacher = r.reference.empty() ? 1 : std::exp(r.reference[t]);
-  return a.reward_weight * r.advantage +
-         a.distillation * std::log(teacher / std::exp(r.behaviour[t]));
+  const double weight = a.distillation_top_k > 0 ? 0 : a.distillation;  // Else it is a loss.
+  return a.reward_weight * r.advantage + weight * std::log(teacher / std::exp(r.behaviour[t]));
 }
 
 /// exp of the log-ratio of token t, or of the mean log-ratio of the response.
@@ -151,6 +151,29 @@ inline bool near_a_bend(const ReferenceResponse& r, const trainer::Algorithm& a)
     }
   }
   return false;
+}
+
+/// Probabilities of the tokens `top` of a whole distribution, and of all others together.
+inline std::vector<double> reference_outcomes(const std::vector<double>& probabilities,
+                                              const std::vector<int>& top) {
+  std::vector<double> out;
+  double others = 0;
+  for (std::size_t token = 0; token < probabilities.size(); ++token) {
+    if (std::find(top.begin(), top.end(), static_cast<int>(token)) == top.end())
+      others += probabilities[token];
+  }
+  for (const int token : top)
+    out.push_back(probabilities[static_cast<std::size_t>(token)]);
+  out.push_back(others);
+  return out;
+}
+
+/// KL(p || q) of two distributions; an outcome that p does not have adds nothing.
+inline double reference_divergence(const std::vector<double>& p, const std::vector<double>& q) {
+  double sum = 0;
+  for (std::size_t i = 0; i < p.size(); ++i)
+    sum += p[i] > 0 ? p[i] * std::log(p[i] / q[i]) : 0;
+  return sum;
 }
 
 struct ReferenceReward {

@@ -6,6 +6,7 @@
 #include "trainer/advantages.hpp"
 #include "trainer/algorithm_table.hpp"
 #include "trainer/policy_loss.hpp"
+#include "trainer/top_k_loss.hpp"
 #include "trainer/torch/checkpoint.hpp"
 #include "trainer/torch/critic.hpp"
 #include "trainer/torch/minibatch.hpp"
@@ -17,7 +18,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -327,8 +327,7 @@ Status TorchEngine::check_step(double norm, double loss, const UpdateSums::Ratio
 void TorchEngine::pass(const MicroBatch& micro, Update& update) {
   const actors::Graph graph = trains_policy() ? actors::Graph::Keep : actors::Graph::Discard;
   const auto logprobs = network_.forward(micro.pack, options_.temperature, graph);
-  std::vector<float> derivatives;
-  derivatives.reserve(logprobs.size());
+  std::vector<float> derivatives, of_candidates;
   std::vector<TokenLoss> losses;
   for (const std::size_t i : micro.samples) {
     const TrainSample& sample = update.batch[i];
@@ -349,12 +348,16 @@ void TorchEngine::pass(const MicroBatch& micro, Update& update) {
     losses.resize(current.size());
     response_loss(in, algorithm_, losses);
     const double share = token_share(algorithm_, current.size());
+    const auto candidates = logprobs.subspan(micro.pack.targets().size() + of_candidates.size());
+    for (const double d : add_top_k_loss(sample, candidates, algorithm_, losses))
+      of_candidates.push_back(static_cast<float>(d * share));
     auto next = losses.begin();
     for (std::size_t t = 0; t < own.size(); ++t)
       derivatives.push_back(sample.is_trained(t) ? static_cast<float>((next++)->d_logprob * share)
                                                  : 0.0f);
     add_losses(losses, current, behaviour, share, sample, update.sums);
   }
+  derivatives.insert(derivatives.end(), of_candidates.begin(), of_candidates.end());
   if (graph == actors::Graph::Keep)
     network_.backward(derivatives);
   ++update.sums.passes;

@@ -51,6 +51,7 @@ std::vector<MicroBatch> pack_micro_batches(std::span<const TrainSample> batch,
       pack.add_prompt(sample.prompt);
     prompt = &sample.prompt;
     pack.add_response(sample.response);
+    pack.add_candidates(sample.top.ids);
     result.back().samples.push_back(i);
   }
   return result;

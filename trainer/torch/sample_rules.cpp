@@ -44,6 +44,11 @@ Status check_sample(const TrainSample& s, const SampleLimits& limits, const Algo
   for (const Status& possible :
        {actors::check_logprobs(s.behaviour_logprobs, LogprobOf::SampledToken),
         actors::check_logprobs(s.reference_logprobs, LogprobOf::ScoredToken),
+        actors::check_top(s.top.ids,
+                          s.top.logprobs,
+                          s.response.size(),
+                          {.vocabulary = limits.vocabulary,
+                          .top_k = static_cast<std::size_t>(algorithm.distillation_top_k)}),
         actors::check_reward(s.reward)}) {
     if (!possible)
       return bad(possible.error().context);

@@ -154,21 +154,45 @@ void keep(actors::Generated message, const DistQueue& queue, PayloadStore& paylo
   }
 }
 
+namespace {
+
+/// Of item i of the message, about this response.
+Status check_scores(const actors::ReferenceScored& message,
+                    std::size_t i,
+                    const ResponsePayload& response,
+                    const actors::ResponseLimits& limits) {
+  const std::size_t tokens = response.tokens.size();
+  TEMPER_TRY_STATUS(actors::check_scores(message.logprobs[i], tokens));
+  if (!message.top)
+    return {};
+  const actors::TopTokens& top = (*message.top)[i];
+  return actors::check_top(top.ids, top.logprobs, tokens, limits);
+}
+
+}  // namespace
+
 Result<CheckedAnswer<event::ReferenceScored>> to_event(const Sender& sender,
                                                        actors::ReferenceScored& message,
                                                        const AnswerContext& held) {
   TEMPER_TRY(const Lease* const lease,
              lease_of(held.queue, message.lease, message.logprobs.size(), "scored"));
+  if (held.limits.top_k == 0)
+    message.top.reset();
+  else if (!message.top)
+    message.top.emplace();
+  if (message.top)
+    message.top->resize(message.logprobs.size());
   CheckedAnswer<event::ReferenceScored> told{{sender.id, message.lease}, {}};
   for (std::size_t i = 0; lease != nullptr && i < lease->responses.size(); ++i) {
     const ResponseId r = lease->responses[i];
     if (!held.queue.holds(message.lease, r))
       continue;
-    const Status possible =
-        actors::check_scores(message.logprobs[i], held.payloads.response(r).tokens.size());
+    const Status possible = check_scores(message, i, held.payloads.response(r), held.limits);
     if (possible)
       continue;
     message.logprobs[i].clear();
+    if (message.top)
+      (*message.top)[i] = {};
     told.event.failed.push_back(r);
     note_failure(sender, message.lease, r, about(r, possible.error().context), told);
   }
@@ -179,8 +203,12 @@ void keep(actors::ReferenceScored message, const DistQueue& queue, PayloadStore&
   const Lease* lease = queue.find(message.lease);
   for (std::size_t i = 0; lease != nullptr && i < lease->responses.size(); ++i) {
     const ResponseId r = lease->responses[i];
-    if (queue.holds(message.lease, r))
-      payloads.response(r).reference = std::move(message.logprobs[i]);
+    if (!queue.holds(message.lease, r))
+      continue;
+    ResponsePayload& p = payloads.response(r);
+    p.reference = std::move(message.logprobs[i]);
+    if (message.top)
+      p.top = std::move((*message.top)[i]);
   }
 }
 

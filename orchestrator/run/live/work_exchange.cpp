@@ -20,10 +20,15 @@ namespace {
 
 /// Native engines keep these limits by themselves; synthetic ones need not.
 actors::ResponseLimits response_limits(const PipelineConfig& config) {
-  if (config.rollout.engine.kind == actors::EngineKind::Native)
-    return {};
-  return {static_cast<std::size_t>(config.sampling.max_new_tokens.count()),
-          config.model.vocabulary.value_or(actors::Tokenizer::for_task(config.task).vocabulary())};
+  actors::ResponseLimits limits;
+  limits.top_k = static_cast<std::size_t>(config.algorithm.distillation_top_k);
+  if (config.rollout.engine.kind != actors::EngineKind::Native || limits.top_k > 0) {
+    limits.vocabulary =
+        config.model.vocabulary.value_or(actors::Tokenizer::for_task(config.task).vocabulary());
+  }
+  if (config.rollout.engine.kind != actors::EngineKind::Native)
+    limits.tokens = static_cast<std::size_t>(config.sampling.max_new_tokens.count());
+  return limits;
 }
 
 constexpr std::string_view kNoTensors =
@@ -53,7 +58,8 @@ std::size_t bytes_of(const std::vector<actors::Train::Item>& items) {
   for (const auto& item : items) {
     bytes += 4 * (item.prompt.size() + item.response.size() + item.logprobs.size() +
                   item.reference.size() + item.rewards.size()) +
-             item.mask.size() + 24 * item.segments.size() + 64;
+             (item.top ? 8 * item.top->ids.size() : 0) + item.mask.size() +
+             24 * item.segments.size() + 64;
   }
   return bytes;
 }

@@ -182,6 +182,17 @@ Result<std::unique_ptr<actors::ReferenceEngine>> make_reference(const Bench& ben
                                bench.config().sampling.max_new_tokens});
 }
 
+actors::TopTokens top_tokens(const Bench& bench, std::size_t tokens) {
+  const std::int32_t k = bench.config().algorithm.distillation_top_k;
+  actors::TopTokens top;
+  for (std::size_t t = 0; t < tokens; ++t) {
+    for (std::int32_t i = 0; i < k; ++i)
+      top.ids.push_back(i);
+  }
+  top.logprobs.assign(top.ids.size(), -std::log(static_cast<float>(k + 1)));
+  return top;
+}
+
 std::vector<trainer::TrainSample> train_batch(const Bench& bench) {
   std::vector<trainer::TrainSample> batch;
   for (AnsweredPrompt& a : answered_prompts(bench,
@@ -193,6 +204,7 @@ std::vector<trainer::TrainSample> train_batch(const Bench& bench) {
         a.group, std::move(a.prompt), std::move(a.response), logprobs, {}, 0};
     if (bench.config().reference.replicas > 0)
       sample.reference_logprobs = logprobs;
+    sample.top = top_tokens(bench, logprobs.size());
     sample.reward = static_cast<double>(batch.size() % 2);
     batch.push_back(std::move(sample));
   }

@@ -134,6 +134,8 @@ Result<std::unique_ptr<actors::ReferenceEngine>> make_reference(const Bench& ben
                                                                 const actors::RoleConfig& role);
 /// A batch like that of a step of the run.
 std::vector<trainer::TrainSample> train_batch(const Bench& bench);
+/// `algorithm.distillation_top_k` equally likely tokens at each of `tokens` tokens.
+actors::TopTokens top_tokens(const Bench& bench, std::size_t tokens);
 /// Steps the engine until it has no responses. Errors: see Engine::step().
 Status run_until_idle(rollout::Engine& engine);
 

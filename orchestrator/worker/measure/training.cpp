@@ -28,6 +28,8 @@ actors::Train train_message(const Bench& bench, const Shape& shape, PolicyVersio
     item.logprobs.assign(static_cast<std::size_t>(shape.tokens), -2.6F);
     if (bench.config().reference.replicas > 0)
       item.reference = item.logprobs;
+    if (bench.config().algorithm.distillation_top_k > 0)
+      item.top = top_tokens(bench, item.response.size());
     item.reward = static_cast<double>(work.items.size() % 2);
     item.first_version = step;
     work.items.push_back(std::move(item));

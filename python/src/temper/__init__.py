@@ -15,6 +15,7 @@ from .roles import (
     Row,
     Sample,
     Scored,
+    Scores,
     Trainer,
     Verdict,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "Row",
     "Sample",
     "Scored",
+    "Scores",
     "Segment",
     "Trainer",
     "Verdict",

@@ -340,6 +340,10 @@ class AlgorithmConfig(Struct):
     #: negative reverse KL, in the token's advantage. The teacher is the reference
     #: (`reference.model`). 0: none.
     distillation: Annotated[float | None, 30] = None
+    #: Most likely tokens of the teacher at each token, as many as this. The loss is then
+    #: `distillation` times the reverse KL to the teacher over these tokens and all others
+    #: together, in place of the sampled token's advantage. 0: the sampled token.
+    distillation_top_k: Annotated[int, 36] = 0
     #: Weight of the advantage from the reward beside `distillation`. 0: rewards are judged and
     #: reported only.
     reward_weight: Annotated[float | None, 31] = None
@@ -1259,6 +1263,14 @@ class ScoreReference(Struct):
 
 
 @dataclasses.dataclass(slots=True)
+class TopTokens(Struct):
+    #: K token ids for each response token, one after another.
+    ids: Annotated[Int32Array, 1] = dataclasses.field(default_factory=no_i4)
+    #: The log-prob of each of them.
+    logprobs: Annotated[Float32Array, 2] = dataclasses.field(default_factory=no_f4)
+
+
+@dataclasses.dataclass(slots=True)
 class ReferenceScored(Struct):
     """`reference.scored`, worker to orchestrator."""
 
@@ -1271,6 +1283,9 @@ class ReferenceScored(Struct):
     lease: Annotated[int, 1] = 0
     #: Per item, one log-prob per response token.
     logprobs: Annotated[list[Float32Array], 2] = dataclasses.field(default_factory=list)
+    #: Per item, the most likely tokens at each response token: `algorithm.distillation_top_k`
+    #: of them. Left out if that is 0.
+    top: Annotated[list[TopTokens] | None, 3] = None
 
 
 @dataclasses.dataclass(slots=True)
@@ -1394,6 +1409,8 @@ class TrainItem(Struct):
     id: Annotated[int, 11] = 0
     #: Arrays that its engine attached.
     tensors: Annotated[list[Tensor], 12] = dataclasses.field(default_factory=list)
+    #: As in reference.scored.
+    top: Annotated[TopTokens | None, 13] = None
 
 
 @dataclasses.dataclass(slots=True)

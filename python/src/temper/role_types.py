@@ -138,6 +138,9 @@ class Row:
         id: Number of the response in the run.
         tensors: Arrays that its engine attached, by name. A mapping that reads each when it is
             first used.
+        top_ids: Token ids that the reference finds most likely at each response token, shape
+            [response tokens, `algorithm.distillation_top_k`].
+        top_logprobs: Their log-probabilities (nats), of the same shape.
     """
 
     group: int
@@ -151,6 +154,10 @@ class Row:
     segments: list[Segment]
     id: int = 0
     tensors: Mapping[str, np.ndarray[Any, Any]] = dataclasses.field(default_factory=dict)
+    top_ids: Int32Array = dataclasses.field(default_factory=lambda: np.zeros((0, 0), np.int32))
+    top_logprobs: Float32Array = dataclasses.field(
+        default_factory=lambda: np.zeros((0, 0), np.float32)
+    )
 
 
 @dataclasses.dataclass(slots=True)

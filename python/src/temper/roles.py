@@ -288,6 +288,22 @@ class Scored:
     response: Int32Array
 
 
+@dataclasses.dataclass(slots=True)
+class Scores:
+    """What a reference returns for a response if `algorithm.distillation_top_k` is set.
+
+    Attributes:
+        logprobs: Log-probability (nats) of each response token, shape [response tokens].
+        top_ids: The most likely tokens at each response token, shape [response tokens,
+            `distillation_top_k`].
+        top_logprobs: Their log-probabilities (nats), of the same shape.
+    """
+
+    logprobs: Any
+    top_ids: Any
+    top_logprobs: Any
+
+
 class Reference:
     """Base class of a reference, which scores responses under fixed weights."""
 
@@ -300,7 +316,9 @@ class Reference:
             items: The responses to score.
 
         Returns:
-            Per item, the log-probability (nats) of each response token, shape [response tokens].
+            Per item, the log-probability (nats) of each response token, shape [response tokens];
+            or Scores, which `algorithm.distillation_top_k` requires
+            (`self.role.settings.algorithm.distillation_top_k`).
         """
         raise NotImplementedError
 
@@ -381,6 +399,7 @@ __all__ = [
     "Row",
     "Sample",
     "Scored",
+    "Scores",
     "Trainer",
     "Verdict",
     "Weights",

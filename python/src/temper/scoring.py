@@ -13,9 +13,28 @@ from . import messages as m
 from .activity import ActivityLog
 from .errors import BrokenReward, RoleError, one_line
 from .messages import CardState, SwitchAction
-from .roles import Reference, Reward, Sample, Scored, Verdict
+from .roles import Reference, Reward, Sample, Scored, Scores, Verdict
 from .switching import perform_switch
 from .values import MOST_TERMS, list_of, reward_of, shown, terms_of
+
+
+def _array(given: Any, expected: str, dtype: Any, dimensions: int) -> np.ndarray[Any, Any]:
+    """Converts an array of any library. The orchestrator checks the number and range of values.
+
+    Raises:
+        RoleError: It has another number of dimensions than expected, or is no array of numbers.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            found = np.asarray(given)
+            array = found.astype(dtype)
+            if dtype == np.int32 and not np.array_equal(array, found):
+                raise ValueError("not integers of 32 bits")
+    except Exception as error:  # of any array library
+        raise RoleError(f"{expected}, found {shown(given)}: {error}") from None
+    if array.ndim != dimensions:
+        raise RoleError(f"{expected}, found shape {list(array.shape)}")
+    return array
 
 
 class ReferenceActor:
@@ -23,6 +42,8 @@ class ReferenceActor:
         self._reference = reference
         self._activity = activity
         self._send = send
+        settings = reference.role.settings
+        self._top_k = settings.algorithm.distillation_top_k if settings is not None else 0
         if reference.role.welcome.role.takes_turns:
             reference.offload()
 
@@ -64,21 +85,29 @@ class ReferenceActor:
                     f"{name}.score(): expected {len(work.items)} results, one per response, found "
                     f"{len(scores)}"
                 )
-            logprobs = []
+            message = m.ReferenceScored(work.lease, top=[] if self._top_k else None)
             for i, (item, score) in enumerate(zip(work.items, scores)):
-                expected = (
-                    f"{name}.score(): result {i}: expected log-probs of shape [{item.response.size}], "
-                    "one per response token, found"
-                )
-                try:
-                    with np.errstate(over="ignore"):
-                        array = np.asarray(score, np.float32)
-                except Exception as error:  # of any array library
-                    raise RoleError(f"{expected} {shown(score)}: {error}") from None
-                if array.ndim != 1:
-                    raise RoleError(f"{expected} shape {list(array.shape)}")
-                logprobs.append(array)  # the orchestrator checks the number and range of values
-        self._send(m.ReferenceScored(work.lease, logprobs))
+                where, size = f"{name}.score(): result {i}", item.response.size
+                if message.top is not None:
+                    message.top.append(self._top_of(where, score, size))
+                logprobs = score.logprobs if isinstance(score, Scores) else score
+                expected = f"{where}: expected log-probs of shape [{size}], one per response token"
+                message.logprobs.append(_array(logprobs, expected, np.float32, 1))
+        self._send(message)
+
+    def _top_of(self, where: str, score: Any, size: int) -> m.TopTokens:
+        """Raises RoleError: no array of ids or log-probs. The orchestrator checks shapes and values."""
+        if not isinstance(score, Scores):
+            raise RoleError(
+                f"{where}: expected temper.Scores, because algorithm.distillation_top_k is "
+                f"{self._top_k}, found {shown(score)}"
+            )
+        shape = f"of shape [{size}, {self._top_k}]"
+        ids = _array(score.top_ids, f"{where}: expected top_ids {shape}", np.int32, 2)
+        logprobs = _array(
+            score.top_logprobs, f"{where}: expected top_logprobs {shape}", np.float32, 2
+        )
+        return m.TopTokens(ids.ravel(), logprobs.ravel())
 
 
 def verdict(where: str, given: Any) -> tuple[m.JudgedItem, dict[str, float]]:

@@ -62,6 +62,8 @@ def check_certificate(work: m.Train, version: int) -> None:
 
 def row_of(item: m.TrainItem, store: Store | None, activity: ActivityLog) -> Row:
     size = item.response.size
+    top = item.top or m.TopTokens()
+    per_token = (size, top.ids.size // max(1, size))
     return Row(
         item.group,
         item.prompt,
@@ -74,6 +76,8 @@ def row_of(item: m.TrainItem, store: Store | None, activity: ActivityLog) -> Row
         item.segments or [m.Segment(item.first_version, size)],
         item.id,
         Tensors(item.tensors, item.id, store, activity),
+        top.ids.reshape(per_token),
+        top.logprobs.reshape(per_token),
     )
 
 

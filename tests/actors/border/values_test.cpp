@@ -189,6 +189,24 @@ TEST(Scores, AreOnePerTokenAndBounded) {
   EXPECT_TRUE(fails({1, -1}));
 }
 
+TEST(TopTokens, AreDifferentAndHaveAtMostAllTheProbability) {
+  const auto fault = [](std::vector<std::int32_t> ids, std::vector<float> logprobs) {
+    const Status checked = check_top(ids, logprobs, 2, {.vocabulary = 9, .top_k = 2});
+    return checked ? "" : checked.error().context;
+  };
+  const std::vector<float> halves(4, -0.7F);
+  EXPECT_EQ(fault({1, 2, 2, 1}, halves), "");
+  EXPECT_EQ(fault({1, 2, 2, 1}, {-1, -1e4F, 0, -1e4F}), "");
+  EXPECT_EQ(fault({1, 2, 3, 3}, halves), "token 1: token id 3 twice among the most likely ones");
+  EXPECT_EQ(fault({1, 2, 2, 9}, halves), "token 3: token id 9; the vocabulary has ids 0 to 8");
+  EXPECT_NE(fault({1, 2, 2, 1}, {-0.7F, -0.7F, -0.1F, -0.7F}).find("token 1: most likely tokens"),
+            std::string::npos);
+  EXPECT_NE(fault({1, 2, 2, 1}, {-1, kNaN, -1, -1}), "");
+  EXPECT_NE(fault({1, 2, 2, 1}, {-1, -1, -1}), "");
+  EXPECT_NE(fault({1, 2}, {-1, -1}).find("expected 4 of each"), std::string::npos);
+  EXPECT_TRUE(check_top({}, {}, 7, {}));
+}
+
 TEST(Texts, AreBoundedAndCutBetweenCharacters) {
   EXPECT_EQ(bounded_text("short"), "short");
   EXPECT_EQ(bounded_text(""), "");

@@ -36,14 +36,15 @@ class ServerReferenceOver : public EveryServer {
   void expect_right_scores() {
     const auto scores = reference_->score(batch());
     ASSERT_TRUE(scores) << scores.error().context;
-    ASSERT_EQ(scores->size(), batch().size());
+    const auto& logprobs = scores->logprobs;
+    ASSERT_EQ(logprobs.size(), batch().size());
     const Table table(kBase);
-    for (std::size_t i = 0; i < scores->size(); ++i) {
+    for (std::size_t i = 0; i < logprobs.size(); ++i) {
       const auto request = batch()[i];
-      ASSERT_EQ((*scores)[i].size(), request.response.size());
+      ASSERT_EQ(logprobs[i].size(), request.response.size());
       std::int32_t last = request.prompt.back();
       for (std::size_t t = 0; t < request.response.size(); ++t) {
-        EXPECT_NEAR((*scores)[i][t], table.logprob(last, request.response[t]), 1e-4);
+        EXPECT_NEAR(logprobs[i][t], table.logprob(last, request.response[t]), 1e-4);
         last = request.response[t];
       }
     }

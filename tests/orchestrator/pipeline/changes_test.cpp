@@ -146,6 +146,12 @@ TEST(Changes, AReferenceDoesNotComeToARunThatHadNoneNorLeaveOneForGood) {
   EXPECT_EQ(refusal_of({"reference.replicas", "2", "1"}), "");
 }
 
+TEST(Changes, ScoresOfUnfinishedGroupsHaveTheTokensThatTheLossNeeds) {
+  EXPECT_NE(refusal_of({"algorithm.distillation_top_k", "0", "4"}), "");
+  EXPECT_NE(refusal_of({"algorithm.distillation_top_k", "4", "0"}), "");
+  EXPECT_EQ(refusal_of({"algorithm.distillation", "1", "0.5"}), "");
+}
+
 /// Responses that were handed back may have tokens of the version before.
 TEST(Changes, RespondToNewWeightsAsBeforeOrMoreFreely) {
   EXPECT_EQ(refusal_of({"rollout.on_new_weights", "finish", "keep_kv"}), "");

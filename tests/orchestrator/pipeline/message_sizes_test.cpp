@@ -25,6 +25,14 @@ TEST(MessageSizes, ABatchOf200MillionTokensIs2Point4Gigabytes) {
   EXPECT_GT(sizes.head.count(), 4 * sizes.update.count());
 }
 
+TEST(MessageSizes, TopTokensAddAnIdAndALogprobEach) {
+  PipelineConfig config = long_answers();
+  const Bytes without = message_sizes(config, Tokens(8)).update;
+  config.algorithm.distillation_top_k = 16;
+  EXPECT_EQ((message_sizes(config, Tokens(8)).update - without).count(),
+            3072LL * 65'536 * 16 * (4 + 4));
+}
+
 TEST(MessageSizes, AHeadThatDoesNotFitIsABrokenRuleThatSaysWhatToLower) {
   const MessageSizes sizes = message_sizes(long_answers(), Tokens(8));
   EXPECT_FALSE(check_head_memory(sizes, Bytes(11 * kGb)));

@@ -92,6 +92,7 @@ TEST(PayloadStore, ComesBackFromACheckpointAsItWas) {
   r.reference = {-0.75F, -1.0F, -0.125F};
   r.reward = 1;
   r.first_version = PolicyVersion(6);
+  r.top = {{4, 5, 6}, {-1, -2, -0.5F}};
   const std::string stored = encode(store.all());
 
   PayloadStore back = store_of({9});
@@ -101,6 +102,10 @@ TEST(PayloadStore, ComesBackFromACheckpointAsItWas) {
   EXPECT_EQ(back.response(ResponseId(13)).logprobs, r.logprobs);
   EXPECT_EQ(back.response(ResponseId(13)).first_version, PolicyVersion(6));
   EXPECT_EQ(back.group_of(ResponseId(13)).answer, "4");
+  const std::vector<ResponseId> trained{ResponseId(13), ResponseId(14)};
+  const auto samples = back.samples(trained);
+  EXPECT_EQ(samples.at(0).top, r.top);
+  EXPECT_FALSE(samples.at(1).top) << "not asked for";
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ Gaps gaps(const Responses& responses, std::uint64_t versions) {
     const actors::TorchReferenceOptions o{
         tests::tiny_model(), tests::kVocabulary, 1.0, Tokens(200)};
     const auto engine = actors::make_torch_reference(o, tests::tiny_weights(7 + v));
-    const auto scores = engine->score(requests).value();
+    const auto scores = engine->score(requests).value().logprobs;
     std::size_t i = 0;
     for (const auto& [id, r] : responses) {
       for (std::size_t t = 0; t < r.tokens.size(); ++t) {

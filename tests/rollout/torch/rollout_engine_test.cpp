@@ -103,7 +103,7 @@ TEST(TorchRollout, RecordedLogprobsAreThoseOfTheReferenceEngine) {
     requests.push_back({request(id, id / 4).prompt, g.tokens});
   actors::TorchReferenceOptions r{tests::tiny_model(), kVocabulary, 0.8, Tokens(30)};
   const auto reference = actors::make_torch_reference(r, tests::tiny_weights());
-  const auto scores = reference->score(requests).value();
+  const auto scores = reference->score(requests).value().logprobs;
   ASSERT_EQ(scores.size(), 20u);
   for (const auto& [id, g] : all) {
     ASSERT_EQ(scores[id].size(), g.logprobs.size());

@@ -169,6 +169,9 @@ class Tokens:
         age: By how many versions the token's sampler is older than the weights before the step.
         response: Index of the token's response, from 0.
         responses: Number of responses.
+        top_current: Log-probs of the teacher's most likely tokens under the current weights, shape
+            [tokens, top_k]; None without `distillation_top_k`.
+        top_reference: Those under the teacher, of the same shape.
     """
 
     current: torch.Tensor
@@ -179,6 +182,8 @@ class Tokens:
     age: torch.Tensor
     response: torch.Tensor
     responses: int
+    top_current: torch.Tensor | None = None
+    top_reference: torch.Tensor | None = None
 
 
 @dataclasses.dataclass(slots=True)
@@ -223,11 +228,33 @@ def _clip(ratio: torch.Tensor, a: AlgorithmConfig) -> torch.Tensor:
 
 
 def _advantage(tokens: Tokens, a: AlgorithmConfig) -> torch.Tensor:
-    """The advantage of each token: from its reward, and log(teacher / sampler)."""
+    """The advantage of each token: from its reward, and log(teacher / sampler) unless that is a loss."""
     advantage = (a.reward_weight or 0.0) * tokens.advantage
-    if a.distillation and tokens.reference is not None:
+    if a.distillation and not a.distillation_top_k and tokens.reference is not None:
         advantage = advantage + a.distillation * (tokens.reference - tokens.behaviour)
     return advantage
+
+
+#: Least probability of all tokens but the most likely ones; below it, float log-probs are rounding.
+_LEAST_REST = 1e-6
+
+
+def top_k_divergence(policy: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """The reverse KL of the policy to a teacher over its most likely tokens and all others together.
+
+    docs/decisions/0036-reverse-kl-to-the-top-tokens-of-a-teacher.md says why it is this loss.
+
+    Args:
+        policy: Log-probs of the teacher's most likely tokens under the policy, shape [tokens, top_k].
+        teacher: Those under the teacher, of the same shape.
+
+    Returns:
+        The divergence at each token.
+    """
+    own = policy.exp()
+    rest = (1 - own.sum(1)).clamp(min=_LEAST_REST)
+    of_teacher = (1 - teacher.exp().sum(1)).clamp(min=_LEAST_REST)
+    return (own * (policy - teacher)).sum(1) + rest * (rest.log() - of_teacher.log())
 
 
 def token_losses(tokens: Tokens, a: AlgorithmConfig) -> Losses:
@@ -253,6 +280,9 @@ def token_losses(tokens: Tokens, a: AlgorithmConfig) -> Losses:
         loss = -limited * advantage * current
     else:
         loss = -advantage * current
+    if tokens.top_current is not None and tokens.top_reference is not None:
+        divergence = top_k_divergence(tokens.top_current, tokens.top_reference)
+        loss = loss + (a.distillation or 0.0) * divergence
     kl = torch.zeros_like(ones)
     if tokens.reference is not None and needs_reference(a):
         gap = tokens.reference - current

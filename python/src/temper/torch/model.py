@@ -182,6 +182,25 @@ def padded(pairs: Sequence[tuple[np.ndarray, np.ndarray]], device: torch.device)
     )
 
 
+def _logits(model: Any, batch: Padded, temperature: float) -> torch.Tensor:
+    """Logits that predict the tokens after the shortest prompt, at this temperature."""
+    # Logits at the last prompt token of the shortest prompt, and after it.
+    keep = batch.ids.shape[1] - batch.shortest_prompt + 1
+    logits = model(
+        input_ids=batch.ids, attention_mask=batch.there, logits_to_keep=keep, use_cache=False
+    ).logits
+    return logits[:, :-1].float() / temperature
+
+
+def _targets(batch: Padded) -> torch.Tensor:
+    return batch.ids[:, batch.shortest_prompt :, None]
+
+
+def _at_responses(values: torch.Tensor, batch: Padded) -> torch.Tensor:
+    """Of values after the shortest prompt, [rows, tokens, k], those of response tokens."""
+    return values.gather(1, batch.places[:, :, None].expand(-1, -1, values.shape[2]))
+
+
 def response_logprobs(
     model: Any,
     pairs: Sequence[tuple[np.ndarray, np.ndarray]],
@@ -201,15 +220,54 @@ def response_logprobs(
         the end of a shorter response are undefined.
     """
     batch = padded(pairs, device)
-    # Logits at the last prompt token of the shortest prompt, and after it.
-    keep = batch.ids.shape[1] - batch.shortest_prompt + 1
-    logits = model(
-        input_ids=batch.ids, attention_mask=batch.there, logits_to_keep=keep, use_cache=False
-    ).logits
-    logits = logits[:, :-1].float() / temperature
-    targets = batch.ids[:, batch.shortest_prompt :]
-    logprobs = logits.gather(2, targets[:, :, None])[:, :, 0] - logits.logsumexp(2)
-    return logprobs.gather(1, batch.places)
+    logits = _logits(model, batch, temperature)
+    logprobs = logits.gather(2, _targets(batch)) - logits.logsumexp(2, keepdim=True)
+    return _at_responses(logprobs, batch)[:, :, 0]
+
+
+def candidate_logprobs(
+    model: Any,
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+    candidates: Sequence[np.ndarray],
+    temperature: float,
+    device: torch.device,
+) -> torch.Tensor:
+    """Log-probs as in response_logprobs(), of each response token and then of its k candidates.
+
+    Args:
+        model: The model.
+        pairs: Prompts and responses as token ids.
+        candidates: For each of them, token ids of shape [response tokens, k].
+        temperature: Temperature of the logits.
+        device: Device of the model.
+
+    Returns:
+        Log-probs (nats), shape [pairs, longest response, 1 + k].
+    """
+    batch = padded(pairs, device)
+    logits = _logits(model, batch, temperature)
+    ids = np.zeros((len(pairs), logits.shape[1], candidates[0].shape[1]), np.int64)
+    for row, (prompt, _), chosen in zip(ids, pairs, candidates):
+        begin = prompt.size - batch.shortest_prompt
+        row[begin : begin + len(chosen)] = chosen
+    wanted = torch.cat([_targets(batch), torch.from_numpy(ids).to(device)], 2)
+    return _at_responses(logits.gather(2, wanted) - logits.logsumexp(2, keepdim=True), batch)
+
+
+def top_logprobs(
+    model: Any,
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+    top_k: int,
+    temperature: float,
+    device: torch.device,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The log-probs of candidate_logprobs(), with the most likely tokens as candidates, and their ids."""
+    batch = padded(pairs, device)
+    logits = _logits(model, batch, temperature)
+    top = logits.topk(top_k, 2)
+    values = torch.cat([logits.gather(2, _targets(batch)), top.values], 2)
+    logprobs = values - logits.logsumexp(2, keepdim=True)
+    return _at_responses(logprobs, batch), _at_responses(top.indices, batch)
 
 
 def packed(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from .. import roles
-from ..roles import Memory, Scored
+from ..roles import Memory, Scored, Scores
 from .model import (
     bytes_of,
     choose_device,
@@ -17,7 +18,7 @@ from .model import (
     open_model,
     packed,
     release,
-    response_logprobs,
+    top_logprobs,
     use_cores,
 )
 
@@ -45,24 +46,28 @@ class Reference(roles.Reference):
         self._pass_tokens = pass_tokens
         self._model = open_model(model_folder(self.role, model), self._dtype, self._device)
         self._away = False
+        self._top_k = self.role.settings.algorithm.distillation_top_k
 
     @torch.inference_mode()
     def score(self, items: list[Scored]) -> Sequence[Any]:
         pairs = [(item.prompt, item.response) for item in items]
-        scores: list[Any] = [item.response[:0] for item in items]
+        none = np.zeros((0, self._top_k))
+        scores: list[Any] = [Scores(item.response[:0], none, none) for item in items]
         order = sorted(
             (i for i, pair in enumerate(pairs) if pair[1].size),
             key=lambda i: sum(map(len, pairs[i])),
         )
         for chosen in packed(pairs, order, self._pass_tokens):
-            logprobs = response_logprobs(
+            logprobs, ids = top_logprobs(
                 self._model,
                 [pairs[i] for i in chosen],
+                self._top_k,
                 self.role.settings.temperature,
                 self._device,
             )
-            for i, row in zip(chosen, logprobs.cpu().numpy()):
-                scores[i] = row[: pairs[i][1].size]
+            for i, row, top in zip(chosen, logprobs.cpu().numpy(), ids.cpu().numpy()):
+                size = pairs[i][1].size
+                scores[i] = Scores(row[:size, 0], top[:size], row[:size, 1:])
         return scores
 
     def offload(self) -> None:

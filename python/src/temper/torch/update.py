@@ -40,6 +40,7 @@ from .critic import (
 )
 from .lora import add_adapters, load_first_adapter
 from .model import (
+    candidate_logprobs,
     choose_device,
     choose_dtype,
     context_of,
@@ -105,6 +106,11 @@ def check_row(row: Row, context: int, a: AlgorithmConfig) -> None:
     if row.reference.size == 0 and row.response.size and needs_reference(a):
         raise RoleError(
             f"{what}: found no reference log-probs, which algorithm.kl, .distillation and .critic.kl require"
+        )
+    if row.top_ids.size != row.response.size * a.distillation_top_k:
+        raise RoleError(
+            f"{what}: expected {a.distillation_top_k} most likely tokens of the teacher at each of "
+            f"{row.response.size} tokens (algorithm.distillation_top_k), found {row.top_ids.size}"
         )
     if row.rewards.any() and not has_critic(a):
         raise RoleError(
@@ -271,14 +277,22 @@ class Update:
 
     def _logprobs(self, chosen: list[int]) -> torch.Tensor:
         """Log-probs (nats) of the trained tokens of these rows, concatenated, float64."""
-        pairs = [(self._rows[i].prompt, self._rows[i].response) for i in chosen]
+        return self._all_logprobs(chosen)[:, 0]
+
+    def _all_logprobs(self, chosen: list[int]) -> torch.Tensor:
+        """The same, and those of the teacher's most likely tokens, shape [tokens, 1 + top_k]."""
+        rows = [self._rows[i] for i in chosen]
+        pairs = [(row.prompt, row.response) for row in rows]
         if self._replay is not None:
-            self._replay.use([self._rows[i] for i in chosen])
+            self._replay.use(rows)
+        at = self._settings.temperature, self._device
         with self._computing():
-            logprobs = response_logprobs(
-                self._model, pairs, self._settings.temperature, self._device
-            )
-        return logprobs[self._mask(chosen, logprobs)].double()
+            if self._a.distillation_top_k:
+                ids = [row.top_ids for row in rows]
+                logprobs = candidate_logprobs(self._model, pairs, ids, *at)
+            else:
+                logprobs = response_logprobs(self._model, pairs, *at)[:, :, None]
+        return logprobs[self._mask(chosen, logprobs[:, :, 0])].double()
 
     def _computing(self) -> torch.autocast:
         return torch.autocast(self._device.type, self._dtype, enabled=self._dtype != torch.float32)
@@ -369,7 +383,8 @@ class Update:
         trained = self._trained
         passes = self._passes(minibatch)
         for chosen, counts in passes:
-            current = self._logprobs(chosen)
+            every = self._all_logprobs(chosen)
+            current = every[:, 0]
             rows = [self._rows[i] for i in chosen]
             n = [int(trained[i].sum()) for i in chosen]
             has_reference = all(row.reference.size for row in rows)
@@ -393,6 +408,11 @@ class Update:
                 response=torch.from_numpy(np.repeat(np.arange(len(chosen)), n)).to(self._device),
                 responses=len(chosen),
             )
+            if self._a.distillation_top_k:
+                tokens.top_current = every[:, 1:]
+                tokens.top_reference = self._flat(
+                    [row.top_logprobs[trained[i]] for i, row in zip(chosen, rows)]
+                )
             losses = token_losses(tokens, self._a)
             share = [
                 token_weight(

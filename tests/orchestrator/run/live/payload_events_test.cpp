@@ -194,6 +194,29 @@ TEST_F(Payloads, ImpossibleScoresFailTheirResponseAlone) {
   }
 }
 
+TEST_F(Payloads, TopTokensAreKeptIfTheRunAsksForThem) {
+  generate(Task::Reference);
+  const actors::TopTokens top{{3, 4, 5, 6}, {-1, -2, -0.5F, -3}};
+  const auto answer = [&](std::optional<std::vector<actors::TopTokens>> given, std::size_t top_k) {
+    actors::ReferenceScored message{lease, {{-1, -2}, {-3, -4}}, std::move(given)};
+    AnswerContext context = held();
+    context.limits.top_k = top_k;
+    auto told = to_event(kSender, message, context).value();
+    keep(message, queue, payloads);
+    return told;
+  };
+  EXPECT_TRUE(answer({{top, top}}, 0).failed.empty());
+  EXPECT_FALSE(payloads.response(kFirst).top) << "nobody asked";
+  EXPECT_TRUE(answer({{top, top}}, 2).failed.empty());
+  EXPECT_EQ(payloads.response(kSecond).top, top);
+  EXPECT_EQ(answer(std::nullopt, 2).event.failed, (std::vector<ResponseId>{kFirst, kSecond}));
+  EXPECT_EQ(answer({{top}}, 2).event.failed, (std::vector<ResponseId>{kSecond}));
+  const auto told = answer({{top, top}}, 3);
+  EXPECT_NE(told.event.failure.find("4 ids and 4 log-probs of most likely tokens, expected 6"),
+            std::string::npos)
+      << told.event.failure;
+}
+
 TEST_F(Payloads, VerdictsAreOnePerResponseAndTheFirstFailureIsTold) {
   generate(Task::Reward);
   EXPECT_EQ(refusal(actors::Judged{lease, {{1, ""}}}), "lease 2 holds 2 responses, 1 were judged");
