@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 
 import pytest
+from environment import ROOT
 from runs import Run
 
 pytestmark = [pytest.mark.needs("torch", "transformers", "safetensors"), pytest.mark.timeout(900)]
@@ -57,6 +59,45 @@ def test_roles_that_share_one_card_take_turns(temper, tmp_path, tiny_llama):
     with Run(temper, tmp_path, config(tiny_llama, STEPS=6, PLACEMENT="{mode: colocated, cards: 1}")) as run:
         run.finish()
         assert len(run.metrics()) == 6
+        run.assert_audit_is_clean()
+
+
+#: The built-in roles, with a policy of their own and a teacher of another shape.
+NATIVE = """
+name: top-tokens
+steps: 20
+task: {kind: addition, digits: 1}
+model: {hidden: 16, layers: 1, heads: 2, kv_heads: 2, ffn: 24, context: 16}
+pretrain: {target_accuracy: 0.15}
+algorithm: {name: tis, groups_per_update: 4, responses_per_group: 4, minibatches: 2, kl: 0.01, learning_rate: 1e-3}
+sampling: {max_new_tokens: 4}
+placement: {mode: separate, cards: 2}
+rollout: {concurrency: 16}
+reference: {model: MODEL}
+staleness: {bound: 2}
+checkpoint: {every: 2}
+"""
+
+
+@pytest.mark.parametrize("kind", ["native", "python"])
+def test_the_top_tokens_of_a_teacher_outlive_deaths_and_a_resume(kind, temper, tmp_path, tiny_llama):
+    text = config(tiny_llama, STEPS=20) if kind == "python" else NATIVE.replace("MODEL", str(tiny_llama))
+    sets = [f"algorithm.{key}" for key in ("name=opd", "kl=0", "distillation_top_k=4")]
+    with Run(temper, tmp_path, text, *sets) as run:
+        for count, name in enumerate(("reference-0", "trainer")):
+            run.await_updates(2 + 3 * count)
+            os.kill(run.pids_of(name)[0], signal.SIGKILL)
+        run.stop(after=10)
+        refused = subprocess.run([temper, "run", "--resume", str(run.run_dir), "--plain", "--set", "algorithm.distillation_top_k=3"],
+                                 capture_output=True, text=True, timeout=60)
+        assert refused.returncode != 0 and "scored under this setting" in refused.stderr + refused.stdout
+        # The trainer refuses responses without these tokens: those that were scored before the stop have them still.
+        resumed = subprocess.run([temper, "run", "--resume", str(run.run_dir), "--plain"], capture_output=True, text=True,
+                                 timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT / "python/src")})
+        assert resumed.returncode == 0, resumed.stdout + resumed.stderr + run.said()
+        metrics = run.metrics()
+        assert [one["step"] for one in metrics] == list(range(1, 21))
+        assert all(one["groups"]["failed"] == 0 for one in metrics), run.said()
         run.assert_audit_is_clean()
 
 
