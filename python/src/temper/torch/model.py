@@ -186,7 +186,7 @@ def _logits(model: Any, batch: Padded, temperature: float) -> torch.Tensor:
     """Logits that predict the tokens after the shortest prompt, at this temperature."""
     # Logits at the last prompt token of the shortest prompt, and after it.
     keep = batch.ids.shape[1] - batch.shortest_prompt + 1
-    logits = model(
+    logits: torch.Tensor = model(
         input_ids=batch.ids, attention_mask=batch.there, logits_to_keep=keep, use_cache=False
     ).logits
     return logits[:, :-1].float() / temperature
