@@ -82,6 +82,9 @@ constexpr std::int32_t kPlannedRestarts = 1000;
 SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   const PipelineConfig& config = pipeline.config;
   SchedulerConfig out;
+  if (pipeline.simulation)  // As many as without thinning.
+    out.score_batch = std::max(
+        1, out.score_batch / static_cast<std::int32_t>(pipeline.simulation->response_weight));
   out.actors = pipeline.slots;
   out.steps = config.steps;
   out.groups_per_update = config.algorithm.groups_per_update;

@@ -245,6 +245,16 @@ TEST(Simulate, ASampledRunHasAboutTheRatesOfTheFullRun) {
   EXPECT_EQ(sampled.accounts.groups_trained, whole.accounts.groups_trained);
 }
 
+TEST(Simulate, ASampledRunScoresAsManyResponsesAtOnceAsTheFullRun) {
+  PipelineConfig config = small_pipeline();
+  config.algorithm.groups_per_update = 64;
+  config.rollout.concurrency = 256;
+  const ResolvedPipeline pipeline = resolve(config).value();
+  ASSERT_EQ(largest_weight(pipeline, 4), 4);
+  const ResolvedPipeline sampled = sampled_pipeline(pipeline, 4);
+  EXPECT_EQ(4 * scheduler_config(sampled).score_batch, scheduler_config(pipeline).score_batch);
+}
+
 TEST(Simulate, AWeightDividesGroupsSlotsAndReplicas) {
   PipelineConfig config = small_pipeline();  // 8 groups; engines of 2 cards, 4 replicas
   config.rollout.concurrency = 128;
