@@ -2,6 +2,8 @@
 
 #include "core/check.hpp"
 
+#include <utility>
+
 namespace temper::actors {
 namespace {
 
@@ -43,6 +45,8 @@ const sim_hw::HardwareSpec& hardware_of(const SimulatedRun& run, RoleKind role) 
 void look_at(SimulatedRun& run, RoleKind role) {
   if (run.clusters)
     run.cluster = place_of(run, role).hardware;
+  if (role == RoleKind::Reference && run.reference_model)
+    run.model = *std::exchange(run.reference_model, std::nullopt);
 }
 
 std::vector<const sim_hw::HardwareSpec*> all_hardware(const SimulatedRun& run) {

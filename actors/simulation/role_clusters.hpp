@@ -1,6 +1,6 @@
-// The hardware of each role of a simulated run whose roles are in several clusters, and the traffic
-// between clusters (equations: sim_hw/network/cluster_link.hpp). With one cluster there is no such
-// traffic.
+// The hardware of each role of a simulated run whose roles are in several clusters, the selection
+// of a role with its hardware and model, and the traffic between clusters (equations:
+// sim_hw/network/cluster_link.hpp). With one cluster there is no such traffic.
 //
 // Payloads per response, as in the messages of a live run (docs/reference/protocol.md):
 //   engines to trainer     8 bytes per response token (id and log-prob), 4 per prompt token, 64 for
@@ -20,7 +20,7 @@ namespace temper::actors {
 
 /// Hardware of the role's cards.
 const sim_hw::HardwareSpec& hardware_of(const SimulatedRun& run, RoleKind role);
-/// Sets the run's `cluster` to that of the role.
+/// Sets the run's `cluster` and `model` to those of the role. Requires: the run of no reference.
 void look_at(SimulatedRun& run, RoleKind role);
 /// Each hardware once: the trainer's first, then the others.
 std::vector<const sim_hw::HardwareSpec*> all_hardware(const SimulatedRun& run);

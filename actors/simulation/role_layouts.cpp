@@ -216,15 +216,17 @@ Status check_trainer(const SimulatedRun& s) {
 }
 
 sim_hw::Layout reference_layout(const SimulationSettings& s) {
+  const ReferenceEngineConfig& own = s.config.reference;
   sim_hw::Layout layout = training_cuts(s.config.trainer);
   const std::int64_t devices = devices_of(s, s.cards);
   layout.vpp = 1;
-  layout.tp = std::gcd(layout.tp, devices);
+  layout.tp = std::gcd(own.tp.value_or(std::gcd(layout.tp, s.model.heads)), devices);
   layout.sequence_parallel = sequence_parallel(layout.tp);
-  layout.cp = std::gcd(layout.cp, devices / layout.tp);
-  layout.pp =
-      largest_divisor(devices / (layout.tp * layout.cp), std::min(layout.pp, s.model.layers));
+  layout.cp = std::gcd(own.cp.value_or(layout.cp), devices / layout.tp);
+  layout.pp = largest_divisor(devices / (layout.tp * layout.cp),
+                              std::min(own.pp.value_or(layout.pp), s.model.layers));
   layout.dp = devices / (layout.tp * layout.pp * layout.cp);
+  layout.ep = own.ep.value_or(s.model.moe ? layout.ep : 1);
   if (s.model.moe) {
     std::int64_t ep = std::min(layout.ep, layout.stage_devices());
     while (ep > 1 && (s.model.moe->experts % ep != 0 || layout.stage_devices() % ep != 0))

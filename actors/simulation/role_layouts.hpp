@@ -6,8 +6,9 @@
 // gradients: the published recipe of the 718B model, as in sim_hw/iteration/cluster.hpp. What
 // `activations` keeps is decided once, for the longest micro-batch, under memory that leaves room
 // for idle roles on the same cards: on a device two reserves, in host memory one copy of the
-// weights and the optimizer states. Reference: the trainer's layout, reduced to what divides its
-// cards, and without the adapter (SimulatedRun::adapter). Engine: if MTP modules draft, it has
+// weights and the optimizer states. Reference: its own model and layout (simulation.reference),
+// or what is not given of the trainer's layout, reduced to what divides its cards and its model;
+// without the adapter (SimulatedRun::adapter). Engine: if MTP modules draft, it has
 // them, and the trainer trains and sends them; an EAGLE draft is the engine's own
 // (role_memory.hpp). With prefill_cards, its last cards are the prefill instance, a second copy of
 // the weights: with tp of the engine, and experts over as many devices as divides them and its
@@ -56,7 +57,7 @@ sim_hw::TrainShape training_shape(const SimulatedRun& run,
 Status check_trainer(const SimulatedRun& run);
 
 // For a reference:
-/// Layout over its cards: the trainer's, reduced to what divides them.
+/// Layout over its cards: its own or the trainer's, reduced to what divides them.
 sim_hw::Layout reference_layout(const SimulationSettings& reference);
 /// Errors: see check_trainer().
 Status check_reference(const SimulationSettings& reference);

@@ -7,6 +7,7 @@
 #include "actors/simulation/expert_config.hpp"
 #include "actors/simulation/fault_config.hpp"
 #include "actors/simulation/length_config.hpp"
+#include "actors/simulation/reference_config.hpp"
 #include "actors/simulation/tensor_config.hpp"
 #include "actors/simulation/tool_config.hpp"
 #include "sim_hw/framework/framework.hpp"
@@ -287,6 +288,7 @@ struct SimulationConfig {
   std::optional<ToolConfig> tools{};
   std::string framework{sim_hw::kIdealFramework};  ///< Name or path of its description.
   TensorConfig tensors;
+  ReferenceEngineConfig reference;
 };
 void describe(auto& v, SimulationConfig& c) {
   v.field(
@@ -340,6 +342,7 @@ void describe(auto& v, SimulationConfig& c) {
           {.doc = "What the framework adds to the copies of weights in publications and role "
                   "switches: a name from configs/frameworks or a path. `ideal`: nothing."});
   v.field(18, "tensors", c.tensors, {.doc = "Tensors that each response has for the trainer."});
+  v.field(19, "reference", c.reference, {.doc = "Model and layout of a reference."});
 }
 
 /// The cluster of a role's cards.
@@ -370,7 +373,10 @@ struct SimulatedRun {
   /// Hardware of the selected role (in the settings of an actor: its own); otherwise the trainer's.
   sim_hw::HardwareSpec cluster;
   std::optional<RoleClusters> clusters{};  ///< Empty: every role is in `cluster`.
+  /// Of the selected role; otherwise the policy's.
   sim_hw::ModelSpec model;
+  /// Of a reference whose model is not the policy's, until look_at() selects its role.
+  std::optional<sim_hw::ModelSpec> reference_model{};
   std::vector<double> expert_trace{};          ///< Of `experts.trace`: rows of one load per expert.
   std::vector<double> trainer_expert_trace{};  ///< The same of `trainer.experts.trace`.
   std::int64_t trainer_cards = 1;  ///< Cards of the trainer, from which weights are sent.

@@ -6,6 +6,7 @@
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/simulated_reference.hpp"
 #include "actors/simulation/tool_calls.hpp"
 #include "actors/simulation/weight_moves.hpp"
 #include "actors/task/prompts.hpp"
@@ -20,6 +21,7 @@
 #include "orchestrator/pipeline/local_memory.hpp"
 #include "orchestrator/pipeline/message_sizes.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
+#include "orchestrator/pipeline/reference_rules.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
@@ -121,7 +123,36 @@ std::string publication(const orchestrator::ResolvedPipeline& pipeline) {
   return "";
 }
 
-/// The memory of each phase per device and host, as YAML comments.
+/// A reference with a model of its own, and how long it scores responses of mean length, as a YAML
+/// comment.
+std::string reference_map(const orchestrator::ResolvedPipeline& pipeline) {
+  const actors::SimulatedPlacement placement = orchestrator::simulated_placement(pipeline);
+  if (!placement.run.reference_model || placement.reference == actors::ReferencePlace::None)
+    return "";
+  const actors::SimulationSettings own = actors::one_reference(placement);
+  const auto& algorithm = pipeline.config.algorithm;
+  const std::int64_t batch =
+      std::int64_t{algorithm.groups_per_update} * algorithm.responses_per_group;
+  const std::int64_t per_pass =
+      orchestrator::responses_per_pass(pipeline.config, pipeline.placement, batch);
+  const sim_hw::RolloutLengths mean = actors::drawn_lengths(own.config.prompt, own.config.response);
+  const std::vector<Tokens> lengths(static_cast<std::size_t>(per_pass),
+                                    Tokens(static_cast<std::int64_t>(mean.prompt + mean.response)));
+  const double seconds = actors::ReferenceModel(own).seconds(lengths);
+  const double passes = std::max(1.0,
+                                 static_cast<double>(batch) / static_cast<double>(per_pass) /
+                                     static_cast<double>(placement.references));
+  return fmt::format(
+      "\n# reference: {}\n#   a pass over {} responses of mean length takes {:.3f} s, the passes "
+      "over a batch {:.1f} s\n",
+      orchestrator::reference_text(own),
+      per_pass,
+      seconds,
+      passes * seconds);
+}
+
+/// The memory of each phase per device and host, and the times of weights and of a reference, as
+/// YAML comments.
 std::string memory_map(const orchestrator::ResolvedPipeline& pipeline) {
   const std::vector<actors::PhaseLedger> ledger = orchestrator::memory_ledger(pipeline);
   if (ledger.empty())
@@ -158,7 +189,7 @@ std::string memory_map(const orchestrator::ResolvedPipeline& pipeline) {
                        of.device / 1e9,
                        of.host / 1e9);
   }
-  return out + publication(pipeline);
+  return out + publication(pipeline) + reference_map(pipeline);
 }
 
 /// Predicted duration of a role switch on time-shared cards, as YAML comments.

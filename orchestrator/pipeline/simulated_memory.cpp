@@ -2,7 +2,9 @@
 
 #include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/role_clusters.hpp"
+#include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
+#include "orchestrator/pipeline/reference_rules.hpp"
 
 #include <fmt/format.h>
 
@@ -95,6 +97,32 @@ void search_kv_share(const SimulatedPlacement& p, Search& search) {
   }
 }
 
+/// A larger cut of a reference with a model of its own.
+void search_reference(const SimulatedPlacement& p, Search& search) {
+  if (p.reference == actors::ReferencePlace::None || !p.run.reference_model)
+    return;
+  using Key = std::optional<std::int64_t>;
+  using actors::ReferenceEngineConfig;
+  const actors::SimulationSettings own = actors::one_reference(p);
+  const sim_hw::Layout now = actors::reference_layout(own);
+  const auto grow = [&](std::string_view name,
+                        Key ReferenceEngineConfig::*key,
+                        std::int64_t sim_hw::Layout::*cut) {
+    SimulatedPlacement other = p;
+    for (std::int64_t value = now.*cut * 2; value <= now.devices(); value *= 2) {
+      other.run.config.reference.*key = value;
+      const actors::SimulationSettings cut_finer = actors::one_reference(other);
+      if (!actors::check_reference(cut_finer) || actors::reference_layout(cut_finer).*cut != value)
+        return;
+      if (search.consider(fmt::format("simulation.reference.{} = {}", name, value), other))
+        return;
+    }
+  };
+  grow("ep", &ReferenceEngineConfig::ep, &sim_hw::Layout::ep);
+  grow("pp", &ReferenceEngineConfig::pp, &sim_hw::Layout::pp);
+  grow("tp", &ReferenceEngineConfig::tp, &sim_hw::Layout::tp);
+}
+
 void search_cards(const SimulatedPlacement& p, Search& search) {
   const auto cards_of = [&](actors::RoleKind role) {
     return actors::hardware_of(p.run, role).cards();
@@ -121,6 +149,12 @@ void search_cards(const SimulatedPlacement& p, Search& search) {
     if (std::max(more.run.trainer_cards, more.rollout_cards) <= there && shares &&
         search.consider(fmt::format("{} cards", more.run.trainer_cards), more))
       return;
+    more = p;
+    more.reference_cards *= factor;
+    if (p.reference == actors::ReferencePlace::Own &&
+        more.reference_cards <= cards_of(actors::RoleKind::Reference) &&
+        search.consider(fmt::format("{} reference cards", more.reference_cards), more))
+      return;
   }
 }
 
@@ -139,6 +173,7 @@ std::optional<std::string> nearest_change(const SimulatedPlacement& p) {
     search.consider("simulation.rollout.redundant_experts = 0", once);
   }
   search_kv_share(p, search);
+  search_reference(p, search);
   const std::int64_t engine = p.rollout_cards *
                               actors::hardware_of(p.run, actors::RoleKind::Rollout).dies_per_card /
                               std::max<std::int64_t>(1, p.engines);
@@ -181,6 +216,16 @@ std::optional<std::string> nearest_change(const SimulatedPlacement& p) {
 std::string with_nearest(const std::string& text, const SimulatedPlacement& p) {
   const auto change = nearest_change(p);
   return text + "; nearest: " + change.value_or("no single change fits");
+}
+
+/// Model and layout of a reference with a model of its own that has memory in this phase.
+std::string reference_note(const PhaseLedger& phase, const SimulatedPlacement& p) {
+  const bool present = std::ranges::any_of(phase.parts, [](const PhaseLedger::Part& part) {
+    return part.role == "reference" && part.memory.device.weights + part.memory.host.weights > 0;
+  });
+  if (!present || !p.run.reference_model)
+    return "";
+  return fmt::format(" (reference: {})", reference_text(actors::one_reference(p)));
 }
 
 }  // namespace
@@ -230,13 +275,14 @@ Status check_memory(const SimulatedPlacement& p) {
   return Error{
       ErrorCode::OutOfMemory,
       with_nearest(
-          fmt::format("{} cards in phase {} need {} GiB per device, but it has {} GiB of {}: {}",
+          fmt::format("{} cards in phase {} need {} GiB per device, but it has {} GiB of {}: {}{}",
                       phase.group,
                       phase.phase,
                       actors::gib_text(device ? phase.device() : phase.host()),
                       actors::gib_text(device ? phase.device_capacity : phase.host_capacity),
                       device ? "memory" : "host memory",
-                      phase.text()),
+                      phase.text(),
+                      reference_note(phase, p)),
           p)};
 }
 

@@ -7,6 +7,7 @@
 #include "core/scalar_text.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/deadline_rules.hpp"
+#include "orchestrator/pipeline/reference_rules.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/unused_keys.hpp"
 #include "orchestrator/scheduler/staleness/outstanding_groups.hpp"
@@ -167,28 +168,6 @@ void check_lent(const PlacementConfig& p, const PipelineConfig& c, Rules& rules)
                   std::max(whole, engine)));
 }
 
-/// A simulated actor occupies its cards completely; others on them would run at no cost.
-void check_sharing(const PlacementConfig& p, const PipelineConfig& c, Rules& rules) {
-  if (c.reference.replicas == 0 || traits_of(p.mode).shares_reference)
-    return;
-  const auto shared = [&](const std::vector<CardId>& others) {
-    return std::ranges::any_of(
-        p.reference, [&](CardId card) { return std::ranges::find(others, card) != others.end(); });
-  };
-  const char* with = shared(p.rollout) ? "rollout" : shared(p.trainer) ? "trainer" : nullptr;
-  if (with == nullptr)
-    return;
-  rules.require(false,
-                {"placement.reference_cards", "placement.reference", "placement.mode"},
-                fmt::format("the reference shares cards with the {} without switching roles, which "
-                            "cannot be simulated; nearest: {}`placement.mode: fused`, where they "
-                            "time-share the cards",
-                            with,
-                            traits_of(p.mode).alternates()
-                                ? ""
-                                : "`placement.reference_cards: N` for exclusive cards, or "));
-}
-
 void check_prefill(const PipelineConfig& c, Rules& rules) {
   const std::int64_t cards = c.simulation.rollout.prefill_cards;
   if (cards == 0)
@@ -222,7 +201,7 @@ void check_cards_hold(const PipelineConfig& c, Rules& rules) {
     if (slot.role == actors::RoleKind::Rollout && first)
       status = actors::check_rollout(own);
     if (slot.role == actors::RoleKind::Reference && first)
-      status = actors::check_reference(own);
+      check_reference_layout(own, rules);
     if (!status) {
       rules.require(
           false,
@@ -308,6 +287,7 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
   TEMPER_TRY_STATUS(resolve_clusters(config, placement, catalog, run));
   TEMPER_TRY(const sim_hw::ModelSpec* model, catalog.model(config.simulation.model));
   run.model = *model;
+  TEMPER_TRY(run.reference_model, reference_model(config.simulation, run.model, catalog));
   if (config.simulation.framework != sim_hw::kIdealFramework) {
     TEMPER_TRY(const sim_hw::FrameworkSpec* framework,
                catalog.framework(config.simulation.framework));
@@ -379,7 +359,7 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   check_share("rollout", p.rollout.size(), c.rollout.replicas, rules);
   check_share("reference", p.reference.size(), c.reference.replicas, rules);
   check_lent(p, c, rules);
-  check_sharing(p, c, rules);
+  check_simulated_reference(c, p, catalog, rules);
   check_prefill(c, rules);
   check_tensors(c, rules);
   if (rules.hold())

@@ -320,15 +320,17 @@ void check_reference(const PipelineConfig& c, const trainer::Algorithm& a, Rules
                 "gradient from the teacher");
   rules.require(a.distillation <= 0 || !c.reference.model.empty() ||
                     engine.kind != actors::EngineKind::Native ||
-                    c.policy == actors::PolicyKind::Synthetic,
+                    c.policy == actors::PolicyKind::Synthetic ||
+                    c.hardware == HardwareKind::Simulated,
                 {"reference.model", "algorithm.distillation"},
                 "must name the teacher, because algorithm.distillation is above 0");
   rules.require(
       c.reference.model.empty() ||
           (c.hardware == HardwareKind::Local && !actors::is_server(engine.kind)),
       {"reference.model", "hardware", "reference.engine.kind"},
-      "requires `hardware: local` and an engine that is not a server, which is told its model by "
-      "its own `start` or `data`");
+      "requires `hardware: local` (with `hardware: simulated`, `simulation.reference.model` names "
+      "a description) and an engine that is not a server, which is told its model by its own "
+      "`start` or `data`");
 }
 
 void check_algorithm(const PipelineConfig& c, Rules& rules) {

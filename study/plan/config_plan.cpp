@@ -5,6 +5,7 @@
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
+#include "orchestrator/pipeline/reference_rules.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "study/simulate/engine_space.hpp"
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 namespace temper::study {
 namespace {
@@ -57,6 +59,8 @@ class Planner {
 
  private:
   std::vector<RankedTrainer> trainers();
+  std::vector<RankedReference> references(const TrainerEngineConfig& trainer);
+  void add_rollouts(ConfigPlan& plan, const TrainerEngineConfig& trainer);
   std::vector<RolloutEngineConfig> rollout_layouts() const;
   TrainerChoice time_trainer(const TrainerEngineConfig& layout) const;
   EngineChoice time_engine(const RolloutEngineConfig& layout) const;
@@ -68,7 +72,7 @@ class Planner {
   const orchestrator::PipelineConfig& config_;
   const orchestrator::PlacementConfig& cards_;
   const FixedSide keep_;
-  const SimulatedRun run_;
+  SimulatedRun run_;  ///< Its `config.reference` is the layout being tried.
   const Batch batch_;
   actors::Packings packings_;
 };
@@ -149,6 +153,40 @@ std::optional<RolloutEngineConfig> Planner::with_largest_cache(
   return std::nullopt;
 }
 
+/// Layouts of the reference that fit by themselves, fastest first: its own alone, unless its model
+/// is not the policy's.
+std::vector<RankedReference> Planner::references(const TrainerEngineConfig& trainer) {
+  if (config_.reference.replicas == 0 || !run_.reference_model)
+    return {{.layout = run_.config.reference}};
+  SimulatedRun s = run_;
+  s.config.trainer = trainer;
+  const SimulationSettings own =
+      actors::one_reference(orchestrator::simulated_placement(config_, cards_, s));
+  return rank_references(
+      own,
+      actors::device_capacity(own),
+      batch_.sequences,
+      orchestrator::responses_per_pass(config_, cards_, std::ssize(batch_.sequences)));
+}
+
+/// Adds the engines that fit with this trainer and the fastest reference that leaves room for one.
+void Planner::add_rollouts(ConfigPlan& plan, const TrainerEngineConfig& trainer) {
+  for (const RankedReference& reference : references(trainer)) {
+    const actors::ReferenceEngineConfig configured =
+        std::exchange(run_.config.reference, reference.layout);
+    for (const RolloutEngineConfig& layout : rollout_layouts()) {
+      if (const auto filled = with_largest_cache(layout, trainer))
+        plan.rollouts.push_back(time_engine(*filled));
+    }
+    if (!plan.rollouts.empty()) {
+      if (run_.reference_model && config_.reference.replicas > 0)
+        plan.reference = reference;
+      return;
+    }
+    run_.config.reference = configured;
+  }
+}
+
 Result<ConfigPlan> Planner::run() {
   ConfigPlan plan;
   plan.config = config_;
@@ -157,6 +195,7 @@ Result<ConfigPlan> Planner::run() {
   plan.trainer_cards = run_.trainer_cards;
   plan.engines = config_.rollout.replicas;
   plan.engine_cards = std::ssize(cards_.rollout) / config_.rollout.replicas;
+  plan.reference_cards = std::ssize(cards_.reference) / std::max(1, config_.reference.replicas);
   plan.device_memory = actors::device_capacity(run_);
   plan.host_memory = actors::host_capacity(run_);
   plan.lengths = batch_.lengths;
@@ -169,10 +208,7 @@ Result<ConfigPlan> Planner::run() {
             "no trainer layout fits its {} cards of {}", run_.trainer_cards, run_.cluster.name)};
   }
   for (const std::size_t i : pareto_optimal(ranked)) {
-    for (const RolloutEngineConfig& layout : rollout_layouts()) {
-      if (const auto filled = with_largest_cache(layout, ranked[i].layout))
-        plan.rollouts.push_back(time_engine(*filled));
-    }
+    add_rollouts(plan, ranked[i].layout);
     if (plan.rollouts.empty())
       continue;
     for (std::size_t n = i; n < std::min(i + kShown, ranked.size()); ++n)
@@ -194,6 +230,7 @@ Result<ConfigPlan> Planner::run() {
     plan.configured_rollout = time_engine(run_.config.rollout);
   plan.config.simulation.trainer = plan.trainers.front().layout;
   plan.config.simulation.rollout = plan.rollouts.front().layout;
+  plan.config.simulation.reference = run_.config.reference;
   return plan;
 }
 

@@ -6,11 +6,12 @@
 //             fit the device and the host's share
 //   rollout   tp, ep and kv_share: the most tokens/s of all engines, among the layouts and at the
 //             rates of study/simulate/engine_space.hpp
-// Both together must fit every phase of every card (actors/simulation/memory_phases.hpp): the first
+//   reference with a model of its own: the fastest scoring of that batch, among the layouts
+//             of study/simulate/reference_space.hpp
+// All together must fit every phase of every card (actors/simulation/memory_phases.hpp): the first
 // of the trainer's layouts, fastest first, that leaves room for an engine, with the engine that has
 // the most tokens/s and the largest kv_share that fits, in steps of 0.01. Waits between the two
-// sides are not considered; `temper tune` searches those. Placement, replicas, concurrency, lengths
-// and batch stay as configured. One thread.
+// sides are not considered; `temper tune` searches those.
 // Placement, replicas, concurrency, lengths and batch stay as configured. One thread.
 #pragma once
 
@@ -20,6 +21,7 @@
 #include "orchestrator/pipeline/pipeline_config.hpp"
 #include "sim_hw/plan/rollout_search.hpp"
 #include "study/simulate/engine_space.hpp"
+#include "study/simulate/reference_space.hpp"
 #include "trainer/simulated/update_cost.hpp"
 
 #include <optional>
@@ -62,7 +64,9 @@ struct ConfigPlan {
   std::optional<TrainerChoice> configured_trainer;  ///< None: it does not divide the cards.
   std::optional<EngineChoice>
       configured_rollout;  ///< None: it does not divide the cards, or has no room for a response.
-  std::int64_t scenarios = 0;  ///< Number of trainer layouts that fit.
+  std::int64_t reference_cards = 0;          ///< Of one reference.
+  std::optional<RankedReference> reference;  ///< None: it follows the trainer's layout.
+  std::int64_t scenarios = 0;                ///< Number of trainer layouts that fit.
 };
 
 /// The side that stays as configured.

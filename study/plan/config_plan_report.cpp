@@ -42,6 +42,15 @@ void describe(auto& v, EngineJson& e) {
   v.field(5, "device_memory", device);
 }
 
+struct ReferenceJson {
+  RankedReference choice;
+};
+void describe(auto& v, ReferenceJson& r) {
+  v.field(1, "layout", r.choice.layout);
+  v.field(2, "seconds", r.choice.seconds);
+  v.field(3, "device_memory", r.choice.device_bytes);
+}
+
 struct PlanJson {
   std::vector<TrainerJson> trainers;
   std::optional<TrainerJson> configured_trainer;
@@ -49,6 +58,7 @@ struct PlanJson {
   std::optional<EngineJson> configured_rollout;
   double training_error_max = 0;
   double rollout_error_max = 0;
+  std::optional<ReferenceJson> reference;
 };
 void describe(auto& v, PlanJson& p) {
   v.field(1, "trainers", p.trainers);
@@ -57,6 +67,7 @@ void describe(auto& v, PlanJson& p) {
   v.field(4, "configured_rollout", p.configured_rollout);
   v.field(5, "training_error_max", p.training_error_max);
   v.field(6, "rollout_error_max", p.rollout_error_max);
+  v.field(7, "reference", p.reference);
 }
 
 /// "cm384"; "nvidia-h800 (trainer) and cm384 (engines)".
@@ -135,6 +146,24 @@ std::string rollout_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spre
                        plan.rollouts.front().rate.token_seconds());
 }
 
+/// Of a reference with a model of its own.
+std::string reference_text(const ConfigPlan& plan) {
+  if (!plan.reference)
+    return "";
+  const actors::ReferenceEngineConfig& l = plan.reference->layout;
+  return fmt::format(
+      "reference: {} on {} cards, tp{} pp{} ep{} cp{}; scoring the batch takes "
+      "{}, memory {}\n\n",
+      l.model,
+      plan.reference_cards,
+      l.tp.value_or(1),
+      l.pp.value_or(1),
+      l.ep.value_or(1),
+      l.cp.value_or(1),
+      sim_hw::readable(plan.reference->seconds, "s"),
+      sim_hw::readable(plan.reference->device_bytes, "B"));
+}
+
 }  // namespace
 
 std::string config_plan_text(const ConfigPlanReport& report) {
@@ -152,6 +181,7 @@ std::string config_plan_text(const ConfigPlanReport& report) {
              plan.lengths.response,
              plan.lengths.context) +
          trainer_text(plan, report.training) + "\n" + rollout_text(plan, report.rollout) +
+         reference_text(plan) +
          "Each side is planned by itself. `temper tune` includes the waits between them and the "
          "split of the cards.\n";
 }
@@ -167,6 +197,8 @@ std::string config_plan_json(const ConfigPlanReport& report) {
     document.rollouts.push_back({choice});
   if (plan.configured_rollout)
     document.configured_rollout = EngineJson{*plan.configured_rollout};
+  if (plan.reference)
+    document.reference = ReferenceJson{*plan.reference};
   document.training_error_max = report.training.max;
   document.rollout_error_max = report.rollout.max;
   return to_json(document, JsonStyle::Pretty) + "\n";

@@ -5,6 +5,7 @@
 #include "actors/simulation/simulated_reference.hpp"
 #include "actors/simulation/tensor_fetch.hpp"
 #include "actors/simulation/weight_moves.hpp"
+#include "orchestrator/pipeline/reference_rules.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
@@ -44,6 +45,9 @@ struct PassKey {
   std::int64_t cards = 0;    ///< Per actor.
   std::int32_t sharing = 1;  ///< Actors that share the batch.
   std::int32_t groups = 0, group_size = 0;
+  // Of the reference alone:
+  std::int64_t per_pass = 0;  ///< Responses.
+  actors::ReferenceEngineConfig reference{};
 
   bool operator==(const PassKey&) const = default;
 };
@@ -54,6 +58,7 @@ struct SwitchCostKey {
   orchestrator::PlacementMode mode = orchestrator::PlacementMode::Separate;
   std::int64_t trainer_cards = 0, rollout_cards = 0, reference_cards = 0;
   std::int32_t engines = 0, references = 0;
+  actors::ReferenceEngineConfig reference{};
 
   bool operator==(const SwitchCostKey&) const = default;
 };
@@ -197,19 +202,23 @@ SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
   if (actors == 0)
     return {};
   const std::int64_t size = std::ssize(cards.reference) / actors;
+  const std::int64_t per_pass = orchestrator::responses_per_pass(c, cards, batch.size());
   const PassKey key{c.simulation.trainer,
                     size,
                     actors,
                     c.algorithm.groups_per_update,
-                    c.algorithm.responses_per_group};
+                    c.algorithm.responses_per_group,
+                    per_pass,
+                    c.simulation.reference};
   const auto [known, fresh] = scorings_.try_emplace(key);
   if (fresh) {
     const actors::ReferenceModel model(actor_of(c, actors::RoleKind::Reference, size));
     const auto part = [&](std::int64_t responses) {
       return model.seconds(batch.packed(responses, model.limits()));
     };
-    known->second = {part(std::max<std::int64_t>(1, batch.size() / actors)),
-                     part(c.algorithm.responses_per_group)};
+    const double passes = static_cast<double>(batch.size()) / static_cast<double>(actors) /
+                          static_cast<double>(per_pass);
+    known->second = {std::max(1.0, passes) * part(per_pass), part(c.algorithm.responses_per_group)};
   }
   return known->second;
 }
@@ -252,7 +261,8 @@ SteadyStateModel::Costs::SwitchCosts SteadyStateModel::Costs::switch_costs(
                           std::ssize(cards.rollout),
                           std::ssize(cards.reference),
                           c.rollout.replicas,
-                          c.reference.replicas};
+                          c.reference.replicas,
+                          c.simulation.reference};
   const auto [known, fresh] = switch_costs_.try_emplace(key);
   if (!fresh)
     return known->second;

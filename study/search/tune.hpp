@@ -99,6 +99,7 @@ struct TuneRow {
   std::int32_t total_cards = 0, rollout_cards = 0, reference_cards = 0, trainer_cards = 0;
   std::int32_t engines = 0, slots = 0;
   std::string rollout_layout, trainer_layout;
+  std::string reference_layout;  ///< Empty: it follows the trainer's.
   double return_share = 0;
   std::string lending;
   std::optional<double> closed_tokens_per_s, closed_staleness;
@@ -158,6 +159,7 @@ void describe(auto& v, TuneRow& r) {
   v.field(9, "slots", r.slots);
   v.field(10, "rollout_layout", r.rollout_layout);
   v.field(11, "trainer_layout", r.trainer_layout);
+  v.field(32, "reference_layout", r.reference_layout);
   v.field(12, "closed_tokens_per_s", r.closed_tokens_per_s);
   v.field(13, "closed_staleness", r.closed_staleness);
   v.field(14, "sampled_tokens_per_s", r.sampled_tokens_per_s);

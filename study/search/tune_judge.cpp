@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 namespace temper::study {
 namespace {
@@ -43,6 +45,18 @@ std::string engine_text(const actors::TrainerEngineConfig& t) {
                      t.micro_batch_tokens);
 }
 
+/// The keys that are set.
+std::string engine_text(const actors::ReferenceEngineConfig& c) {
+  std::string out;
+  const std::pair<const char*, std::optional<std::int64_t>> cuts[] = {
+      {"tp", c.tp}, {"pp", c.pp}, {"ep", c.ep}, {"cp", c.cp}};
+  for (const auto& [name, cut] : cuts) {
+    if (cut)
+      out += fmt::format("{}{}{}", out.empty() ? "" : " ", name, *cut);
+  }
+  return out;
+}
+
 }  // namespace
 
 TuneRow tune_row(const orchestrator::PipelineConfig& c,
@@ -68,6 +82,8 @@ TuneRow tune_row(const orchestrator::PipelineConfig& c,
   if (c.hardware == orchestrator::HardwareKind::Simulated) {
     row.rollout_layout = engine_text(c.simulation.rollout);
     row.trainer_layout = engine_text(c.simulation.trainer);
+    row.reference_layout =
+        c.reference.replicas > 0 ? engine_text(c.simulation.reference) : std::string();
   }
   return row;
 }

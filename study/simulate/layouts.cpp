@@ -5,6 +5,7 @@
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
+#include "orchestrator/pipeline/reference_rules.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "study/simulate/engine_space.hpp"
 
@@ -48,6 +49,29 @@ const std::vector<actors::TrainerEngineConfig>& LayoutChooser::trainers(std::int
   for (const std::size_t i : pareto_optimal(ranked))
     tried.push_back(ranked[i].layout);
   return trainers_.emplace(cards, std::move(tried)).first->second;
+}
+
+const std::vector<RankedReference>& LayoutChooser::references(
+    const orchestrator::PipelineConfig& config,
+    const orchestrator::PlacementConfig& cards,
+    const actors::SimulatedPlacement& placement) {
+  const bool chosen =
+      placement.reference != actors::ReferencePlace::None && run_.reference_model.has_value();
+  const actors::SimulatedRun& run = placement.run;
+  const actors::SimulationSettings own = actors::one_reference(placement);
+  const std::int64_t per_pass =
+      orchestrator::responses_per_pass(config, cards, std::ssize(sequences_));
+  const std::array<std::int64_t, 3> key{
+      chosen ? own.cards : 0, per_pass, run.config.trainer.micro_batch_tokens};
+  const auto known = references_.find(key);
+  if (known != references_.end())
+    return known->second;
+  const double most = std::min(most_, actors::device_capacity(own));
+  return references_
+      .emplace(key,
+               chosen ? rank_references(own, most, sequences_, per_pass)
+                      : std::vector<RankedReference>{{.layout = run.config.reference}})
+      .first->second;
 }
 
 LayoutChooser::Fit LayoutChooser::fit(const actors::SimulatedPlacement& placement,
@@ -118,7 +142,8 @@ LayoutChooser::Completion LayoutChooser::fastest_engine(const orchestrator::Pipe
     const auto twentieths = ep == widest.ep ? std::nullopt : largest_kv_share(placement, kept);
     if (!twentieths)
       continue;
-    const Completion other{widest.trainer, ep, static_cast<double>(*twentieths) / 20};
+    const Completion other{
+        widest.trainer, widest.reference, ep, static_cast<double>(*twentieths) / 20};
     const double tokens_per_second = rate(other);
     if (tokens_per_second > most) {
       best = other;
@@ -154,9 +179,22 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
   for (const actors::TrainerEngineConfig& layout : layouts) {
     placement.run.config.trainer = layout;
     const double kept = keeps ? actors::trainer_memory(placement.run).device.gradients : 0;
-    if (const auto twentieths = largest_kv_share(placement, kept)) {
-      const Completion widest{layout, s.config.rollout.ep, static_cast<double>(*twentieths) / 20};
-      return fastest_engine(config, cards, std::move(placement), kept, widest);
+    const std::vector<RankedReference>& ranked = references(config, cards, placement);
+    if (ranked.empty()) {
+      return Error{ErrorCode::OutOfMemory,
+                   fmt::format("no layout of the reference {} fits its {} cards",
+                               run_.reference_model->name,
+                               std::ssize(cards.reference))};
+    }
+    for (const RankedReference& reference : ranked) {
+      placement.run.config.reference = reference.layout;
+      if (const auto twentieths = largest_kv_share(placement, kept)) {
+        const Completion widest{
+            layout, reference.layout, s.config.rollout.ep, static_cast<double>(*twentieths) / 20};
+        return fastest_engine(config, cards, std::move(placement), kept, widest);
+      }
+      if (placement.reference == actors::ReferencePlace::Own)
+        break;  // Its memory leaves that of the others as it is.
     }
   }
   return Error{ErrorCode::OutOfMemory,
@@ -187,6 +225,7 @@ Result<orchestrator::PipelineConfig> LayoutChooser::complete(
   if (!known->second)
     return known->second.error();
   config.simulation.trainer = known->second->trainer;
+  config.simulation.reference = known->second->reference;
   config.simulation.rollout.ep = known->second->ep;
   config.simulation.rollout.kv_share = known->second->kv_share;
   return config;

@@ -2,11 +2,12 @@
 // cost model, so that a search need not try them in runs:
 //   trainer   the layout of trainer_space.hpp with the fastest update of the run's first batch,
 //             among those that fit every memory phase of every card
+//   reference with a model of its own: the layout of reference_space.hpp with the fastest scoring
+//             of that batch, among those that fit with the trainer
 //   rollout   ep of engine_space.hpp: the most tokens/s at the engine's tp and slots; kv_share: the
 //             largest that fits, in steps of 0.05
 // Results are cached, so one chooser serves configurations that differ only in placement, replicas,
 // concurrency, rollout layout and prepared gradients. One thread.
-// concurrency, rollout layout and prepared gradients alone. One thread.
 #pragma once
 
 #include "actors/simulation/memory_phases.hpp"
@@ -15,6 +16,7 @@
 #include "core/result.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "study/simulate/first_batch.hpp"
+#include "study/simulate/reference_space.hpp"
 #include "study/simulate/trainer_space.hpp"
 
 #include <algorithm>
@@ -22,6 +24,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace temper::study {
@@ -36,7 +39,7 @@ class LayoutChooser {
   void limit_memory(Bytes most) { most_ = std::min(most_, static_cast<double>(most.count())); }
 
   /// `cards`: resolve_placement() of the configuration. Error OutOfMemory: no layout of the trainer
-  /// fits, by itself or with the other roles.
+  /// or the reference fits, by itself or with the other roles.
   Result<orchestrator::PipelineConfig> complete(orchestrator::PipelineConfig config,
                                                 const orchestrator::PlacementConfig& cards);
 
@@ -45,14 +48,23 @@ class LayoutChooser {
   using Key = std::array<std::int64_t, 10>;
   struct Completion {
     actors::TrainerEngineConfig trainer;
+    actors::ReferenceEngineConfig reference;
     std::int64_t ep = 1;
     double kv_share = 0;
   };
 
   LayoutChooser(actors::SimulatedRun run, const FirstBatch& batch)
-      : run_(std::move(run)), packings_(batch.sequences()), lengths_(batch.lengths()) {}
+      : run_(std::move(run)),
+        sequences_(batch.sequences()),
+        packings_(sequences_),
+        lengths_(batch.lengths()) {}
   /// Trainer layouts on this many cards worth trying, fastest first.
   const std::vector<actors::TrainerEngineConfig>& trainers(std::int64_t cards);
+  /// Layouts of the reference worth trying, fastest first: its own alone, unless its model is not
+  /// the policy's.
+  const std::vector<RankedReference>& references(const orchestrator::PipelineConfig& config,
+                                                 const orchestrator::PlacementConfig& cards,
+                                                 const actors::SimulatedPlacement& placement);
   /// Chooses the missing settings. Error: no layout fits.
   Result<Completion> choose(orchestrator::PipelineConfig config,
                             const orchestrator::PlacementConfig& cards);
@@ -76,11 +88,15 @@ class LayoutChooser {
   Fit fit(const actors::SimulatedPlacement& placement, double kept) const;
 
   actors::SimulatedRun run_;
-  actors::Packings packings_;       ///< For one update's batch, prompts and responses together.
+  std::vector<Tokens> sequences_;   ///< Of one update's batch, prompts and responses together.
+  actors::Packings packings_;       ///< For the same batch.
   sim_hw::RolloutLengths lengths_;  ///< For the same batch.
   /// Limit on the bytes of a device.
   double most_ = std::numeric_limits<double>::infinity();
   std::map<std::int64_t, std::vector<actors::TrainerEngineConfig>> trainers_;
+  /// By cards of a reference (0: its layout is not chosen), responses per pass, and tokens of a
+  /// micro-batch.
+  std::map<std::array<std::int64_t, 3>, std::vector<RankedReference>> references_;
   std::map<Key, Result<Completion>> completions_;
   int last_share_ = 1;  ///< Start of the next search; does not affect results.
 };

@@ -319,6 +319,10 @@ SimulatedPlacement random_placement(Random& random,
   c.trainer.ep = p.run.model.moe ? power(6) : 1;
   c.trainer.micro_batch_tokens = power(15);
   c.trainer.optimizer_on_host = random.chance(0.7);
+  if (random.chance(0.5))
+    p.run.reference_model = bases[random.below(bases.size())].model;
+  if (random.chance(0.3))
+    c.reference = {.model = {}, .tp = power(3), .pp = power(2), .ep = power(6), .cp = {}};
   return p;
 }
 
@@ -334,6 +338,7 @@ double independent_peak(const SimulatedPlacement& p) {
   double reference = 0;
   if (p.reference != ReferencePlace::None) {
     actors::SimulationSettings s{p.run};
+    s.model = p.run.reference_model.value_or(p.run.model);
     s.cards = p.reference_cards / p.references;
     reference = actors::reference_memory(s).device.total();
   }

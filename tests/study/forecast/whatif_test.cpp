@@ -182,6 +182,7 @@ TEST_F(Recorded, TheCostModelKnowsTheEffectOfSettingsOfASimulatedRun) {
   for (const char* set : {"simulation.framework=verl",
                           "simulation.tools={turn: {mean: 50}}",
                           "simulation.tensors.per_token=1MB",
+                          "simulation.reference.model=qwen2.5-7b",
                           "simulation.checkpoint.bandwidth=10GB/s"}) {
     const auto answer = ask(run, {set});
     ASSERT_TRUE(answer) << set << ": " << answer.error().context;

@@ -2,6 +2,7 @@
 #include "study/plan/config_plan.hpp"
 
 #include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/simulated_reference.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
@@ -54,6 +55,32 @@ TEST(ConfigPlan, ChangesOnlyTheLayouts) {
   after.simulation.trainer = before.simulation.trainer;
   after.simulation.rollout = before.simulation.rollout;
   EXPECT_EQ(to_yaml(after), to_yaml(before));
+}
+
+TEST(ConfigPlan, ChoosesTheLayoutOfATeacherOfAnotherShape) {
+  for (const char* name : {"cm384_pangu.yaml", "cm384_pangu_fused.yaml"}) {
+    SCOPED_TRACE(name);
+    PipelineConfig config = load(name);
+    config.simulation.reference.model = "deepseek-v3";
+    const auto plan = plan_config(config);
+    ASSERT_TRUE(plan) << plan.error().context;
+    ASSERT_TRUE(plan->reference);
+    EXPECT_EQ(plan->config.simulation.reference, plan->reference->layout);
+    const Status rules = check_rules(plan->config);
+    EXPECT_TRUE(rules) << rules.error().context;
+    const auto pipeline = resolve(plan->config);
+    ASSERT_TRUE(pipeline) << pipeline.error().context;
+    const actors::SimulationSettings own = actors::one_reference(simulated_placement(*pipeline));
+    EXPECT_LE(actors::reference_memory(own).device.total(), actors::device_capacity(own));
+    PipelineConfig other = plan->config;
+    other.simulation.reference = {.model = "deepseek-v3", .tp = 8, .pp = 1, .ep = 32, .cp = 1};
+    const auto whole = actors::one_reference(simulated_placement(*resolve(other)));
+    ASSERT_TRUE(actors::check_reference(whole));
+    const std::vector<Tokens> batch(traits_of(config.placement.mode).shares ? 8192 : 256,
+                                    Tokens(7000));
+    EXPECT_LE(actors::ReferenceModel(own).seconds(batch),
+              1.02 * actors::ReferenceModel(whole).seconds(batch));
+  }
 }
 
 TEST(ConfigPlan, KeepsTheRequestedSide) {

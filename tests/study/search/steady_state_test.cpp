@@ -1,9 +1,14 @@
 #include "study/search/steady_state.hpp"
 
+#include "actors/simulation/role_memory.hpp"
+#include "core/random.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/reference_rules.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
 #include "study/search/steady_terms.hpp"
+#include "study/simulate/reference_space.hpp"
 #include "study/simulate/simulate.hpp"
 
 #include <gtest/gtest.h>
@@ -63,6 +68,21 @@ PipelineConfig with_tools(PipelineConfig c, Duration latency) {
   return c;
 }
 
+/// A random teacher with a random layout that fits.
+PipelineConfig with_teacher(PipelineConfig c, Random& random) {
+  constexpr std::array kTeachers{
+      "qwen3-32b", "qwen2.5-72b", "qwen3-235b-a22b", "deepseek-v3", "llama-3.1-405b"};
+  c.simulation.reference.model = kTeachers[random.below(kTeachers.size())];
+  const ResolvedPipeline pipeline = resolve(c).value();
+  const actors::SimulationSettings own = actors::one_reference(simulated_placement(pipeline));
+  const auto batch = draw_first_batch(c, pipeline.simulation->config).sequences();
+  const std::int64_t per_pass = responses_per_pass(c, pipeline.placement, std::ssize(batch));
+  const auto layouts = rank_references(own, actors::device_capacity(own), batch, per_pass);
+  EXPECT_FALSE(layouts.empty());
+  c.simulation.reference = layouts[random.below(layouts.size())].layout;
+  return c;
+}
+
 SteadyState judged(SteadyStateModel& model, const PipelineConfig& config) {
   return model(config, resolve_placement(config));
 }
@@ -100,6 +120,23 @@ TEST(SteadyState, ThroughputMatchesRunsWithLentCards) {
     c.placement.mode = PlacementMode::Hybrid;
     const Both b = both(c);
     EXPECT_NEAR(b.closed.trained_per_s / b.run.sustained_per_s, 1, 0.2) << "eta " << eta;
+  }
+}
+
+TEST(SteadyState, ThroughputMatchesRunsWithTeachersOfOtherShapes) {
+  Random random(1, "teachers");
+  for (const double eta : {0.0, 2.0}) {
+    for (int i = 0; i < 3; ++i) {
+      for (const auto& [given, most] :
+           {std::pair(separate(eta), 0.12), std::pair(fused(eta, 0), 0.2)}) {
+        const PipelineConfig config = with_teacher(given, random);
+        SCOPED_TRACE(to_yaml(config.simulation.reference));
+        const Both b = both(config);
+        EXPECT_NEAR(b.closed.trained_per_s / b.run.sustained_per_s, 1, most) << "eta " << eta;
+        const auto state = actors::CardState::Reference;
+        EXPECT_NEAR(b.closed.states.at(state), b.run.states.at(state), 0.05) << "eta " << eta;
+      }
+    }
   }
 }
 

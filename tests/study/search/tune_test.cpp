@@ -77,6 +77,26 @@ TEST_F(Tune, TheAnswerIsNoWorseThanTheGivenConfiguration) {
   EXPECT_GE(t.screened, t.fitting);
 }
 
+TEST_F(Tune, ATeacherOfAnotherShapeGetsALayoutThatFits) {
+  PipelineConfig given = small_pipeline();
+  given.simulation.reference.model = "qwen3-30b-a3b";  // 61 GB: more than a device holds.
+  given.placement.cards = 16;
+  given.placement.reference_cards = 4;
+  given.simulation.reference.ep = 8;
+  options_.config = write("teacher.yaml", to_yaml(given));
+  const TuneResult t = tuned();
+  std::size_t fitting = 0;
+  for (const Candidate& c : t.tried) {
+    if (!c.row.reason.empty())
+      continue;
+    ++fitting;
+    EXPECT_EQ(c.config.simulation.reference.model, "qwen3-30b-a3b");
+    EXPECT_TRUE(validate(c.config).empty()) << to_yaml(c.config.simulation.reference);
+  }
+  EXPECT_GT(fitting, 1U);
+  EXPECT_GE(*t.tried[t.fastest].row.tokens_per_s, *t.tried[t.given].row.tokens_per_s);
+}
+
 TEST_F(Tune, ARunOfTheAnswerReproducesItsFigures) {
   const TuneResult t = tuned();
   const Candidate& best = t.tried[t.best];

@@ -18,6 +18,21 @@ std::uint64_t runs() {
   return text == nullptr ? 60 : std::strtoull(text, nullptr, 10);
 }
 
+/// A teacher of another shape, or the policy's, for a third of the runs each.
+actors::ReferenceEngineConfig random_reference(Random& random) {
+  constexpr std::array kTeachers{"qwen2.5-1.5b", "qwen2.5-14b", "qwen3-30b-a3b", "qwen2.5-72b"};
+  actors::ReferenceEngineConfig c;
+  const std::uint64_t third = random.below(3);
+  if (third > 0)
+    c.model = kTeachers[random.below(kTeachers.size())];
+  if (third > 1) {
+    c.tp = std::int64_t{1} << random.below(3);
+    c.pp = std::int64_t{1} << random.below(2);
+    c.ep = c.model == "qwen3-30b-a3b" ? std::int64_t{1} << random.below(3) : 1;
+  }
+  return c;
+}
+
 PipelineConfig random_pipeline(Random& random) {
   const auto power = [&](std::uint64_t most) {
     return static_cast<std::int32_t>(1) << random.below(most + 1);
@@ -83,11 +98,12 @@ testing::SimulatedOutcome run_within_limits(const PipelineConfig& config) {
 }
 
 TEST(RandomRuns, AreRefusedOrStayWithinTheirMemoryAndTheirBound) {
-  std::uint64_t refused = 0, without_turns = 0;
+  std::uint64_t refused = 0, without_turns = 0, teachers = 0;
   std::set<PlacementMode> modes;
   for (std::uint64_t seed = 0; seed < runs(); ++seed) {
     Random random(seed, "runs");
-    const PipelineConfig config = random_pipeline(random);
+    PipelineConfig config = random_pipeline(random);
+    config.simulation.reference = random_reference(random);
     if (!validate(config).empty()) {
       ++refused;
       continue;
@@ -97,11 +113,13 @@ TEST(RandomRuns, AreRefusedOrStayWithinTheirMemoryAndTheirBound) {
     ASSERT_FALSE(HasFailure());
     modes.insert(config.placement.mode);
     without_turns += ran.summary.switches.count == 0 ? 1 : 0;
+    teachers += config.reference.replicas > 0 && !config.simulation.reference.model.empty() ? 1 : 0;
   }
   EXPECT_EQ(modes.size(), actors::kPlacementModes.size());
   EXPECT_LT(refused, runs() * 9 / 10);
   RecordProperty("refused", static_cast<int>(refused));
   EXPECT_LT(without_turns, runs() - refused) << "some took turns";
+  EXPECT_GT(teachers, runs() / 20);
 }
 
 TEST(RandomRuns, WithACriticOrAnAdapterStayWithinTheirMemoryAndTheirBound) {
