@@ -84,3 +84,34 @@ def top_tokens(fig):
 With 4 tokens, the KL is lower than with the sampled one by {-max(closer):.3f} to {-min(closer):.3f} over the seeds, and the
 reward at step {STEPS[-1]} is higher by {min(better):.3f} to {max(better):.3f}.
 """)
+
+
+#: A 32B student on 384 simulated cards, with responses of 7,000 tokens on average.
+STUDENT = ("configs/cm384_pangu.yaml", "simulation.model=qwen3-32b", "simulation.rollout.ep=1", "simulation.trainer.ep=1")
+DISTILLED = ("algorithm.name=opd", "algorithm.kl=0")
+TEACHERS = (
+    ("none", ("algorithm.kl=0", "reference.replicas=0")),
+    ("Qwen3-32B, as the student", (*DISTILLED, "simulation.reference.model=qwen3-32b")),
+    ("DeepSeek-V3, 671B", (*DISTILLED, "simulation.reference.model=deepseek-v3", "simulation.reference.pp=1", "simulation.reference.ep=64")),
+)
+
+
+@figures("exact", "slow")
+def teachers(fig):
+    fig.head("cards", "teacher", "rollout + teacher + training", "layout of the teacher", "teacher busy", "trained tokens/s", "of no teacher",
+             align="llllrrr")
+    rates = {}
+    for place, mode in (("exclusive", "separate"), ("time-shared", "fused")):
+        for name, sets in TEACHERS:
+            config, *keys = (*STUDENT, *sets)
+            words = "".join(f" --set {key}" for key in keys)
+            line = f"temper tune {config} --modes {mode} --eta 2 --effort 24{words} --out {{out}}"
+            plan = next(r for r in fig.rows(line, "tune.csv") if r.verdict == "advised")
+            run = fig.run(f"{fig.path(line, 'tuned.yaml')} steps=10")
+            rates[place, name] = plan.tokens_per_s
+            cards = f"{plan.rollout_cards:.0f} + {plan.reference_cards:.0f} + {plan.trainer_cards:.0f}"
+            busy = run.utilization.states.get("reference", 0) * run.cards / plan.reference_cards if plan.reference_cards else None
+            fig.row(place, name, cards if mode == "separate" else "384", plan.reference_layout or "–", "–" if busy is None else fig.pct(busy, 1),
+                    fig.k(plan.tokens_per_s), f"{plan.tokens_per_s / rates[place, 'none']:.2f}x")
+    fig.holds(all(rates[place, "none"] >= rates[place, TEACHERS[2][0]] for place in ("exclusive", "time-shared")),
+              "a large teacher costs throughput on either kind of cards")
