@@ -12,6 +12,7 @@
 //   order         the published version grows by one; engines never return to an older version;
 //                 time never decreases; activity spans do not overlap
 //   certificates  every batch has one, with its groups, their versions and the bound
+//   teachers      each response is scored by a reference of the teacher of its problem
 //   problems      each group has the next problem of its source that is not set aside; sources get
 //                 their shares
 //   evaluations   each evaluates every problem under one version, and its result follows from the
@@ -109,6 +110,7 @@ class Auditor {
     std::uint64_t age_from = 0;    ///< Version from which its age counts.
     std::uint64_t in_update = 0;   ///< Lease of the step it is in; 0: none.
     bool promised = false;         ///< Its gradients were requested: the next step must contain it.
+    std::uint32_t teacher = 0;     ///< Of its problem; 0 in a run without teachers.
     std::map<std::uint64_t, ResponseState> responses;
   };
   struct LeaseState {
@@ -213,6 +215,8 @@ class Auditor {
   void take_back(ActorId actor);
   /// Of a response that is not leased to an engine or a reference.
   void set_stage(std::uint64_t id, const ResponseState& r);
+  /// Checks that each response is scored by a reference of its teacher.
+  void check_teacher(const command::ScoreReference& c);
   bool is_whole(const ResponseState& r) const {
     return r.generated && r.judged && (r.scored || !config_.has_reference());
   }

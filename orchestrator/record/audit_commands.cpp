@@ -94,6 +94,8 @@ void Auditor::on_command(const command::Dispatch& c) {
     for (const ResponseId r : c.responses)
       group.responses[r.value()];
     note(state_.problems.dispatch(c, state_.version));
+    if (const auto teacher = state_.problems.teacher(c.group.value()))
+      group.teacher = *teacher;
   } else if (c.version.value() < state_.outstanding[c.group.value()].dispatched) {
     violation(fmt::format("group {} continues with weights older than its first", c.group));
   }
@@ -106,9 +108,25 @@ void Auditor::on_command(const command::ScoreReference& c) {
   check_at_work(c.actor);
   if (takes_turns(c.actor) && !state_.visiting.contains(c.actor.value()))
     violation("a reference scores on cards that it does not hold");
+  check_teacher(c);
   grant(c.actor, c.lease, c.responses);
   for (const ResponseId r : c.responses)
     state_.waits.settled(r.value());
+}
+
+void Auditor::check_teacher(const command::ScoreReference& c) {
+  if (!config_.problems.teachers || c.actor.value() >= config_.actors.size())
+    return;
+  const ActorSpec& actor = config_.actors[c.actor.value()];
+  for (const ResponseId r : c.responses) {
+    const auto group = state_.outstanding.find(group_of(r.value()));
+    if (group != state_.outstanding.end() && actor.teacher != group->second.teacher) {
+      violation(fmt::format("response {} is scored by {}, which is not of its teacher `{}`",
+                            r,
+                            actor.name,
+                            config_.problems.teachers->names[group->second.teacher]));
+    }
+  }
 }
 
 void Auditor::on_command(const command::Cancel& c) {
@@ -263,7 +281,7 @@ void Auditor::set_stage(std::uint64_t id, const ResponseState& r) {
   if (!r.failed && !r.generated)
     state_.waits.handed_back(id);
   else if (!r.failed && !r.scored && config_.has_reference())
-    state_.waits.to_score(id);
+    state_.waits.to_score(id, state_.outstanding.at(group_of(id)).teacher);
   else
     state_.waits.settled(id);
 }

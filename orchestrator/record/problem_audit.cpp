@@ -93,6 +93,18 @@ void ProblemAudit::check_order(const command::Dispatch& c, Violations& found) {
   }
 }
 
+std::optional<std::uint32_t> ProblemAudit::teacher(std::uint64_t group) const {
+  const auto it = outstanding_.find(group);
+  if (!plan_.teachers || it == outstanding_.end() ||
+      it->second.source >= plan_.teachers->of_problems.size())
+    return std::nullopt;
+  const std::vector<std::uint8_t>& all = plan_.teachers->of_problems[it->second.source];
+  const std::size_t place = all.size() == 1 ? 0 : it->second.number;
+  return place < all.size() && all[place] < plan_.teachers->names.size()
+             ? std::optional<std::uint32_t>(all[place])
+             : std::nullopt;
+}
+
 void ProblemAudit::leave(std::uint64_t group, const std::optional<std::vector<double>>& rewards) {
   const auto it = outstanding_.find(group);
   if (it == outstanding_.end())

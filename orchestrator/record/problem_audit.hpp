@@ -22,6 +22,8 @@ class ProblemAudit {
   void use(const ProblemPlan& plan) { plan_ = plan; }
   /// A group is dispatched for the first time. `step`: the published version.
   Violations dispatch(const command::Dispatch& c, std::uint64_t step);
+  /// The teacher of an outstanding group; none in a run without teachers.
+  std::optional<std::uint32_t> teacher(std::uint64_t group) const;
   /// A group leaves. `rewards`: of the responses that did not fail, if all were judged.
   void leave(std::uint64_t group, const std::optional<std::vector<double>>& rewards);
 

@@ -9,6 +9,12 @@ namespace temper::orchestrator {
 void WaitAudit::settled(std::uint64_t response) {
   generating_.erase(response);
   handed_back_.erase(response);
+  if (const auto it = to_score_.find(response); it != to_score_.end())
+    leave_scoring(it);
+}
+
+void WaitAudit::leave_scoring(std::map<std::uint64_t, std::uint32_t>::iterator response) {
+  --per_teacher_[response->second];
   to_score_.erase(response);
 }
 
@@ -22,14 +28,17 @@ void WaitAudit::handed_back(std::uint64_t response) {
   handed_back_.insert(response);
 }
 
-void WaitAudit::to_score(std::uint64_t response) {
+void WaitAudit::to_score(std::uint64_t response, std::uint32_t teacher) {
   settled(response);
-  to_score_.insert(response);
+  to_score_.emplace(response, teacher);
+  ++per_teacher_[teacher];
 }
 
 void WaitAudit::left(std::uint64_t first, std::uint64_t last) {
-  for (auto* stage : {&generating_, &handed_back_, &to_score_})
+  for (auto* stage : {&generating_, &handed_back_})
     stage->erase(stage->lower_bound(first), stage->lower_bound(last));
+  for (auto it = to_score_.lower_bound(first); it != to_score_.end() && it->first < last;)
+    leave_scoring(it++);
 }
 
 std::vector<std::string> WaitAudit::check(const std::vector<ActorSpec>& actors,
@@ -51,8 +60,10 @@ std::vector<std::string> WaitAudit::check(const std::vector<ActorSpec>& actors,
 }
 
 std::string WaitAudit::wrong(const ActorSpec& actor, WaitKind kind, const Cards& cards) const {
+  const auto waiting = per_teacher_.find(actor.teacher.value_or(0));
   const std::size_t scores =
-      actor.role == actors::RoleKind::Reference ? to_score_.size() : std::size_t{0};
+      actor.role == actors::RoleKind::Reference && waiting != per_teacher_.end() ? waiting->second
+                                                                                 : std::size_t{0};
   const bool returned = !handed_back_.empty() && cards.held;
   switch (kind) {
     case WaitKind::Responses:

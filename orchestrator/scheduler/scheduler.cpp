@@ -40,6 +40,8 @@ std::string impossible_field(const SavedState& saved, const SchedulerConfig& con
   for (const auto& [id, group] : queue.groups()) {
     if (group.rows.size() != each)
       return fmt::format("group {} of {} responses", id, group.rows.size());
+    if (!saved.problems.teacher(config.problems, id))
+      return fmt::format("group {} without a problem", id);
   }
   return {};
 }
@@ -121,6 +123,9 @@ Result<Scheduler> Scheduler::restored(const SchedulerConfig& config, std::string
       return corrupt("the checkpoint belongs to another run: its scheduler state has " + what);
     run.saved.outstanding.bound = bound;  // the run may have been resumed with another
     run.saved.queue.set_credits(run.credits());
+    run.saved.queue.set_teachers(config.problems.teacher_count());
+    for (const auto& [id, group] : run.saved.queue.groups())
+      run.saved.queue.set_teacher(id, *run.saved.problems.teacher(config.problems, id));
     run.saved.queue.rebuild();
   }
   return scheduler;

@@ -32,6 +32,32 @@ ProblemPlan random_problems(Random random) {
   return plan;
 }
 
+/// Some runs with problems and a reference have two or three teachers in its place, with one or two
+/// actors each.
+void add_teachers(SchedulerConfig& c, Random random) {
+  const auto reference = std::ranges::find(c.actors, actors::RoleKind::Reference, &ActorSpec::role);
+  if (c.problems.sources.empty() || reference == c.actors.end() ||
+      (c.switching == Switching::OneByOne && reference->takes_turns) || random.chance(0.3))
+    return;
+  TeacherPlan& plan = c.problems.teachers.emplace();
+  std::vector<ActorSpec> actors;
+  const std::uint64_t teachers = 2 + random.below(2);
+  for (std::uint32_t t = 0; t < teachers; ++t) {
+    plan.names.emplace_back(1, static_cast<char>('t' + t));
+    for (std::uint64_t i = 0, n = 1 + random.below(2); i < n; ++i) {
+      ActorSpec& actor = actors.emplace_back(*reference);
+      actor.name = fmt::format("reference-{}-{}", plan.names.back(), i);
+      actor.teacher = t;
+    }
+  }
+  for (const ProblemSource& source : c.problems.sources) {
+    auto& of = plan.of_problems.emplace_back();
+    for (std::uint64_t n = random.chance(0.5) ? 1 : source.problems; n > 0; --n)
+      of.push_back(static_cast<std::uint8_t>(random.below(teachers)));
+  }
+  c.actors.insert(c.actors.erase(reference), actors.begin(), actors.end());
+}
+
 }  // namespace
 
 SchedulerConfig random_config(Random& random) {
@@ -116,6 +142,7 @@ SchedulerConfig random_config(Random& random) {
                     random.chance(0.5)};
   }
   c.problems = random_problems(Random(random.state()[0], "problems"));
+  add_teachers(c, Random(random.state()[0], "teachers"));
   c.one_version = !mode.shares && traits_of(c.staleness_rule).limits_running &&
                   Random(random.state()[0], "one version").chance(0.5);
   return c;

@@ -143,12 +143,13 @@ bool Dispatcher::dispatch_one(RunState& run, const CardSharing& sharing) {
     return false;
   const GroupId group(run.saved.next_group++);
   ++run.saved.progress.groups_dispatched;
-  run.saved.queue.add_group(group, version);
+  const ProblemPlan& plan = run.config.problems;
+  std::optional<Draw> draw;
+  if (!plan.sources.empty())
+    draw = run.saved.problems.draw(plan, group, run.saved.progress.version.value());
+  run.saved.queue.add_group(group, version, run.saved.problems.teacher(plan, group).value_or(0));
   run.saved.outstanding.add(version);
   just_in_time_.dispatched(group, run.now);
-  std::optional<Draw> draw;
-  if (const ProblemPlan& plan = run.config.problems; !plan.sources.empty())
-    draw = run.saved.problems.draw(plan, group, run.saved.progress.version.value());
   send(run, *engine, group, run.saved.queue.live_responses(group), draw);
   return true;
 }

@@ -9,13 +9,25 @@ namespace {
 /// While the trainer waits, the reference scores so many batches in place of one.
 constexpr std::size_t kUrgentBatches = 8;
 
+/// What the actor may get of a task: a reference, responses of its teacher.
+const ResponseSet& ready_for(const RunState& run, Task task, ActorId actor) {
+  return task == Task::Reference
+             ? run.saved.queue.ready_for(run.fleet.spec(actor).teacher.value_or(0))
+             : run.saved.queue.ready(task);
+}
+
 /// Responses that a time-shared reference scores at once. Nothing more comes during its turn, so
-/// its share of all that is ready, if that is more than a batch; but not more than a part.
+/// its share of all that is ready for its teacher, if that is more than a batch; but not more than
+/// a part.
 std::size_t batch_of_turn(const RunState& run,
+                          ActorId reference,
                           std::size_t batch,
                           std::size_t ready,
                           std::optional<std::int64_t> part) {
-  const std::size_t references = run.fleet.turning_references().size();
+  const ActorSpec& spec = run.fleet.spec(reference);
+  const auto references = static_cast<std::size_t>(
+      std::ranges::count_if(run.fleet.turning_references(),
+                            [&](ActorId id) { return run.fleet.spec(id).does_work_of(spec); }));
   const std::size_t share = std::max(batch, (ready + references - 1) / references);
   if (!part)
     return share;
@@ -31,16 +43,16 @@ void score(RunState& run,
            Duration deadline) {
   if (run.finished)
     return;
-  const auto& ready = run.saved.queue.ready(task);
   for (const ActorId id : run.fleet.with_role(role)) {
-    if (ready.empty())
+    if (run.saved.queue.ready(task).empty())
       return;
-    if (!sharing.may_score(run, id) || run.saved.queue.load(id).leases > 1)
+    const ResponseSet& ready = ready_for(run, task, id);
+    if (ready.empty() || !sharing.may_score(run, id) || run.saved.queue.load(id).leases > 1)
       continue;
-    auto full = full_batch(run, task);
+    auto full = full_batch(run, task, ready);
     const auto part = run.fleet.spec(id).takes_turns ? sharing.part_size(run) : std::nullopt;
     if (run.fleet.spec(id).takes_turns)
-      full = batch_of_turn(run, full, ready.size(), part);
+      full = batch_of_turn(run, id, full, ready.size(), part);
     // One batch at work and at most one behind it; the second only when full, so that batches grow
     // while an actor is busy. None behind a part, after which the turn may end.
     const auto has_room = [&] {
@@ -64,6 +76,10 @@ void score(RunState& run,
 }
 
 std::size_t full_batch(const RunState& run, Task task) {
+  return full_batch(run, task, run.saved.queue.ready(task));
+}
+
+std::size_t full_batch(const RunState& run, Task task, const ResponseSet& ready) {
   const auto full = static_cast<std::size_t>(
       task == Task::Reward ? std::min(run.config.score_batch, run.config.judge_batch)
                            : run.config.score_batch);
@@ -73,7 +89,7 @@ std::size_t full_batch(const RunState& run, Task task) {
   if (!needed)
     return full;
   std::size_t waited_for = 0;
-  for (const ResponseId r : run.saved.queue.ready(task)) {  // oldest first
+  for (const ResponseId r : ready) {  // oldest first
     if (run.saved.queue.group(run.saved.queue.group_of(r))->age_from() > *needed ||
         waited_for == full)
       break;

@@ -52,7 +52,9 @@ void launch(RunState& run, ActorId actor, std::optional<Reason> reason = {}) {
 void wait_on(RunState& run, ActorId attached) {
   const ActorSpec& spec = run.fleet.spec(attached);
   const auto others = run.fleet.with_role(spec.role);
-  if (std::ranges::any_of(others, [&](ActorId a) { return run.fleet.state(a).ready(); })) {
+  if (std::ranges::any_of(others, [&](ActorId a) {
+        return run.fleet.state(a).ready() && run.fleet.spec(a).does_work_of(spec);
+      })) {
     run.fleet.change(attached).launch_deadline = run.now + run.config.deadlines.attach;
     return;
   }

@@ -36,6 +36,35 @@ std::vector<std::uint32_t> evaluated_sources(const ProblemPlan& plan, std::uint6
   return sources;
 }
 
+namespace {
+
+/// The key of a source.
+std::string key_of(const ProblemSource& source) {
+  return source.name.empty() ? std::string("task") : fmt::format("task.sources.{}", source.name);
+}
+
+/// Requires: the sources are the same.
+std::string teacher_difference(const ProblemPlan& before, const ProblemPlan& after) {
+  if (!before.teachers && !after.teachers)
+    return {};
+  const TeacherPlan was = before.teachers.value_or(TeacherPlan());
+  const TeacherPlan is = after.teachers.value_or(TeacherPlan());
+  if (was.names != is.names) {
+    return fmt::format("reference.teachers: the run started with [{}], found [{}]",
+                       fmt::join(was.names, ", "),
+                       fmt::join(is.names, ", "));
+  }
+  for (std::size_t k = 0; k < before.sources.size(); ++k) {
+    if (was.of_problems[k] != is.of_problems[k]) {
+      return fmt::format("{}: the run started with other teachers of its problems",
+                         key_of(after.sources[k]));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string problem_difference(const ProblemPlan& before, const ProblemPlan& after) {
   if (before.sources.size() != after.sources.size()) {
     return fmt::format("task.sources: the run started with {} sources, found {}",
@@ -44,8 +73,7 @@ std::string problem_difference(const ProblemPlan& before, const ProblemPlan& aft
   }
   for (std::size_t k = 0; k < before.sources.size(); ++k) {
     const ProblemSource &was = before.sources[k], &is = after.sources[k];
-    const std::string key =
-        is.name.empty() ? std::string("task") : fmt::format("task.sources.{}", is.name);
+    const std::string key = key_of(is);
     if (was.name != is.name)
       return fmt::format("{}: the run started with the source `{}` in its place", key, was.name);
     if (was.problems != is.problems) {
@@ -55,7 +83,7 @@ std::string problem_difference(const ProblemPlan& before, const ProblemPlan& aft
                          is.problems);
     }
   }
-  return {};
+  return teacher_difference(before, after);
 }
 
 }  // namespace temper::orchestrator

@@ -39,12 +39,40 @@ struct SetAsideRule {
   }
 };
 
+/// The problem of a group.
+struct Draw {
+  std::uint32_t source = 0;     ///< Index in ProblemPlan::sources.
+  std::uint64_t position = 0;   ///< In the order of its source.
+  std::uint64_t problem = 0;    ///< Number of the problem in its source.
+  std::uint64_t set_aside = 0;  ///< Problems of its source that are set aside after this draw.
+  bool operator==(const Draw&) const = default;
+};
+
+/// Which of several teachers scores the responses to a problem.
+struct TeacherPlan {
+  static constexpr std::size_t kMost = 64;
+
+  std::vector<std::string> names;  ///< Keys of `reference.teachers`, sorted.
+  /// By source: the teacher of each training problem, as an index in `names`; one entry: that of
+  /// all its problems.
+  std::vector<std::vector<std::uint8_t>> of_problems;
+
+  /// Requires: the plan has the source and the problem.
+  std::uint32_t of(std::uint32_t source, std::uint64_t problem) const {
+    const std::vector<std::uint8_t>& teachers = of_problems[source];
+    return teachers.size() == 1 ? teachers.front() : teachers[problem];
+  }
+};
+
 struct ProblemPlan {
   std::vector<ProblemSource> sources;  ///< Empty: the scheduler draws no problems.
   std::uint64_t seed = 0;
   bool shuffle = true;
   SetAsideRule set_aside;
+  std::optional<TeacherPlan> teachers{};  ///< None: all responses have the same reference.
 
+  /// Number of teachers that a response is assigned to one of; 0: none.
+  std::size_t teacher_count() const { return teachers ? teachers->names.size() : 0; }
   /// Requires: source < sources.size().
   EpochOrder order(std::size_t source) const {
     return {sources[source].stream, seed, sources[source].problems, shuffle};
@@ -56,16 +84,8 @@ struct ProblemPlan {
 /// their own.
 std::vector<std::uint32_t> evaluated_sources(const ProblemPlan& plan, std::uint64_t problems);
 
-/// The problem of a group.
-struct Draw {
-  std::uint32_t source = 0;     ///< Index in ProblemPlan::sources.
-  std::uint64_t position = 0;   ///< In the order of its source.
-  std::uint64_t problem = 0;    ///< Number of the problem in its source.
-  std::uint64_t set_aside = 0;  ///< Problems of its source that are set aside after this draw.
-  bool operator==(const Draw&) const = default;
-};
-
-/// Names the first source whose problems are not those of before; empty: all are the same.
+/// Names the first source whose problems, or their teachers, are not those of before; empty: all
+/// are the same.
 std::string problem_difference(const ProblemPlan& before, const ProblemPlan& after);
 
 void describe(auto& v, ProblemSource& s) {
@@ -81,11 +101,16 @@ void describe(auto& v, SetAsideRule& r) {
   v.field(3, "pass", r.pass);
   v.field(4, "epochs", r.epochs);
 }
+void describe(auto& v, TeacherPlan& p) {
+  v.field(1, "names", p.names);
+  v.field(2, "of_problems", p.of_problems);
+}
 void describe(auto& v, ProblemPlan& p) {
   v.field(1, "sources", p.sources);
   v.field(2, "seed", p.seed);
   v.field(3, "shuffle", p.shuffle);
   v.field(4, "set_aside", p.set_aside);
+  v.field(5, "teachers", p.teachers, {.left_out_if_empty = true});
 }
 void describe(auto& v, Draw& d) {
   v.field(1, "source", d.source);

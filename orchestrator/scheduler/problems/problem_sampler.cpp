@@ -105,6 +105,15 @@ void ProblemSampler::group_left(const ProblemPlan& plan,
     set_aside.erase(drawn.problem);
 }
 
+std::optional<std::uint32_t> ProblemSampler::teacher(const ProblemPlan& plan, GroupId group) const {
+  if (!plan.teachers)
+    return 0;
+  const auto it = outstanding_.find(group);
+  if (it == outstanding_.end())
+    return std::nullopt;
+  return plan.teachers->of(it->second.source, it->second.problem);
+}
+
 std::string ProblemSampler::impossible_field(const ProblemPlan& plan) const {
   if (sources_.empty())
     return outstanding_.empty() ? "" : "problems of groups, but no source";

@@ -27,6 +27,10 @@ class ProblemSampler {
   /// was not judged has none, and says nothing about its problem.
   void group_left(const ProblemPlan& plan, GroupId group, std::optional<double> pass_rate);
 
+  /// The teacher of an outstanding group, as an index in TeacherPlan::names; 0 for a plan without
+  /// teachers. None: the group has no problem.
+  std::optional<std::uint32_t> teacher(const ProblemPlan& plan, GroupId group) const;
+
   /// Names what no run with this plan can have; empty: the state is plausible.
   std::string impossible_field(const ProblemPlan& plan) const;
 

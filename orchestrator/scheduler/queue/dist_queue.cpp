@@ -31,12 +31,13 @@ bool DistQueue::is_judged(const Row& row) {
          (row.consumed & bit(Task::Train)) == 0 && row.lease[index(Task::Train)] == LeaseId{};
 }
 
-void DistQueue::add_group(GroupId id, PolicyVersion dispatched) {
+void DistQueue::add_group(GroupId id, PolicyVersion dispatched, std::uint32_t teacher) {
   TEMPER_CHECK(groups_.empty() || groups_.rbegin()->first < id, "group ids grow");
   TEMPER_CHECK(has_credit(), "a group needs credits");
   Group& group = groups_[id];
   file(id, group);
   group.dispatched = dispatched;
+  group.teacher = teacher;
   group.rows.resize(static_cast<std::size_t>(per_group_));
   for (std::size_t k = 0; k < group.rows.size(); ++k)
     put(ids().at(id, k), Field::Prompt);
@@ -49,7 +50,7 @@ void DistQueue::remove_group(GroupId id) {
     const ResponseId r = ids().at(id, k);
     for (const Task task : {Task::Generate, Task::Reference, Task::Reward}) {
       if ((it->second.rows[k].ready & bit(task)) != 0)
-        ready_[index(task)].erase(r);
+        set_ready(task, r, it->second, false);
     }
     generated_ -= has(it->second.rows[k], Field::Response) ? 1 : 0;
     for (const LeaseId lease : it->second.rows[k].lease) {
@@ -188,20 +189,24 @@ void DistQueue::start_over(ResponseId r) {
   refresh(r, *row);
 }
 
+void DistQueue::set_ready(Task task, ResponseId r, const Group& group, bool ready) {
+  const auto set_in = [&](ResponseSet& set) { ready ? set.insert(r) : set.erase(r); };
+  set_in(ready_[index(task)]);
+  if (task == Task::Reference && !ready_for_.empty())
+    set_in(ready_for_[group.teacher]);
+}
+
 void DistQueue::refresh(ResponseId r, Row& row) {
+  const GroupId id = group_of(r);
+  Group& group = *find_group(id);
   for (const Task task : {Task::Generate, Task::Reference, Task::Reward}) {
     const bool ready = is_ready(row, task);
     if (ready == ((row.ready & bit(task)) != 0))
       continue;
     row.ready = static_cast<std::uint8_t>(row.ready ^ bit(task));
-    if (ready) {
-      ready_[index(task)].insert(r);
-    } else {
-      ready_[index(task)].erase(r);
-    }
+    set_ready(task, r, group, ready);
   }
-  const GroupId id = group_of(r);
-  refresh_group(id, *find_group(id), row);
+  refresh_group(id, group, row);
 }
 
 void DistQueue::refresh_group(GroupId id, Group& group, const Row& changed) {
@@ -416,8 +421,8 @@ void DistQueue::settle(LeaseId id) {
 
 void DistQueue::rebuild() {
   per_group_ = static_cast<std::int32_t>(ids().per_group());  // as all else counts it
-  for (auto& ready : ready_)
-    ready.clear();
+  ready_.fill({});
+  set_teachers(ready_for_.size());
   trainable_.clear();
   trainable_by_version_.clear();
   judged_by_version_.clear();

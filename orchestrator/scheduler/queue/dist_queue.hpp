@@ -47,8 +47,9 @@ struct Group {
   std::vector<Row> rows;
   std::optional<PolicyVersion> counted_from;  ///< Its age is; nullopt: v0.
   PolicyVersion age_from() const { return counted_from.value_or(dispatched); }
-  bool trainable = false;  ///< Every row is ready to train or failed. Not stored.
-  bool judged = false;     ///< The same but for reference scores. Not stored.
+  bool trainable = false;     ///< Every row is ready to train or failed. Not stored.
+  bool judged = false;        ///< The same but for reference scores. Not stored.
+  std::uint32_t teacher = 0;  ///< Whose references score it. Not stored.
 };
 
 struct Lease {
@@ -98,10 +99,15 @@ class DistQueue {
         next_lease_(first_lease.value()) {}
 
   void set_credits(std::int64_t credits) { credits_ = credits; }
+  /// Several teachers: the responses that each can score are found by ready_for(). Requires: the
+  /// table has no groups, or rebuild() follows.
+  void set_teachers(std::size_t teachers) { ready_for_.assign(teachers, {}); }
 
   // --- Groups
-  /// Requires: has_credit(), and an id larger than all before.
-  void add_group(GroupId group, PolicyVersion dispatched);
+  /// Requires: has_credit(), an id larger than all before, and a teacher that there is.
+  void add_group(GroupId group, PolicyVersion dispatched, std::uint32_t teacher = 0);
+  /// After the stored state was read. Requires: the group is in the table, and rebuild() follows.
+  void set_teacher(GroupId group, std::uint32_t teacher) { groups_.at(group).teacher = teacher; }
   void remove_group(GroupId group);
   /// From now on the group's age is counted from this version.
   void count_age(GroupId group, PolicyVersion from);
@@ -141,6 +147,10 @@ class DistQueue {
   bool is_leased(ResponseId r) const;
   /// Rows ready for a streaming task (not Train), in dispatch order.
   const ResponseSet& ready(Task task) const { return ready_[index(task)]; }
+  /// Those of them that are ready for a reference of this teacher.
+  const ResponseSet& ready_for(std::uint32_t teacher) const {
+    return ready_for_.empty() ? ready(Task::Reference) : ready_for_[teacher];
+  }
   void put(ResponseId r, Field field);
   void append_tokens(ResponseId r,
                      Tokens prompt,
@@ -211,6 +221,8 @@ class DistQueue {
   Row* find_row(ResponseId r) const;
   void add_field(Row& row, Field field);
   void refresh(ResponseId r, Row& row);
+  /// The response becomes ready for the task, or no longer is.
+  void set_ready(Task task, ResponseId r, const Group& group, bool ready);
   void refresh_group(GroupId id, Group& group, const Row& changed);
   void set_trainable(GroupId id, Group& group, bool trainable);
   void set_judged(Group& group, bool judged);
@@ -234,6 +246,7 @@ class DistQueue {
   std::uint64_t window_begin_ = 0;
   std::size_t window_head_ = 0;
   std::array<ResponseSet, kTasks> ready_;
+  std::vector<ResponseSet> ready_for_;  ///< By teacher; empty unless there are several.
   std::set<std::pair<PolicyVersion, GroupId>> trainable_;
   std::map<PolicyVersion, std::int64_t> trainable_by_version_;
   std::map<PolicyVersion, std::int64_t> judged_by_version_;

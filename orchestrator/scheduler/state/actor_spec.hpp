@@ -4,6 +4,7 @@
 #include "actors/protocol/role_config.hpp"
 #include "core/describe.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,13 @@ struct ActorSpec {
   bool takes_turns = false;      ///< rollout, reference: time-shares the trainer's cards.
   bool attached = false;         ///< Another launcher starts its worker; the run waits for it.
   bool away = false;             ///< Removed from the run; `cards` are those that it had.
+  /// reference: index in TeacherPlan::names; none in a run without teachers.
+  std::optional<std::uint32_t> teacher{};
+
+  /// Whether each can do the work of the other.
+  bool does_work_of(const ActorSpec& other) const {
+    return role == other.role && teacher == other.teacher;
+  }
 };
 
 void describe(auto& v, ActorSpec& c) {
@@ -29,6 +37,10 @@ void describe(auto& v, ActorSpec& c) {
   v.field(5, "takes_turns", c.takes_turns, {.doc = "Time-shares the trainer's cards."});
   v.field(6, "attached", c.attached, {.doc = "Another launcher starts its worker."});
   v.field(7, "away", c.away, {.doc = "Removed from the run."});
+  v.field(8,
+          "teacher",
+          c.teacher,
+          {.doc = "reference: number of its teacher, in the order of their names."});
 }
 
 }  // namespace temper::orchestrator

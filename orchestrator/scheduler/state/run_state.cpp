@@ -35,6 +35,7 @@ void RunState::configure(const SchedulerConfig& to) {
     saved.outstanding.bound =
         static_cast<double>(config.staleness_bound) + config.staleness_fraction;
   saved.queue = DistQueue(config.has_reference(), config.responses_per_group, credits());
+  saved.queue.set_teachers(config.problems.teacher_count());
   evaluation = Evaluation(config.evaluation, config.problems);
 }
 

@@ -162,7 +162,8 @@ command::Waiting wait_of(const RunState& run,
     case actors::RoleKind::Reference:
       if (load.leases > 0)
         return because(S::Idle, {K::Work});
-      if (!run.saved.queue.ready(Task::Reference).empty() && !sharing.may_score(run, id))
+      if (!run.saved.queue.ready_for(run.fleet.spec(id).teacher.value_or(0)).empty() &&
+          !sharing.may_score(run, id))
         return because(S::WaitData, {K::SharedCards});
       break;
     case actors::RoleKind::Reward:

@@ -18,6 +18,7 @@ constexpr ActorId kConsumer(3);
 constexpr Task kStreaming[] = {Task::Generate, Task::Reference, Task::Reward};
 constexpr std::size_t kGroups = 8;  ///< Most in the table at once.
 constexpr std::uint64_t kLatest = 1000;
+constexpr std::uint32_t kTeachers = 2;
 
 /// Random operations on the queue and on the naive one.
 class RandomTable {
@@ -27,7 +28,9 @@ class RandomTable {
         queue_(references == References::Needed,
                per_group,
                static_cast<std::int64_t>(kGroups) * per_group),
-        naive_(references == References::Needed, static_cast<std::uint64_t>(per_group)) {}
+        naive_(references == References::Needed, static_cast<std::uint64_t>(per_group)) {
+    queue_.set_teachers(kTeachers);
+  }
 
   void step() {
     switch (random_.below(16)) {
@@ -53,6 +56,14 @@ class RandomTable {
   void expect_equal() const {
     for (const Task task : kStreaming)
       ASSERT_EQ(ready(queue_, task), naive_.ready(task)) << static_cast<int>(task);
+    for (std::uint32_t teacher = 0; teacher < kTeachers; ++teacher) {
+      Responses expected = naive_.ready(Task::Reference);
+      std::erase_if(expected, [&](ResponseId r) { return teacher_of(r) != teacher; });
+      Responses found;
+      for (const ResponseId r : queue_.ready_for(teacher))
+        found.push_back(r);
+      ASSERT_EQ(found, expected) << teacher;
+    }
     ASSERT_EQ(queue_.trainable(), naive_.trainable());
     ASSERT_EQ(queue_.trainable_by_version(), naive_.trainable_by_version());
     ASSERT_EQ(queue_.judged_by_version(), naive_.judged_by_version());
@@ -74,6 +85,7 @@ class RandomTable {
   }
 
  private:
+  std::uint32_t teacher_of(ResponseId r) const { return teachers_.at(queue_.group_of(r)); }
   void expect_equal_holders(GroupId g) const {
     for (const ResponseId r : naive_.responses(g)) {
       for (std::uint64_t l = last_lease_ > 12 ? last_lease_ - 12 : 0; l <= last_lease_; ++l)
@@ -92,7 +104,9 @@ class RandomTable {
       return;
     next_group_ += 1 + (random_.chance(0.1) ? random_.below(3) : 0);
     const PolicyVersion dispatched(random_.below(4));
-    queue_.add_group(GroupId(next_group_), dispatched);
+    const auto teacher = static_cast<std::uint32_t>(random_.below(kTeachers));
+    teachers_[GroupId(next_group_)] = teacher;
+    queue_.add_group(GroupId(next_group_), dispatched, teacher);
     naive_.add_group(GroupId(next_group_), dispatched);
   }
   void remove() {
@@ -204,6 +218,9 @@ class RandomTable {
   void restart() {
     DistQueue back = decode<DistQueue>(encode(queue_)).value();
     queue_ = std::move(back);
+    queue_.set_teachers(kTeachers);
+    for (const auto& [g, group] : queue_.groups())
+      queue_.set_teacher(g, teachers_.at(g));
     queue_.rebuild();
     naive_.forget_leases();
   }
@@ -213,6 +230,7 @@ class RandomTable {
   testing::NaiveQueue naive_;
   std::uint64_t next_group_ = 0, last_lease_ = 0;
   std::map<std::pair<ResponseId, Task>, int> commits_;
+  std::map<GroupId, std::uint32_t> teachers_;  ///< Of all groups that were added.
 };
 
 TEST(DistQueue, AgreesWithTheNaiveTableWhateverHappens) {

@@ -214,5 +214,34 @@ TEST(ProblemPlan, NamesTheFirstSourceWhoseProblemsChanged) {
             "task.sources: the run started with 2 sources, found 1");
 }
 
+TEST(ProblemPlan, NamesTheFirstDifferenceOfTheTeachers) {
+  const auto with = [](std::vector<std::string> names,
+                       std::vector<std::vector<std::uint8_t>> of_problems) {
+    ProblemPlan plan = plan_of({{2, {{0, 1}}}, {3, {{0, 1}}}});
+    plan.teachers = TeacherPlan{std::move(names), std::move(of_problems)};
+    return plan;
+  };
+  const ProblemPlan plan = with({"a", "b"}, {{0}, {0, 1, 0}});
+  EXPECT_EQ(problem_difference(plan, plan), "");
+  EXPECT_EQ(problem_difference(plan, with({"a", "c"}, {{0}, {0, 1, 0}})),
+            "reference.teachers: the run started with [a, b], found [a, c]");
+  EXPECT_NE(problem_difference(plan, with({"a", "b"}, {{0}, {0, 0, 1}})), "");
+  EXPECT_NE(problem_difference(plan_of({{2, {{0, 1}}}, {3, {{0, 1}}}}), plan), "");
+}
+
+TEST(ProblemSampler, KnowsTheTeacherOfEachOutstandingGroup) {
+  ProblemPlan plan = plan_of({{2, {{0, 1}}}, {3, {{0, 1}}}});
+  ProblemSampler sampler;
+  const auto is_of = [&](const Draw& draw, GroupId group) {
+    return plan.teachers->of(draw.source, draw.problem) == sampler.teacher(plan, group);
+  };
+  EXPECT_EQ(sampler.teacher(plan, GroupId(0)), 0U) << "a plan without teachers has one";
+  plan.teachers = TeacherPlan{{"a", "b", "c"}, {{2}, {0, 1, 0}}};
+  for (std::uint64_t g = 0; g < 10; ++g)
+    EXPECT_TRUE(is_of(sampler.draw(plan, GroupId(g), 0), GroupId(g))) << g;
+  sampler.group_left(plan, GroupId(3), std::nullopt);
+  EXPECT_EQ(sampler.teacher(plan, GroupId(3)), std::nullopt);
+}
+
 }  // namespace
 }  // namespace temper::orchestrator

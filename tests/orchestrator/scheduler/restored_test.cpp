@@ -23,6 +23,15 @@ TEST(Restored, AnyBitThatIsFlippedIsAnErrorOrAStateThatIsRestoredAsItWas) {
   SchedulerConfig small = ScriptedRun::small_config();
   small.problems.sources = {{"a", "a", 3}, {"b", "b", 5}};
   small.problems.set_aside.easy = 0;
+  small.problems.teachers = TeacherPlan{{"x", "y"}, {{1}, {0, 1, 0, 1, 0}}};
+  for (ActorSpec& actor : small.actors) {
+    if (actor.role == actors::RoleKind::Reference)
+      actor.teacher = 0;
+  }
+  const auto reference =
+      std::ranges::find(small.actors, actors::RoleKind::Reference, &ActorSpec::role);
+  small.actors.push_back(*reference);
+  small.actors.back().teacher = 1;
   ScriptedRun run(small);
   run.until<command::Judge>();
   const std::string whole = run.scheduler().snapshot();

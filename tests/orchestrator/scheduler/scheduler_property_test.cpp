@@ -11,6 +11,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -53,16 +54,44 @@ struct Means {
   bool away = false;            ///< The trainer has some cards now.
   std::uint64_t drawn = 0;      ///< Problems were drawn while some were set aside.
   std::set<std::string_view> rules, placements;
+  std::map<std::size_t, std::uint64_t> scored;  ///< Batches by number of teachers.
+  std::uint64_t blocked = 0;     ///< Batches of a teacher while another has lost all its actors.
+  std::set<std::uint32_t> down;  ///< Actors that are lost or not started yet.
+
+  void note_scoring(const command::ScoreReference& c, const SchedulerConfig& config) {
+    if (!config.problems.teachers)
+      return;
+    ++scored[config.problems.teacher_count()];
+    std::set<std::uint32_t> up;
+    for (std::uint32_t i = 0; i < config.actors.size(); ++i) {
+      if (config.actors[i].teacher && !down.contains(i))
+        up.insert(*config.actors[i].teacher);
+    }
+    EXPECT_TRUE(up.contains(*config.actors[c.actor.value()].teacher));
+    blocked += up.size() < config.problems.teacher_count() ? 1 : 0;
+  }
 
   void note(const Record& record, const SchedulerConfig& config) {
     std::size_t turning = 0;
     for (const ActorSpec& actor : config.actors)
       turning += actor.takes_turns && actor.role == actors::RoleKind::Rollout ? 1 : 0;
+    if (record.sequence == 0 || std::holds_alternative<event::Resumed>(record.event)) {
+      for (std::uint32_t i = 0; i < config.actors.size(); ++i)
+        down.insert(i);
+    }
+    if (const auto* ready = std::get_if<event::ActorReady>(&record.event))
+      down.erase(ready->actor.value());
     for (const Command& command : record.commands) {
+      if (const auto* lost = std::get_if<command::Discard>(&command))
+        down.insert(lost->actor.value());
+      if (const auto* score = std::get_if<command::ScoreReference>(&command))
+        note_scoring(*score, config);
       prepared += std::holds_alternative<command::Prepare>(command) ? 1 : 0;
       went += std::holds_alternative<command::Retire>(command) ? 1 : 0;
-      if (const auto* launch = std::get_if<command::Launch>(&command))
+      if (const auto* launch = std::get_if<command::Launch>(&command)) {
         came += launch->actor.value() >= config.actors.size() ? 1 : 0;
+        down.insert(launch->actor.value());
+      }
       evaluated += std::holds_alternative<command::Evaluated>(command) ? 1 : 0;
       if (const auto* dispatch = std::get_if<command::Dispatch>(&command))
         drawn += dispatch->draw && dispatch->draw->set_aside > 0 ? 1 : 0;
@@ -149,6 +178,9 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   EXPECT_GT(means.drawn, 0U);
   EXPECT_GT(means.came, 0U);
   EXPECT_GT(means.went, 0U);
+  EXPECT_GT(means.scored[2], 0U);
+  EXPECT_GT(means.scored[3], 0U);
+  EXPECT_GT(means.blocked, 0U) << "a teacher that is lost does not hold up the others";
   EXPECT_EQ(means.rules.size(), kStalenessRules.size());
   EXPECT_EQ(means.placements.size(), actors::kPlacementModes.size());
   RecordProperty("events", static_cast<int>(events));
@@ -225,6 +257,43 @@ TEST(SchedulerProperty, AProblemThatIsNotTheNextOneIsCaught) {
     }
   }
   EXPECT_EQ(said.size(), 3U);
+}
+
+TEST(SchedulerProperty, AResponseThatAnotherTeacherScoresIsCaught) {
+  std::uint64_t swapped = 0, caught = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Random random(seed, "teachers");
+    const SchedulerConfig config = random_config(random);
+    if (!config.problems.teachers)
+      continue;
+    World world(config, {}, seed);
+    Auditor auditor;
+    bool any = false;
+    world.on_record = [&](Record record) {
+      for (Command& command : record.commands) {
+        auto* score = std::get_if<command::ScoreReference>(&command);
+        if (score == nullptr || any)
+          continue;
+        const std::uint32_t right = *config.actors[score->actor.value()].teacher;
+        for (std::uint32_t i = 0; i < config.actors.size(); ++i) {
+          if (config.actors[i].teacher && *config.actors[i].teacher != right)
+            score->actor = ActorId(i);
+        }
+        any = true;
+      }
+      auditor.feed(record);
+    };
+    world.play();
+    swapped += any ? 1 : 0;
+    for (const std::string& violation : auditor.report().violations) {
+      if (violation.find("which is not of its teacher") != std::string::npos) {
+        ++caught;
+        break;
+      }
+    }
+  }
+  EXPECT_GT(swapped, 10U);
+  EXPECT_EQ(caught, swapped);
 }
 
 TEST(SchedulerProperty, TheExactRuleIsNotCaughtWhereTheBrokenOnesAre) {

@@ -3,6 +3,8 @@
 
 #include "tests/orchestrator/scheduler/run_state.hpp"
 
+#include <map>
+
 namespace temper::orchestrator::testing {
 namespace {
 
@@ -133,6 +135,77 @@ TEST(Scoring, SendsWhatTheTrainerWaitsForAlone) {
       run.trainer.training = LeaseId(1);
     EXPECT_EQ(full_batch(run, c.task), c.full) << c.urgent << ' ' << c.others << ' ' << c.training;
   }
+}
+
+/// Two teachers, of whom the second has two references.
+SchedulerConfig with_two_teachers() {
+  SchedulerConfig c = in_batches_of(4);
+  c.actors[kReference.value()].teacher = 0;
+  c.actors.push_back({"reference-b-0", RoleKind::Reference, {}, 0});
+  c.actors.push_back({"reference-b-1", RoleKind::Reference, {}, 0});
+  c.actors[5].teacher = c.actors[6].teacher = 1;
+  c.problems.sources = {{"a", "a", 1}, {"b", "b", 1}};
+  c.problems.teachers = TeacherPlan{{"a", "b"}, {{0}, {1}}};
+  return c;
+}
+
+/// The responses that each actor gets now.
+std::map<ActorId, std::vector<ResponseId>> scored_by(RunState& run) {
+  const CardSharing sharing(run);
+  sent(run, sharing, Task::Reference);
+  std::map<ActorId, std::vector<ResponseId>> out;
+  for (const auto& c : emitted<command::ScoreReference>(run))
+    out[c.actor].insert(out[c.actor].end(), c.responses.begin(), c.responses.end());
+  return out;
+}
+
+/// A generated group whose problem is of this teacher.
+GroupId group_of_teacher(RunState& run, std::uint32_t teacher) {
+  const GroupId group(run.saved.next_group++);
+  run.saved.queue.add_group(group, version(0), teacher);
+  run.saved.outstanding.add(version(0));
+  do_task(run, Task::Generate, Field::Response, kEngine, run.saved.queue.live_responses(group));
+  return group;
+}
+
+TEST(Scoring, SendsAResponseOnlyToItsTeacher) {
+  RunState run = ready_run(with_two_teachers());
+  const auto of = [&](GroupId group) { return run.saved.queue.live_responses(group); };
+  const GroupId a = group_of_teacher(run, 0), b = group_of_teacher(run, 1);
+  const auto got = scored_by(run);
+  EXPECT_EQ(got,
+            (std::map<ActorId, std::vector<ResponseId>>{{kReference, of(a)}, {ActorId(5), of(b)}}));
+  // Batches do not mix: two idle references of `b` get nothing of what is left of `a`.
+  const GroupId more = group_of_teacher(run, 0);
+  EXPECT_TRUE(scored_by(run).empty());
+  const GroupId full = group_of_teacher(run, 0);
+  const auto then = scored_by(run).at(kReference);
+  EXPECT_EQ(then.size(), 4U);
+  EXPECT_EQ(run.saved.queue.group_of(then.front()), more);
+  EXPECT_EQ(run.saved.queue.group_of(then.back()), full);
+}
+
+TEST(Scoring, GoesOnForOneTeacherWhileAnotherIsLost) {
+  RunState run = ready_run(with_two_teachers());
+  run.fleet.change(kReference).life = Life::Launching;
+  const GroupId a = group_of_teacher(run, 0), b = group_of_teacher(run, 1);
+  const auto got = scored_by(run);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got.at(ActorId(5)), run.saved.queue.live_responses(b));
+  // What the lost one has not scored waits for it.
+  run.fleet.change(kReference).life = Life::Ready;
+  EXPECT_EQ(scored_by(run).at(kReference), run.saved.queue.live_responses(a));
+}
+
+TEST(Scoring, GivesAnotherReferenceOfTheTeacherWhatALostOneHad) {
+  RunState run = ready_run(with_two_teachers());
+  const GroupId b = group_of_teacher(run, 1);
+  EXPECT_TRUE(scored_by(run).contains(ActorId(5)));
+  run.saved.queue.revoke_all(ActorId(5));
+  run.fleet.change(ActorId(5)).life = Life::Launching;
+  const auto got = scored_by(run);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got.at(ActorId(6)), run.saved.queue.live_responses(b));
 }
 
 TEST(Scoring, SendsFullBatchesWhereNoStepWaits) {

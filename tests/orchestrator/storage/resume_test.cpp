@@ -266,6 +266,25 @@ TEST(Resume, TakesOtherWeightsButNoOtherNumberOfProblems) {
             "or start a new run with --from");
 }
 
+TEST(Resume, TakesNoOtherTeachers) {
+  ProblemPlan problems;
+  problems.sources = {{"a", "a", 5}, {"b", "b", 7}};
+  problems.teachers = TeacherPlan{{"x", "y"}, {{0}, {1}}};
+  StoredRunOptions options = kKilled;
+  options.problems = problems;
+  const StoredRun run(options);
+  EXPECT_TRUE(find_resume_point(run.dir(), run.config()));
+  SchedulerConfig other = run.config();
+  other.problems.teachers->of_problems[1] = {0};
+  const auto refused = find_resume_point(run.dir(), other);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().context,
+            "task.sources.b: the run started with other teachers of its problems; restore its "
+            "data, or start a new run with --from");
+  other.problems.teachers.reset();
+  EXPECT_FALSE(find_resume_point(run.dir(), other));
+}
+
 TEST(Resume, TakesTheProblemsOfARunThatRecordedNone) {
   const StoredRun run(kKilled);
   SchedulerConfig now = run.config();
