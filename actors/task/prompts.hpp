@@ -46,6 +46,9 @@ class PromptSource {
   /// Training problem `number` of a source. Requires: set < sets().size(), and number is less than
   /// the number of its problems.
   virtual Problem problem(std::size_t set, std::uint64_t number) const = 0;
+  /// The teacher of each training problem of a source, as an index in PromptOptions::teachers.
+  /// Empty: the task has no column of teachers. Requires: set < sets().size().
+  virtual std::vector<std::uint8_t> teachers(std::size_t /*set*/) const { return {}; }
   /// Training problem number `index` if the sources alternate. For pretraining and measurements: in
   /// a run, the scheduler draws.
   Problem train(std::uint64_t index) const;
@@ -72,14 +75,17 @@ struct PromptOptions {
   AnswerRule rule = AnswerRule::Any;
   std::filesystem::path model{};  ///< Folder with the chat template, for `template: chat`.
   bool render = true;             ///< False: chats stay messages, for a caller that only counts.
+  /// The names that `task.teacher_column` may have; empty: the column is not read.
+  std::vector<std::string> teachers{};
 };
 
 /// The key to which an error belongs, at the beginning of its text, if no chat can be rendered.
 inline constexpr std::string_view kTemplateKey = "task.template: ";
 
 /// Errors: NotFound for a missing file; InvalidInput for a file without problems, and for every
-/// line that is malformed, whose answer violates the rule, or whose messages the chat template does
-/// not accept ("data.jsonl:17: ..."); kTemplateKey if there is no usable template or renderer.
+/// line that is malformed, whose answer violates the rule, whose teacher is unknown, or whose
+/// messages the chat template does not accept ("data.jsonl:17: ..."); kTemplateKey if there is no
+/// usable template or renderer.
 Result<std::unique_ptr<PromptSource>> make_prompt_source(const TaskConfig& task,
                                                          std::uint64_t seed,
                                                          const PromptOptions& options = {});

@@ -22,6 +22,11 @@ struct TaskSource {
   std::optional<std::int32_t> digits;
   double weight = 1;
   std::map<std::uint64_t, double> schedule;
+  std::string teacher;
+
+  std::map<std::uint64_t, double> weights_by_step() const {
+    return schedule.empty() ? std::map<std::uint64_t, double>{{0, weight}} : schedule;
+  }
 };
 
 /// Which problems are left out for some epochs, by the pass rate of their last group.
@@ -43,6 +48,7 @@ struct TaskConfig {
   std::map<std::string, TaskSource> sources;          ///< Empty: the task is its only source.
   bool shuffle = true;
   SetAside set_aside;
+  std::string teacher_column;
 };
 
 void describe(auto& v, TaskSource& c) {
@@ -67,6 +73,11 @@ void describe(auto& v, TaskSource& c) {
           {.doc = "Weights by step in place of `weight`: linear between two steps, constant before "
                   "the first and after the last.",
            .example = "{0: 3, 200: 1}"});
+  v.field(5,
+          "teacher",
+          c.teacher,
+          {.doc = "Key of `reference.teachers`: who scores the responses to its problems.",
+           .example = "math"});
 }
 
 void describe(auto& v, SetAside& c) {
@@ -130,6 +141,12 @@ void describe(auto& v, TaskConfig& c) {
           {.doc = "Visit the problems of a source in another order in every epoch. False: in the "
                   "order of the file."});
   v.field(10, "set_aside", c.set_aside, {.doc = "Problems that are left out for some epochs."});
+  v.field(11,
+          "teacher_column",
+          c.teacher_column,
+          {.doc = "jsonl: column that has the key of `reference.teachers` who scores the responses "
+                  "to the problem. Empty: `teacher` of each source, or one teacher.",
+           .example = "teacher"});
 }
 
 }  // namespace actors

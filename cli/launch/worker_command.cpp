@@ -82,7 +82,7 @@ Result<actors::EngineConfig> engine_for(const WorkerArguments& arguments,
   const orchestrator::ResolvedPipeline pipeline = orchestrator::resolve_cards(loaded.config());
   const orchestrator::ActorSpec* slot = find_slot(pipeline, place);
   return slot == nullptr ? actors::EngineConfig{}
-                         : orchestrator::engine_of(pipeline.config, slot->role);
+                         : orchestrator::engine_of(pipeline.config, slot->role, slot->teacher);
 }
 
 Error exec_worker(const WorkerArguments& arguments) {

@@ -101,6 +101,7 @@ constexpr Rule kRules[] = {
     {"reference.replicas", ""},  // Not from or to 0: see refusal_of().
     {"reference.engine", ""},
     {"reference.model", kUnderWay},
+    {"reference.teachers", kUnderWay},
     {"reward", kPlaces},
     {"reward.replicas", ""},
     {"reward.engine", ""},
@@ -138,6 +139,15 @@ bool is_weight(std::string_view key) {
     return false;
   key.remove_prefix(std::min(key.find('.', kSources.size()), key.size() - 1) + 1);
   return within(key, "weight") || within(key, "schedule");
+}
+
+/// How a teacher works, rather than which it is.
+bool is_of_actors_of_teacher(std::string_view key) {
+  constexpr std::string_view kTeachers = "reference.teachers.";
+  if (!key.starts_with(kTeachers))
+    return false;
+  key.remove_prefix(std::min(key.find('.', kTeachers.size()), key.size() - 1) + 1);
+  return within(key, "replicas") || within(key, "engine") || within(key, "cards");
 }
 
 }  // namespace
@@ -178,7 +188,7 @@ std::string refusal_of(const SettingChange& change) {
   }
   if (best == nullptr)
     return "this setting cannot change during a run";
-  if (is_weight(change.key))
+  if (is_weight(change.key) || is_of_actors_of_teacher(change.key))
     return {};
   if (change.key == "staleness.bound") {
     if (std::strtod(change.to.c_str(), nullptr) < std::strtod(change.from.c_str(), nullptr))

@@ -11,12 +11,13 @@ namespace temper::orchestrator {
 namespace {
 
 /// Matched by suffix: every role has an `engine`, every distribution a `trace`.
-constexpr std::array<std::pair<std::string_view, TextKind>, 29> kTexts{
+constexpr std::array<std::pair<std::string_view, TextKind>, 30> kTexts{
     {{"run_dir", TextKind::Path},
      {"task.path", TextKind::Path},
      {"task.sources.path", TextKind::Path},
      {"model.path", TextKind::Path},
      {"reference.model", TextKind::Path},
+     {"teachers.model", TextKind::Path},
      {"evaluation.path", TextKind::Path},
      {"verifier.hidden", TextKind::Path},
      {"terms.hidden", TextKind::Path},

@@ -5,6 +5,7 @@
 #include "actors/model_folder/model_folder.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 #include "trainer/algorithm_table.hpp"
 #include "trainer/settings.hpp"
 
@@ -146,7 +147,12 @@ class Sizes {
 };
 
 struct ModelSizes {
-  Sizes policy, reference;
+  Sizes policy;
+  std::vector<Sizes> teachers;  ///< By number.
+
+  const Sizes& of(const ActorSpec& actor) const {
+    return actor.role == RoleKind::Reference ? teachers[actor.teacher.value_or(0)] : policy;
+  }
 };
 
 /// What an actor holds during `phase`, in addition to its process.
@@ -200,8 +206,7 @@ CardLedger card_ledger(const std::vector<ActorSpec>& actors,
       continue;
     const auto share = 1 / static_cast<double>(actor.cards.size());
     out.parts.push_back({actor.name, "process", kProcess * share});
-    const Sizes& own = actor.role == RoleKind::Reference ? sizes.reference : sizes.policy;
-    for (const Part& part : parts_of(actor, phase, own))
+    for (const Part& part : parts_of(actor, phase, sizes.of(actor)))
       out.parts.push_back({actor.name, part.what, part.bytes * share});
   }
   return out;
@@ -254,6 +259,23 @@ std::string nearest_change(const PipelineConfig& config) {
   return "no single change fits";
 }
 
+/// Error: the folder of a teacher cannot be read.
+Result<std::vector<actors::Layout>> layouts_of_teachers(const PipelineConfig& config,
+                                                        std::int32_t tokens) {
+  std::vector<actors::Layout> layouts;
+  for (const Teacher& teacher : teachers_of(config)) {
+    actors::ModelConfig model = config.model;
+    if (!teacher.model.empty()) {
+      TEMPER_TRY(const auto folder, actors::ModelFolder::open(teacher.model, config.model.ignore));
+      model = folder.model();
+      model.compute_dtype = config.model.compute_dtype;
+    }
+    TEMPER_TRY(auto layout, actors::Layout::make(model, tokens));
+    layouts.push_back(std::move(layout));
+  }
+  return layouts;
+}
+
 /// Reports why the memory of a process is unknown.
 void require_predictable(const PipelineConfig& c, Rules& rules) {
   const auto needs = [&](bool holds, std::string key, std::string_view what) {
@@ -271,7 +293,12 @@ void require_predictable(const PipelineConfig& c, Rules& rules) {
   };
   check_role("rollout", c.rollout);
   check_role("trainer", c.trainer);
-  check_role("reference", c.reference);
+  for (const Teacher& t : teachers_by_engine(c)) {
+    needs(t.engine.kind == actors::EngineKind::Native,
+          t.engine_section + ".engine.kind",
+          "`native` engines");
+  }
+  needs(c.reference.launch == LaunchKind::Local, "reference.launch", "`launch: local`");
   check_role("reward", c.reward);
 }
 
@@ -319,19 +346,15 @@ bool has_local_ledger(const PipelineConfig& config) {
 Result<LocalLedger> local_ledger(const PipelineConfig& config) {
   const std::int32_t tokens = actors::Tokenizer::for_task(config.task).vocabulary();
   TEMPER_TRY(const auto layout, actors::Layout::make(config.model, tokens));
-  auto of_reference = config.model;
-  if (!config.reference.model.empty()) {
-    TEMPER_TRY(const auto folder,
-               actors::ModelFolder::open(config.reference.model, config.model.ignore));
-    of_reference = folder.model();
-    of_reference.compute_dtype = config.model.compute_dtype;
-  }
-  TEMPER_TRY(const auto reference_layout, actors::Layout::make(of_reference, tokens));
+  TEMPER_TRY(const auto teacher_layouts, layouts_of_teachers(config, tokens));
   std::optional<actors::AdapterLayout> adapter;
   if (config.model.lora) {
     TEMPER_TRY(adapter, actors::AdapterLayout::make(layout, *config.model.lora));
   }
   const Sizes sizes(config, layout, adapter);
+  ModelSizes models{sizes, {}};
+  for (const actors::Layout& teacher : teacher_layouts)
+    models.teachers.emplace_back(config, teacher);
   const PlacementConfig placement = resolve_placement(config);
   const std::vector<ActorSpec> actors = actor_slots(config, placement);
   LocalLedger out;
@@ -346,7 +369,7 @@ Result<LocalLedger> local_ledger(const PipelineConfig& config) {
       parks = true;
     }
     for (const Phase phase : phases)
-      out.cards.push_back(card_ledger(actors, card, phase, {sizes, {config, reference_layout}}));
+      out.cards.push_back(card_ledger(actors, card, phase, models));
   }
   out.host = sizes.published() * trainer::kPublishedKept +
              (sizes.trained() + sizes.critic()) * (parks ? 2 : 0);

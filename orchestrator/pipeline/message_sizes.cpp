@@ -2,6 +2,7 @@
 
 #include "actors/transport/stream.hpp"
 #include "core/files.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -53,7 +54,7 @@ MessageSizes message_sizes(const PipelineConfig& c, Tokens longest_prompt) {
       (kPerToken * (columns * tokens + static_cast<double>(longest_prompt.count())) + kPerResponse);
   const double report = static_cast<double>(c.rollout.concurrency) * (2 * kPerToken * tokens + 64);
   const double payloads = (std::floor(c.staleness.bound) + 1) * update;
-  const double actors = 1.0 + c.rollout.replicas + c.reference.replicas + c.reward.replicas;
+  const double actors = 1.0 + c.rollout.replicas + reference_count(c) + c.reward.replicas;
   const double windows = 2 * static_cast<double>(actors::kWindow.count()) * actors;
   return {.update = whole(update),
           .report = whole(std::min(report, payloads)),

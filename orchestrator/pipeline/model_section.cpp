@@ -115,19 +115,22 @@ CompletedModel complete_model(ModelConfig& model,
 }
 
 void find_reference_model(PipelineConfig& config) {
-  std::string& path = config.reference.model;
-  if (path.empty())
-    return;
-  if (const auto found = find_model_folder(path))
-    path = std::filesystem::absolute(*found).string();
+  const auto find = [](std::string& path) {
+    if (path.empty())
+      return;
+    if (const auto found = find_model_folder(path))
+      path = std::filesystem::absolute(*found).string();
+  };
+  find(config.reference.model);
+  for (auto& [name, teacher] : config.reference.teachers)
+    find(teacher.model);
 }
 
-Status check_reference_model(const PipelineConfig& config) {
-  const std::string& path = config.reference.model;
-  if (path.empty())
+Status check_reference_model(const PipelineConfig& config, const Teacher& teacher) {
+  if (teacher.model.empty())
     return {};
-  TEMPER_TRY(const auto found, find_model_folder(path));
-  if (config.reference.engine.kind != actors::EngineKind::Native)
+  TEMPER_TRY(const auto found, find_model_folder(teacher.model));
+  if (teacher.engine.kind != actors::EngineKind::Native)
     return {};  // It may be of a family that only its engine knows.
   TEMPER_TRY(const auto folder, actors::ModelFolder::open(found, config.model.ignore));
   const std::int32_t vocabulary =

@@ -5,6 +5,7 @@
 #include "actors/task/tokenizer.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -36,12 +37,14 @@ actors::ComputeType fastest_compute_type();
 CompletedModel complete_model(actors::ModelConfig& model,
                               const std::function<bool(const std::string&)>& is_given);
 
-/// Replaces reference.model by the absolute path of its folder, if it is there.
+/// Replaces reference.model, and that of each teacher, by the absolute path of its folder, if it is
+/// there.
 void find_reference_model(PipelineConfig& config);
-/// Whether a run with this reference.model can start; it is not needed to read what a run left.
-/// Errors: the folder is not there or not whole; its vocabulary differs from that of the policy;
-/// its context is smaller. Of a reference that is not native, only the folder is looked for.
-Status check_reference_model(const PipelineConfig& config);
+/// Whether a run with the model of this teacher can start; it is not needed to read what a run
+/// left. Errors: the folder is not there or not whole; its vocabulary differs from that of the
+/// policy; its context is smaller. Of a reference that is not native, only the folder is looked
+/// for.
+Status check_reference_model(const PipelineConfig& config, const Teacher& teacher);
 
 /// The tokenizer of a run that starts from the model in `base`; empty for `policy: synthetic`,
 /// whose Python roles read model.path. Errors: those of Tokenizer::of_model().

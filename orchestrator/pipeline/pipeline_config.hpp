@@ -9,6 +9,7 @@
 #include "orchestrator/pipeline/cost_section.hpp"
 #include "orchestrator/pipeline/evaluation_section.hpp"
 #include "orchestrator/pipeline/payloads_section.hpp"
+#include "orchestrator/pipeline/reference_section.hpp"
 #include "orchestrator/pipeline/sections.hpp"
 #include "orchestrator/pipeline/watch_sections.hpp"
 #include "orchestrator/scheduler/state/settings.hpp"

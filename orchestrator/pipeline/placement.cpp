@@ -1,6 +1,7 @@
 #include "orchestrator/pipeline/placement.hpp"
 
 #include "orchestrator/pipeline/clusters.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 
 #include <fmt/format.h>
 
@@ -53,10 +54,37 @@ void add_slots(std::vector<ActorSpec>& slots, const Replicas& add, HardwareKind 
   }
 }
 
+void add_references(std::vector<ActorSpec>& slots,
+                    const PipelineConfig& config,
+                    const PlacementConfig& placement) {
+  const auto share = [&](const std::vector<CardId>& cards, std::size_t i, std::size_t of) {
+    return config.hardware == HardwareKind::Simulated ? block_of(cards, i, of)
+                                                      : share_of(cards, i, of);
+  };
+  const auto all = static_cast<std::size_t>(reference_count(config));
+  std::size_t place = 0;
+  for (const Teacher& teacher : teachers_of(config)) {
+    const auto replicas = static_cast<std::size_t>(teacher.replicas);
+    for (std::size_t i = 0; i < replicas; ++i, ++place) {
+      slots.push_back({.name = teacher.name.empty()
+                                   ? fmt::format("reference-{}", i)
+                                   : fmt::format("reference-{}-{}", teacher.name, i),
+                       .role = actors::RoleKind::Reference,
+                       .cards = teacher.cards.empty() ? share(placement.reference, place, all)
+                                                      : share(teacher.cards, i, replicas),
+                       .takes_turns = traits_of(placement.mode).shares_reference,
+                       .attached = config.reference.launch == LaunchKind::Attach,
+                       .teacher = teacher.number});
+    }
+  }
+}
+
 }  // namespace
 
 PlacementConfig resolve_placement(const PipelineConfig& config) {
   PlacementConfig out = config.placement;
+  for (const Teacher& teacher : teachers_of(config))
+    out.reference = joined(std::move(out.reference), teacher.cards);
   const std::vector<CardId> all = range(0, out.cards);
   if (traits_of(out.mode).alternates()) {
     for (std::vector<CardId>* list : {&out.rollout, &out.trainer, &out.reference}) {
@@ -153,11 +181,7 @@ std::vector<ActorSpec> actor_slots(const PipelineConfig& config, const Placement
        .cards = placement.trainer,
        .concurrency = config.rollout.concurrency,
        .takes_turns = true});
-  add({.role = RoleKind::Reference,
-       .count = count(config.reference.replicas),
-       .cards = placement.reference,
-       .takes_turns = mode.shares_reference,
-       .launch = config.reference.launch});
+  add_references(slots, config, placement);
   add({.role = RoleKind::Reward,
        .count = count(config.reward.replicas),
        .cards = placement.reward,

@@ -29,9 +29,9 @@ std::vector<CardId> block_of(const std::vector<CardId>& cards,
                              std::size_t index,
                              std::size_t replicas);
 
-/// All actor slots of the run: rollout-0, ..., reference-0, ..., reward-0, ..., trainer; in modes
-/// that lend the trainer's cards, with as many more engines as fit them. `placement`:
-/// resolve_placement() of the configuration.
+/// All actor slots of the run: rollout-0, ..., reference-0, ..., reward-0, ..., trainer; with
+/// several teachers, reference-NAME-0, ... of each; in modes that lend the trainer's cards, with as
+/// many more engines as fit them. `placement`: resolve_placement() of the configuration.
 std::vector<ActorSpec> actor_slots(const PipelineConfig& config, const PlacementConfig& placement);
 
 /// Merges the actors that a run had (`before`) with those it is to continue with (`wanted`). Actors

@@ -1,5 +1,6 @@
 #include "orchestrator/pipeline/placement_rules.hpp"
 
+#include "orchestrator/pipeline/teachers.hpp"
 #include "trainer/algorithm_table.hpp"
 
 #include <fmt/format.h>
@@ -145,11 +146,12 @@ void check_overlap(const PipelineConfig& c, Rules& rules) {
                   {"placement.switching", "placement.mode", "hardware"},
                   fmt::format("`one_by_one` requires `hardware: simulated` and mode {}",
                               names_where(actors::kPlacementModes, &PlacementTraits::alternates)));
-    rules.require(c.reference.replicas <= 1 || !mode.shares_reference,
-                  {"reference.replicas", "placement.switching"},
-                  fmt::format("must be at most 1 with `one_by_one` in `{}` mode, found {}",
-                              mode.name,
-                              c.reference.replicas));
+    const std::int32_t references = reference_count(c);
+    rules.require(
+        references <= 1 || !mode.shares_reference,
+        {"reference.replicas", "reference.teachers", "placement.switching"},
+        fmt::format(
+            "must be at most 1 with `one_by_one` in `{}` mode, found {}", mode.name, references));
   }
 }
 

@@ -5,6 +5,7 @@
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 #include "orchestrator/scheduler/state/config.hpp"
 #include "trainer/algorithm_table.hpp"
 
@@ -28,6 +29,7 @@ Result<ResolvedPipeline> resolve(PipelineConfig config) {
     TEMPER_TRY(out.simulation, resolve_simulation(out.config, out.placement));
     out.shares = card_shares(out);
     out.host_left = room_for_caches(out);
+    out.problems = plan_without_prompts(out.config);
     const actors::SimulationConfig& c = out.simulation->config;
     if (!out.shares.empty() && actors::check_lengths(c.prompt) &&
         actors::check_lengths(c.response)) {

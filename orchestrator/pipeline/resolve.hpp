@@ -25,8 +25,8 @@ struct ResolvedPipeline {
   std::vector<std::int32_t> shares;  ///< card_shares().
   std::vector<std::int32_t> parts;   ///< share_parts(); empty without shares.
   std::int64_t kv_slots = 0;         ///< kv_slots(); 0 without shares.
-  /// read_problem_plan(), once a run is prepared whose engines get prompts; until then, and for
-  /// other runs, it has no sources.
+  /// read_problem_plan(), once a run is prepared whose engines get prompts; of other simulated
+  /// runs, plan_without_prompts(). Otherwise it has no sources.
   ProblemPlan problems{};
 };
 

@@ -64,13 +64,6 @@ struct TrainerConfig {
   LaunchKind launch = LaunchKind::Local;
 };
 
-struct ReferenceConfig {
-  std::int32_t replicas = 1;
-  std::string model;  ///< Folder or package; empty: the base checkpoint of the policy.
-  actors::EngineConfig engine;
-  LaunchKind launch = LaunchKind::Local;
-};
-
 struct RewardConfig {
   std::int32_t replicas = 1;
   actors::EngineConfig engine;
@@ -257,21 +250,6 @@ void describe(auto& v, RolloutConfig& c) {
 
 void describe(auto& v, TrainerConfig& c) {
   v.field(1, "engine", c.engine, {.doc = "The training engine."});
-  describe_launch(v, c.launch);
-}
-
-void describe(auto& v, ReferenceConfig& c) {
-  v.field(
-      1,
-      "replicas",
-      c.replicas,
-      {.doc = "Number of actors. 0 only without `kl` and `distillation`.", .min = 0, .max = 4096});
-  v.field(3,
-          "model",
-          c.model,
-          {.doc = "Model of the reference, such as a teacher for `algorithm.distillation`: a value "
-                  "like that of `model.path`, with the policy's tokenizer. Empty: the base."});
-  v.field(2, "engine", c.engine, {.doc = "The engine of this role."});
   describe_launch(v, c.launch);
 }
 

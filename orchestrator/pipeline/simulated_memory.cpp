@@ -5,6 +5,7 @@
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "orchestrator/pipeline/reference_rules.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 
 #include <fmt/format.h>
 
@@ -246,7 +247,7 @@ SimulatedPlacement simulated_placement(const PipelineConfig& config,
   p.one_by_one = config.placement.switching == Switching::OneByOne;
   p.keeps_gradients = p.one_by_one && config.stragglers.prepare;
   p.engines = config.rollout.replicas;
-  p.references = config.reference.replicas;
+  p.references = reference_count(config);
   p.reference_cards = std::ssize(cards.reference);
   p.reference = p.references == 0                        ? actors::ReferencePlace::None
                 : traits_of(cards.mode).shares_reference ? actors::ReferencePlace::InTurn

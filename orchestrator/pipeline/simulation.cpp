@@ -9,6 +9,7 @@
 #include "orchestrator/pipeline/deadline_rules.hpp"
 #include "orchestrator/pipeline/reference_rules.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 #include "orchestrator/pipeline/unused_keys.hpp"
 #include "orchestrator/scheduler/staleness/outstanding_groups.hpp"
 #include "sim_hw/catalog/catalog.hpp"
@@ -357,7 +358,7 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   if (s.tools)
     check_tools(*s.tools, rules);
   check_share("rollout", p.rollout.size(), c.rollout.replicas, rules);
-  check_share("reference", p.reference.size(), c.reference.replicas, rules);
+  check_share("reference", p.reference.size(), reference_count(c), rules);
   check_lent(p, c, rules);
   check_simulated_reference(c, p, catalog, rules);
   check_prefill(c, rules);

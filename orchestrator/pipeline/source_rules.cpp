@@ -16,16 +16,9 @@ using actors::TaskSource;
 
 constexpr double kMostSourceWeight = 1e6;
 
-bool is_name(const std::string& name) {
-  constexpr std::string_view kAllowed =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-  return !name.empty() && name.size() <= 64 &&
-         name.find_first_not_of(kAllowed) == std::string::npos;
-}
-
 void check_source(TaskKind kind, const std::string& name, const TaskSource& source, Rules& rules) {
   const std::string key = "task.sources." + name;
-  rules.require(is_name(name),
+  rules.require(is_source_name(name),
                 {key},
                 "the name of a source must be 1 to 64 letters, digits, '-' or '_', since metrics "
                 "and files are named by it");
@@ -59,8 +52,7 @@ void check_weights(const PipelineConfig& c, Rules& rules) {
   for (const auto& [name, source] : c.task.sources) {
     const auto& weights =
         sources.emplace_back(ProblemSource{.name = name, .stream = name}).weights =
-            source.schedule.empty() ? std::map<std::uint64_t, double>{{0, source.weight}}
-                                    : source.schedule;
+            source.weights_by_step();
     for (const auto& [step, weight] : weights) {
       if (step < c.steps)
         steps.insert(step);
@@ -83,6 +75,13 @@ void check_weights(const PipelineConfig& c, Rules& rules) {
 }
 
 }  // namespace
+
+bool is_source_name(const std::string& name) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+  return !name.empty() && name.size() <= 64 &&
+         name.find_first_not_of(kAllowed) == std::string::npos;
+}
 
 void check_sources(const PipelineConfig& c, Rules& rules) {
   const actors::TaskConfig& task = c.task;

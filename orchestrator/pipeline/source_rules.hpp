@@ -6,6 +6,9 @@
 
 namespace temper::orchestrator {
 
+/// Whether a source, or a teacher, may have this name.
+bool is_source_name(const std::string& name);
+
 /// Checks the names, the data and the weights of the sources, and that some source has a weight at
 /// every step.
 void check_sources(const PipelineConfig& config, Rules& rules);

@@ -1,6 +1,7 @@
 #include "orchestrator/pipeline/top_k_rules.hpp"
 
 #include "actors/task/tokenizer.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 
 #include <fmt/format.h>
 
@@ -22,17 +23,19 @@ void check_top_k(const PipelineConfig& c, const trainer::Algorithm& a, Rules& ru
                 fmt::format("must be at most the {} tokens of the vocabulary, found {}",
                             vocabulary,
                             a.distillation_top_k));
-  const actors::EngineKind kind = c.reference.engine.kind;
-  rules.require(
-      c.hardware == HardwareKind::Local && !actors::is_server(kind) &&
-          (kind != actors::EngineKind::Native || c.policy == actors::PolicyKind::Torch),
-      {key, "reference.engine.kind", "hardware", "policy"},
-      fmt::format("requires `hardware: local` and a reference that returns its most likely tokens: "
-                  "`native` with `policy: torch`, `python` or `command`; found `{}` with `policy: "
-                  "{}` and `hardware: {}`",
-                  name_of(kind),
-                  name_of(c.policy),
-                  name_of(c.hardware)));
+  for (const Teacher& teacher : teachers_by_engine(c)) {
+    const actors::EngineKind kind = teacher.engine.kind;
+    rules.require(
+        c.hardware == HardwareKind::Local && !actors::is_server(kind) &&
+            (kind != actors::EngineKind::Native || c.policy == actors::PolicyKind::Torch),
+        {key, teacher.engine_section + ".engine.kind", "hardware", "policy"},
+        fmt::format("requires `hardware: local` and a reference that returns its most likely "
+                    "tokens: `native` with `policy: torch`, `python` or `command`; found `{}` with "
+                    "`policy: {}` and `hardware: {}`",
+                    name_of(kind),
+                    name_of(c.policy),
+                    name_of(c.hardware)));
+  }
 }
 
 }  // namespace temper::orchestrator

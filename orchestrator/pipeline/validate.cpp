@@ -13,6 +13,7 @@
 #include "orchestrator/pipeline/schedule_rules.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/source_rules.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 #include "orchestrator/pipeline/top_k_rules.hpp"
 #include "orchestrator/pipeline/verifier_rules.hpp"
 #include "trainer/algorithm_table.hpp"
@@ -119,7 +120,7 @@ void check_servers(const std::string& role,
                    std::int32_t replicas,
                    Rules& rules) {
   const std::string key = role + ".engine.";
-  const bool possible = role == "rollout" || role == "reference";
+  const bool possible = role == "rollout" || role.starts_with("reference");
   rules.require(
       possible,
       {key + "kind"},
@@ -166,7 +167,8 @@ void check_weights_of_servers(const PipelineConfig& c,
           reload.has_value(), {key + "reload"}, reload ? std::string() : reload.error().context);
     }
     rules.require(
-        engine.restarts_server() || (by_request && (!engine.reload.empty() || role == "reference")),
+        engine.restarts_server() ||
+            (by_request && (!engine.reload.empty() || role.starts_with("reference"))),
         {key + "start", key + "reload", key + "kind"},
         by_request
             ? "this server has no way to load new weights; give a command in `start` that contains "
@@ -284,7 +286,8 @@ void check_engines(const PipelineConfig& c, Rules& rules) {
   check_finish(c, rules);
   check_engine(c, "rollout", c.rollout.engine, c.rollout.replicas, rules);
   check_engine(c, "trainer", c.trainer.engine, 1, rules);
-  check_engine(c, "reference", c.reference.engine, c.reference.replicas, rules);
+  for (const Teacher& t : teachers_by_engine(c))
+    check_engine(c, t.engine_section, t.engine, t.replicas, rules);
   check_engine(c, "reward", c.reward.engine, c.reward.replicas, rules);
 }
 
@@ -319,7 +322,7 @@ void check_reference(const PipelineConfig& c, const trainer::Algorithm& a, Rules
                 "must be false with algorithm.reward_weight 0: a group with equal rewards has a "
                 "gradient from the teacher");
   rules.require(a.distillation <= 0 || !c.reference.model.empty() ||
-                    engine.kind != actors::EngineKind::Native ||
+                    !c.reference.teachers.empty() || engine.kind != actors::EngineKind::Native ||
                     c.policy == actors::PolicyKind::Synthetic ||
                     c.hardware == HardwareKind::Simulated,
                 {"reference.model", "algorithm.distillation"},
@@ -426,6 +429,7 @@ std::vector<BrokenRule> validate(const PipelineConfig& config,
     check_model(config, longest_prompt, rules);
   check_lora(config, rules);
   check_task(config, rules);
+  check_teachers(config, rules);
   check_engines(config, rules);
   check_staleness(config, rules);
   check_algorithm(config, rules);

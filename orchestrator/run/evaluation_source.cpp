@@ -12,7 +12,11 @@ actors::AnswerRule answer_rule(const PipelineConfig& config) {
 
 actors::PromptOptions prompt_options(const PipelineConfig& config,
                                      const std::filesystem::path& base) {
-  return {answer_rule(config), base.empty() ? std::filesystem::path(config.model.path) : base};
+  actors::PromptOptions options{answer_rule(config),
+                                base.empty() ? std::filesystem::path(config.model.path) : base};
+  for (const auto& [name, teacher] : config.reference.teachers)
+    options.teachers.push_back(name);
+  return options;
 }
 
 Result<std::unique_ptr<actors::PromptSource>> make_evaluation_source(
@@ -22,6 +26,7 @@ Result<std::unique_ptr<actors::PromptSource>> make_evaluation_source(
   if (!e.path.empty()) {
     task.kind = actors::TaskKind::Jsonl;
     task.path = e.path;
+    task.teacher_column.clear();
     task.sources.clear();
     task.held_out = 1;
   }

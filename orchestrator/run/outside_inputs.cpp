@@ -2,6 +2,7 @@
 
 #include "core/files.hpp"
 #include "core/hash.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 
 #include <fmt/format.h>
 
@@ -75,8 +76,10 @@ std::map<std::string, std::string> paths_of(const PipelineConfig& config) {
   }
   if (config.evaluation.every > 0)
     add("evaluation.path", config.evaluation.path);
-  if (config.reference.replicas > 0)
-    add("reference.model", config.reference.model);
+  for (const Teacher& teacher : teachers_of(config)) {
+    if (teacher.replicas > 0)
+      add(teacher.model_key(), teacher.model);
+  }
   return paths;
 }
 

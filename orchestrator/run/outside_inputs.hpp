@@ -1,5 +1,5 @@
-// Inputs of a run that are not in its folder: files of problems, and the teacher. Their digests are
-// facts in inputs.manifest, so that a resume notices an edited file and a replaced model.
+// Inputs of a run that are not in its folder: files of problems, and the teachers. Their digests
+// are facts in inputs.manifest, so that a resume notices an edited file and a replaced model.
 #pragma once
 
 #include "core/result.hpp"

@@ -1,5 +1,6 @@
 #include "orchestrator/run/problem_sources.hpp"
 
+#include "orchestrator/pipeline/teachers.hpp"
 #include "orchestrator/run/evaluation_source.hpp"
 
 #include <fmt/format.h>
@@ -12,11 +13,8 @@ namespace {
 std::map<std::uint64_t, double> weights_of(const actors::TaskConfig& task,
                                            const std::string& name) {
   const auto source = task.sources.find(name);
-  if (source == task.sources.end())
-    return {{0, 1.0}};
-  return source->second.schedule.empty()
-             ? std::map<std::uint64_t, double>{{0, source->second.weight}}
-             : source->second.schedule;
+  return source == task.sources.end() ? std::map<std::uint64_t, double>{{0, 1.0}}
+                                      : source->second.weights_by_step();
 }
 
 }  // namespace
@@ -52,6 +50,11 @@ Result<ProblemPlan> problem_plan(const PipelineConfig& config,
                             set.problems,
                             weights_of(task, set.name),
                             config.evaluation.path.empty() ? set.held_out : 0});
+  }
+  plan.teachers = teachers_of_sources(config, plan.sources);
+  for (std::size_t k = 0; plan.teachers && k < plan.sources.size(); ++k) {
+    if (std::vector<std::uint8_t>& own = plan.teachers->of_problems[k]; own.empty())
+      own = prompts.teachers(k);
   }
   return plan;
 }

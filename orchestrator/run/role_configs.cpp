@@ -2,6 +2,7 @@
 
 #include "actors/task/tokenizer.hpp"
 #include "core/blob.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 #include "rollout/settings.hpp"
 #include "trainer/algorithm_table.hpp"
 #include "trainer/settings.hpp"
@@ -32,14 +33,16 @@ actors::Vocabulary vocabulary(const PipelineConfig& config, const std::filesyste
 
 }  // namespace
 
-actors::EngineConfig engine_of(const PipelineConfig& config, actors::RoleKind role) {
+actors::EngineConfig engine_of(const PipelineConfig& config,
+                               actors::RoleKind role,
+                               std::optional<std::uint32_t> teacher) {
   switch (role) {
     case actors::RoleKind::Rollout:
       return config.rollout.engine;
     case actors::RoleKind::Trainer:
       return config.trainer.engine;
     case actors::RoleKind::Reference:
-      return config.reference.engine;
+      return teacher_of(config, teacher).engine;
     case actors::RoleKind::Reward:
       break;
   }
@@ -66,11 +69,13 @@ actors::RoleConfig role_config(const PipelineConfig& config,
   role.task = config.task;
   role.verifier = config.verifier;
   role.verifier.terms = actors::terms_of(config.verifier);
-  const bool has_own_model =
-      spec.role == actors::RoleKind::Reference && !config.reference.model.empty();
-  role.base_weights = has_own_model ? config.reference.model : start.base.string();
+  role.base_weights = start.base.string();
+  if (spec.role == actors::RoleKind::Reference) {
+    if (const Teacher teacher = teacher_of(config, spec.teacher); !teacher.model.empty())
+      role.base_weights = teacher.model;
+  }
   role.takes_turns = spec.takes_turns;
-  role.engine = engine_of(config, spec.role);
+  role.engine = engine_of(config, spec.role, spec.teacher);
   role.vocabulary = vocabulary(config, start.base);
   role.shared_memory = config.transport.kind == TransportKind::Ipc;
   switch (spec.role) {

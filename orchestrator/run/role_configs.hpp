@@ -17,8 +17,11 @@ struct StartingPoint {
   actors::TensorPlace tensors{};  ///< Where tensors of responses are.
 };
 
-/// The engine that does the work of a role.
-actors::EngineConfig engine_of(const PipelineConfig& config, actors::RoleKind role);
+/// The engine that does the work of a role. `teacher`: number of that of a reference; none: the
+/// only one.
+actors::EngineConfig engine_of(const PipelineConfig& config,
+                               actors::RoleKind role,
+                               std::optional<std::uint32_t> teacher = {});
 
 actors::RoleConfig role_config(const PipelineConfig& config,
                                const ActorSpec& spec,

@@ -5,6 +5,7 @@
 #include "actors/transport/ipc_folder.hpp"
 #include "orchestrator/pipeline/message_sizes.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 #include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/run/problem_sources.hpp"
 #include "orchestrator/run/run_dir.hpp"
@@ -60,10 +61,16 @@ std::optional<Tokens> longest_prompt(const PipelineConfig& config,
   const auto prompts =
       actors::make_prompt_source(config.task, config.seed, prompt_options(config, base_of(config)));
   const std::string task = config.task.sources.empty() ? "task.path" : "task.sources";
-  if (!prompts)
+  if (!prompts) {
     blame(task, prompts.error().context, broken);
-  else if (const auto plan = problem_plan(config, **prompts); !plan)
+  } else if (const auto plan = problem_plan(config, **prompts); !plan) {
     blame("task.set_aside", plan.error().context, broken);
+  } else if (const auto unused = unused_teacher(*plan)) {
+    broken.push_back({{"reference.teachers." + *unused},
+                      fmt::format("no training problem names this teacher in the column `{}` "
+                                  "(task.teacher_column); remove it, or add problems",
+                                  config.task.teacher_column)});
+  }
   const auto tokenizer = tokenizer_of(config, base_of(config));
   if (!tokenizer)
     blame("model.path", tokenizer.error().context, broken);
@@ -94,8 +101,10 @@ std::vector<BrokenRule> rules_of_this_machine(const PipelineConfig& config) {
     return missing_programs(config);
   if (Status whole = check_model(config); !whole)
     return {{{"model.path"}, whole.error().context}};
-  if (Status whole = check_reference_model(config); !whole)
-    return {{{"reference.model"}, whole.error().context}};
+  for (const Teacher& teacher : teachers_of(config)) {
+    if (Status whole = check_reference_model(config, teacher); !whole)
+      return {{{teacher.model_key()}, whole.error().context}};
+  }
   std::vector<BrokenRule> broken;
   if (const auto longest = longest_prompt(config, broken)) {
     broken = validate(config, *longest);

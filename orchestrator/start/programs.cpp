@@ -1,6 +1,7 @@
 #include "orchestrator/start/programs.hpp"
 
 #include "actors/guard/executable.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 
 #include <fmt/format.h>
 
@@ -89,7 +90,8 @@ std::vector<BrokenRule> missing_programs(const PipelineConfig& config) {
   if (config.rollout.launch == LaunchKind::Local)
     programs.need(config.rollout.agent.command, "rollout.agent.command");
   programs.need(config.trainer.engine, config.trainer.launch, "trainer");
-  programs.need(config.reference.engine, config.reference.launch, "reference");
+  for (const Teacher& teacher : teachers_by_engine(config))
+    programs.need(teacher.engine, config.reference.launch, teacher.engine_section);
   programs.need(config.reward.engine, config.reward.launch, "reward");
   programs.need(config.alarms.on_alarm, "alarms.on_alarm");
   return programs.take();

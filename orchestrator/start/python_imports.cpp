@@ -5,6 +5,7 @@
 #include "core/files.hpp"
 #include "core/json_document.hpp"
 #include "core/temporary_folder.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 #include "orchestrator/run/processes/exit_reason.hpp"
 #include "orchestrator/run/processes/run_program.hpp"
 #include "orchestrator/run/role_configs.hpp"
@@ -38,13 +39,20 @@ bool has_tensors(RoleKind role) {
   return role == RoleKind::Rollout || role == RoleKind::Trainer;
 }
 
-void add_role(const PipelineConfig& config,
-              RoleKind role,
-              LaunchKind launch,
-              std::int32_t replicas,
-              Imports& imports) {
+void add_references(const PipelineConfig& config, Imports& imports) {
+  for (const Teacher& teacher : teachers_by_engine(config)) {
+    const actors::EngineConfig& engine = teacher.engine;
+    if (engine.kind != actors::EngineKind::Python || teacher.replicas == 0 ||
+        config.reference.launch != LaunchKind::Local)
+      continue;
+    imports[engine.python.empty() ? actors::default_python() : engine.python].push_back(
+        {"reference", teacher.engine_section + ".engine.use", engine.use});
+  }
+}
+
+void add_role(const PipelineConfig& config, RoleKind role, LaunchKind launch, Imports& imports) {
   const actors::EngineConfig engine = engine_of(config, role);
-  if (engine.kind != actors::EngineKind::Python || launch != LaunchKind::Local || replicas == 0)
+  if (engine.kind != actors::EngineKind::Python || launch != LaunchKind::Local)
     return;
   std::vector<Import>& asked =
       imports[engine.python.empty() ? actors::default_python() : engine.python];
@@ -137,11 +145,10 @@ Result<std::vector<BrokenRule>> import_with(const std::string& python,
 
 std::vector<BrokenRule> broken_imports(const PipelineConfig& config) {
   Imports imports;
-  add_role(config, RoleKind::Rollout, config.rollout.launch, 1, imports);
-  add_role(config, RoleKind::Trainer, config.trainer.launch, 1, imports);
-  add_role(
-      config, RoleKind::Reference, config.reference.launch, config.reference.replicas, imports);
-  add_role(config, RoleKind::Reward, config.reward.launch, 1, imports);
+  add_role(config, RoleKind::Rollout, config.rollout.launch, imports);
+  add_role(config, RoleKind::Trainer, config.trainer.launch, imports);
+  add_references(config, imports);
+  add_role(config, RoleKind::Reward, config.reward.launch, imports);
   std::vector<BrokenRule> broken;
   for (const auto& [python, asked] : imports) {
     auto found = import_with(python, asked);

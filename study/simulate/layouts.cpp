@@ -7,6 +7,7 @@
 #include "actors/simulation/role_memory.hpp"
 #include "orchestrator/pipeline/reference_rules.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 #include "study/simulate/engine_space.hpp"
 
 #include <fmt/format.h>
@@ -214,7 +215,7 @@ Result<orchestrator::PipelineConfig> LayoutChooser::complete(
                 std::ssize(cards.trainer),
                 std::ssize(cards.reference),
                 config.rollout.replicas,
-                config.reference.replicas,
+                orchestrator::reference_count(config),
                 tp,
                 rows,
                 static_cast<std::int64_t>(config.placement.switching),

@@ -277,6 +277,20 @@ Status name_source(std::string_view name, std::vector<JsonlRow>& rows, const std
   return std::move(errors).status();
 }
 
+/// Reads the teacher of each row.
+Status read_teachers(const TaskConfig& task,
+                     const std::vector<std::string>& teachers,
+                     std::vector<JsonlRow>& rows) {
+  LineErrors errors(task.path);
+  for (JsonlRow& row : rows) {
+    if (const auto teacher = teacher_in(row.problem, task.teacher_column, teachers))
+      row.teacher = *teacher;
+    else
+      errors.add(row.line, teacher.error().context);
+  }
+  return std::move(errors).status();
+}
+
 class JsonlSource final : public PromptSource {
  public:
   JsonlSource(std::vector<JsonlRow> rows,
@@ -284,8 +298,12 @@ class JsonlSource final : public PromptSource {
               std::uint64_t seed,
               std::string source)
       : PromptSource(task, seed), source_(std::move(source)) {
-    for (JsonlRow& row : rows)
-      (is_held_out(row, task.held_out) ? held_out_ : train_).push_back(std::move(row.problem));
+    for (JsonlRow& row : rows) {
+      const bool trains = !is_held_out(row, task.held_out);
+      if (trains && !task.teacher_column.empty())
+        teachers_.push_back(row.teacher);
+      (trains ? train_ : held_out_).push_back(std::move(row.problem));
+    }
   }
 
   std::vector<ProblemSet> sets() const override {
@@ -294,6 +312,7 @@ class JsonlSource final : public PromptSource {
   Problem problem(std::size_t /*set*/, std::uint64_t number) const override {
     return train_[number];
   }
+  std::vector<std::uint8_t> teachers(std::size_t /*set*/) const override { return teachers_; }
   Problem held_out(std::uint64_t index) const override {
     TEMPER_CHECK(!held_out_.empty(), "no problem is held out");
     return held_out_[index % held_out_.size()];
@@ -305,6 +324,7 @@ class JsonlSource final : public PromptSource {
  private:
   const std::string source_;
   std::vector<Problem> train_;
+  std::vector<std::uint8_t> teachers_;  ///< Of each training problem, or empty.
   std::vector<Problem> held_out_;
 };
 
@@ -408,6 +428,8 @@ Result<std::unique_ptr<PromptSource>> make_jsonl_source(const TaskConfig& task,
   TEMPER_TRY(std::vector<JsonlRow> rows,
              parse_jsonl(task.path, text, options.rule, task.prompt_template));
   TEMPER_TRY_STATUS(name_source(task.path, rows, source));
+  if (!task.teacher_column.empty() && !options.teachers.empty())
+    TEMPER_TRY_STATUS(read_teachers(task, options.teachers, rows));
   if (task.prompt_template == TemplateKind::Chat && options.render) {
     if (options.model.empty())
       return invalid_input(

@@ -29,8 +29,9 @@ inline constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 struct JsonlRow {
   std::size_t line = 0;
   Problem problem;
-  std::uint64_t hash = 0;  ///< Of the prompt in the file.
-  std::string chat;        ///< Messages to render, as JSON; empty: the prompt is used as it is.
+  std::uint64_t hash = 0;    ///< Of the prompt in the file.
+  std::uint8_t teacher = 0;  ///< Index in PromptOptions::teachers.
+  std::string chat;          ///< Messages to render, as JSON; empty: the prompt is used as it is.
 };
 
 /// Parses the rows of `text`; errors call the file `name`. Error InvalidInput: lists the first

@@ -35,6 +35,9 @@ class SeveralSources final : public PromptSource {
   Problem problem(std::size_t set, std::uint64_t number) const override {
     return sources_[set].source->problem(0, number);
   }
+  std::vector<std::uint8_t> teachers(std::size_t set) const override {
+    return sources_[set].source->teachers(0);
+  }
   Problem held_out(std::uint64_t index) const override;
   std::uint64_t held_out_size() const override { return held_out_size_; }
   Result<Tokens> longest_prompt(const Tokenizer& tokenizer) const override {

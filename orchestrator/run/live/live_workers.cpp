@@ -72,7 +72,7 @@ LaunchedWorkers::Plan LiveWorkers::launch_plan() {
   const std::vector<ActorSpec>& actors = core_.config().actors;
   for (std::uint32_t i = 0; i < actors.size(); ++i) {
     plan.names.push_back(actors[i].name);
-    plan.engines.push_back(engine_of(options_.pipeline.config, actors[i].role));
+    plan.engines.push_back(engine_of(options_.pipeline.config, actors[i].role, actors[i].teacher));
     if (actors[i].attached)
       links_.connections().attach(ActorId(i));
   }

@@ -59,6 +59,15 @@ void ScaleControl::look(Time now) {
 /// The settings of this run with the numbers of the request. Error: no run may have them.
 Result<PipelineConfig> ScaleControl::scaled_config(const ScaleRequest& request) const {
   PipelineConfig wanted = config_;
+  const auto& teachers = wanted.reference.teachers;
+  if (request.reference && std::ranges::any_of(teachers, [](const auto& teacher) {
+        return teacher.second.replicas.has_value();
+      })) {
+    return invalid_input(
+        "the teachers of this run have their own numbers of actors "
+        "(reference.teachers.*.replicas); "
+        "stop the run, and resume it with other ones: --resume");
+  }
   wanted.rollout.replicas = request.rollout.value_or(wanted.rollout.replicas);
   wanted.reference.replicas = request.reference.value_or(wanted.reference.replicas);
   wanted.reward.replicas = request.reward.value_or(wanted.reward.replicas);
@@ -112,8 +121,9 @@ void ScaleControl::change_actors(const std::vector<ActorSpec>& wanted) {
   }
   core_.set_actors(std::move(actors));
   for (auto i = static_cast<std::uint32_t>(before.size()); i < core_.config().actors.size(); ++i) {
+    const ActorSpec& actor = core_.actor(ActorId(i));
     clocks_.add();
-    workers_.add(ActorId(i), engine_of(config_, core_.actor(ActorId(i)).role));
+    workers_.add(ActorId(i), engine_of(config_, actor.role, actor.teacher));
   }
   workers_.actors_changed();
 }

@@ -552,6 +552,8 @@ class TaskSource(Struct):
     #: Weights by step in place of `weight`: linear between two steps, constant before the first
     #: and after the last.
     schedule: Annotated[dict[int, float], 4] = dataclasses.field(default_factory=dict)
+    #: Key of `reference.teachers`: who scores the responses to its problems.
+    teacher: Annotated[str, 5] = ""
 
 
 @dataclasses.dataclass(slots=True)
@@ -593,6 +595,9 @@ class TaskConfig(Struct):
     shuffle: Annotated[bool, 9] = True
     #: Problems that are left out for some epochs.
     set_aside: Annotated[SetAside, 10] = dataclasses.field(default_factory=SetAside)
+    #: jsonl: column that has the key of `reference.teachers` who scores the responses to the
+    #: problem. Empty: `teacher` of each source, or one teacher.
+    teacher_column: Annotated[str, 11] = ""
 
 
 @dataclasses.dataclass(slots=True)

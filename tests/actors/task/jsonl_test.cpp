@@ -349,5 +349,43 @@ TEST_F(JsonlSource, HoldsOutNothingForAShareOfZero) {
   EXPECT_EQ(source->held_out_size(), 0U);
 }
 
+TEST_F(JsonlSource, ReadsTheTeacherOfEachTrainingProblem) {
+  TaskConfig task = task_of(0, 0.3);
+  task.teacher_column = "by";
+  {
+    std::ofstream file(task.path);
+    for (int i = 0; i < 40; ++i) {
+      file << fmt::format(
+          "{{\"prompt\": \"p{0}\", \"answer\": \"{0}\", \"by\": \"{1}\"}}\n", i, i % 3 ? "b" : "a");
+    }
+  }
+  const auto source = make_prompt_source(task, 1, {.teachers = {"a", "b"}}).value();
+  const auto teachers = source->teachers(0);
+  ASSERT_EQ(teachers.size(), source->sets().front().problems);
+  EXPECT_GT(source->held_out_size(), 0U);
+  for (std::size_t n = 0; n < teachers.size(); ++n)
+    EXPECT_EQ(teachers[n], std::stoi(source->problem(0, n).answer) % 3 ? 1 : 0);
+  // Where nobody asks for teachers, the column is one of the verifier's.
+  EXPECT_TRUE(make_prompt_source(task, 1));
+}
+
+TEST_F(JsonlSource, ListsTheLinesWithoutAKnownTeacher) {
+  TaskConfig task = task_of(0);
+  task.teacher_column = "by";
+  std::ofstream(task.path) << "{\"prompt\": \"p\", \"answer\": \"1\", \"by\": \"a\"}\n"
+                              "{\"prompt\": \"q\", \"answer\": \"1\"}\n"
+                              "\n"
+                              "{\"prompt\": \"r\", \"answer\": \"1\", \"by\": \"math\"}\n"
+                              "{\"prompt\": \"s\", \"answer\": \"1\", \"by\": 3}\n";
+  const auto refused = make_prompt_source(task, 1, {.teachers = {"a", "b"}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().context,
+            fmt::format("{0}:2: the column `by` (task.teacher_column) is missing\n"
+                        "{0}:4: `by`: expected one of `a`, `b` (reference.teachers), found "
+                        "\"math\"\n"
+                        "{0}:5: `by`: expected one of `a`, `b` (reference.teachers), found 3",
+                        task.path));
+}
+
 }  // namespace
 }  // namespace temper::actors

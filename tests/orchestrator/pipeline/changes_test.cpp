@@ -52,7 +52,7 @@ TEST(Changes, OfWhatOnlyConcernsTheTimeToComeAreAccepted) {
 TEST(Changes, OfWeightsOfSourcesAreAcceptedButNotOfTheSourcesThemselves) {
   const auto with = [](double weight, std::map<std::uint64_t, double> schedule, const char* path) {
     PipelineConfig c;
-    c.task.sources["math"] = {path, std::nullopt, weight, std::move(schedule)};
+    c.task.sources["math"] = {path, std::nullopt, weight, std::move(schedule), {}};
     return c;
   };
   const PipelineConfig before = with(1, {}, "a.jsonl");

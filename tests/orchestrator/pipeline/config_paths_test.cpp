@@ -55,10 +55,10 @@ class TextKeys {
 TEST(ConfigPaths, ClassifyEveryTextKey) {
   // Names, host addresses, code, patterns and shell commands, by their last part.
   const std::set<std::string> no_paths{
-      "name",         "pattern", "function",     "environment", "use",    "start",
-      "served_model", "reload",  "bind",         "advertise",   "redis",  "ignore",
-      "targets",      "url",     "key_variable", "prompt",      "system", "field",
-      "label",        "text",    "device",       "extra_body"};
+      "name",         "pattern", "function",     "environment", "use",     "start",
+      "served_model", "reload",  "bind",         "advertise",   "redis",   "ignore",
+      "targets",      "url",     "key_variable", "prompt",      "system",  "field",
+      "label",        "text",    "device",       "extra_body",  "teacher", "teacher_column"};
   PipelineConfig config;
   TextKeys keys;
   describe(keys, config);

@@ -142,7 +142,8 @@ TEST_F(ModelSection, HasTheTokenizerOfTheFolderAlsoForARunWithoutABase) {
 TEST_F(ModelSection, ATeacherNeedsThePolicysVocabularyAndContext) {
   const std::string teacher = fmt::format("reference:\n  model: {}\n", folder_.path().string());
   const auto said = [&](const std::string& yaml) {
-    const Status fits = check_reference_model(LoadedConfig("c.yaml", yaml + teacher, {}).config());
+    const PipelineConfig config = LoadedConfig("c.yaml", yaml + teacher, {}).config();
+    const Status fits = check_reference_model(config, teacher_of(config, {}));
     return fits ? std::string() : fits.error().context;
   };
   EXPECT_EQ(load(teacher).config().reference.model, folder_.path().string());
@@ -155,15 +156,19 @@ TEST_F(ModelSection, ATeacherNeedsThePolicysVocabularyAndContext) {
 TEST_F(ModelSection, ATeacherOfAnotherEngineMayBeOfAFamilyThatTemperDoesNotKnow) {
   ASSERT_TRUE(write_file_atomically(folder_ / "config.json", R"({"model_type": "gpt2"})"));
   const std::string teacher = fmt::format("reference:\n  model: {}\n", folder_.path().string());
-  EXPECT_FALSE(check_reference_model(LoadedConfig("c.yaml", teacher, {}).config()));
+  const auto fits = [](const std::string& yaml) {
+    const PipelineConfig config = LoadedConfig("c.yaml", yaml, {}).config();
+    return check_reference_model(config, teacher_of(config, {})).has_value();
+  };
+  EXPECT_FALSE(fits(teacher));
   const std::string engine = "  engine: {kind: python, use: \"mine:Reference\"}\n";
-  EXPECT_TRUE(check_reference_model(LoadedConfig("c.yaml", teacher + engine, {}).config()));
+  EXPECT_TRUE(fits(teacher + engine));
 }
 
 TEST_F(ModelSection, ARunIsReadWithoutItsTeacher) {
   const LoadedConfig loaded("c.yaml", "reference: {model: /no/such/folder}\n", {});
   EXPECT_TRUE(loaded.issues().empty());
-  const Status fits = check_reference_model(loaded.config());
+  const Status fits = check_reference_model(loaded.config(), teacher_of(loaded.config(), {}));
   ASSERT_FALSE(fits) << "but does not start";
   EXPECT_NE(fits.error().context.find("/no/such/folder"), std::string::npos);
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace temper::orchestrator {
@@ -54,6 +55,18 @@ TEST_F(OutsideInputs, AreEachFileOfProblemsAndTheTeacher) {
                                       "task.sources.code.path",
                                       "task.sources.math.path"}));
   EXPECT_TRUE(check_outside_inputs(config, digests));
+}
+
+TEST_F(OutsideInputs, AreTheModelsOfAllTeachers) {
+  config.reference.teachers["a"].model = std::exchange(config.reference.model, "");
+  std::filesystem::create_directory(folder / "other");
+  write("other/model.safetensors", "weights");
+  config.reference.teachers["b"].model = (folder / "other").string();
+  const auto digests = digest_outside_inputs(config).value();
+  EXPECT_TRUE(digests.contains("reference.teachers.a.model"));
+  EXPECT_NE(
+      said_after("other/model.safetensors", "other weights").find("reference.teachers.b.model: "),
+      std::string::npos);
 }
 
 TEST_F(OutsideInputs, AreNoneForAddition) {

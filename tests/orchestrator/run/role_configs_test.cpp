@@ -83,6 +83,23 @@ TEST(RoleConfig, GivesTheReferenceAModelOfItsOwn) {
   EXPECT_EQ(role_config(config, engine_slot(), start).base_weights, "run/base");
 }
 
+TEST(RoleConfig, GivesTheReferencesOfEachTeacherItsModelAndEngine) {
+  PipelineConfig config;
+  config.reference.engine.use = "all:Reference";
+  config.reference.teachers["code"].model = "/models/code";
+  config.reference.teachers["math"].model = "/models/math";
+  config.reference.teachers["math"].engine.emplace().use = "mine:Reference";
+  ActorSpec spec = engine_slot();
+  spec.role = RoleKind::Reference;
+  for (const auto& [teacher, model, use] : {std::tuple(0U, "/models/code", "all:Reference"),
+                                            std::tuple(1U, "/models/math", "mine:Reference")}) {
+    spec.teacher = teacher;
+    const auto role = role_config(config, spec, {});
+    EXPECT_EQ(role.base_weights, model);
+    EXPECT_EQ(role.engine.use, use);
+  }
+}
+
 TEST(RoleConfig, NamesTheEngineOfItsRole) {
   PipelineConfig config;
   config.trainer.engine.kind = EngineKind::Python;

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
+#include <set>
 
 namespace temper::orchestrator {
 namespace {
@@ -85,8 +87,9 @@ PipelineConfig random_pipeline(Random& random) {
 }
 
 /// It ends well, within its memory, and passes the audit.
-testing::SimulatedOutcome run_within_limits(const PipelineConfig& config) {
-  testing::SimulatedOutcome ran = testing::run_simulated(config);
+testing::SimulatedOutcome run_within_limits(
+    const PipelineConfig& config, const std::function<void(const Record&)>& on_record = nullptr) {
+  testing::SimulatedOutcome ran = testing::run_simulated(config, on_record);
   EXPECT_TRUE(ran.outcome.finish.ok) << ran.outcome.finish.reason;
   EXPECT_EQ(ran.audit.violations, std::vector<std::string>());
   EXPECT_TRUE(ran.summary.memory.has_value());
@@ -182,6 +185,52 @@ TEST(RandomRuns, WithPrefillCardsStayWithinTheirMemoryAndTheirBound) {
   }
   EXPECT_EQ(modes.size(), actors::kPlacementModes.size());
   EXPECT_GT(ran, runs() / 6);
+}
+
+TEST(RandomRuns, WithSeveralTeachersScoreEachResponseByItsOwn) {
+  std::map<std::size_t, std::uint64_t> ran;
+  std::set<PlacementMode> modes;
+  for (std::uint64_t seed = 0; seed < 2 * runs(); ++seed) {
+    Random random(seed, "teachers");
+    PipelineConfig config = random_pipeline(random);
+    if (config.reference.replicas == 0)
+      continue;
+    const std::uint64_t teachers = 2 + random.below(2);
+    for (std::uint64_t t = 0; t < teachers; ++t) {
+      const std::string name(1, static_cast<char>('a' + t));
+      config.reference.teachers[name].replicas = t == 0 && teachers == 3 ? 2 : 1;
+      actors::TaskSource& source = config.task.sources["of-" + name];
+      source.weight = 0.5 + random.uniform();
+      source.teacher = name;
+    }
+    if (config.placement.reference_cards > 0) {
+      const std::int32_t more = 4 * config.placement.reference_cards;
+      config.placement.cards += more - config.placement.reference_cards;
+      config.placement.reference_cards = more;
+    }
+    if (!validate(config).empty())
+      continue;
+    SCOPED_TRACE(seed);
+    std::set<std::uint32_t> scored;
+    std::vector<ActorSpec> actors;
+    const testing::SimulatedOutcome outcome = run_within_limits(config, [&](const Record& record) {
+      if (const auto* now = actors_in(record.event))
+        actors = *now;
+      for (const Command& command : record.commands) {
+        if (const auto* score = std::get_if<command::ScoreReference>(&command))
+          scored.insert(*actors[score->actor.value()].teacher);
+      }
+    });
+    ASSERT_FALSE(HasFailure());
+    if (outcome.audit.groups_dispatched > 2 * teachers) {
+      EXPECT_EQ(scored.size(), teachers);
+    }
+    modes.insert(config.placement.mode);
+    ++ran[teachers];
+  }
+  EXPECT_GT(ran[2], 0U);
+  EXPECT_GT(ran[3], 0U);
+  EXPECT_GT(modes.size(), 1U);
 }
 
 }  // namespace
