@@ -14,7 +14,7 @@ from temper.activity import ActivityLog
 from temper.errors import RoleError
 from temper.messages import Tensor, TensorPlace, TensorServer
 from temper.stores import CHUNK, Busy, RedisStore, StoreError
-from temper.tensors import Tensors, TensorWriter
+from temper.tensors import TensorReader, Tensors, TensorWriter
 from temper.xxh3 import hash64
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -54,6 +54,11 @@ def all_written(store: RedisStore, values: list[Any]) -> list[Tensor]:
     return all_described
 
 
+def back(store: Any, described: Tensor) -> Any:
+    """The array, as a trainer reads it."""
+    return Tensors([described], 7, TensorReader(store, ActivityLog(0)))["x"]
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -70,8 +75,9 @@ def test_an_array_arrives_as_it_was(server: RedisServer, value: Any) -> None:
     store = store_of(server)
     described = written(store, value)
     assert server.client.hlen(described.file) == max(1, -(-described.bytes // CHUNK))
-    back = Tensors([described], 7, store, ActivityLog(0))["x"]
-    assert back.dtype == value.dtype and np.array_equal(back, value) and not back.flags.writeable
+    found = back(store, described)
+    assert found.dtype == value.dtype and np.array_equal(found, value)
+    assert not found.flags.writeable
 
 
 def test_two_servers_share_the_arrays(two_servers: list[RedisServer]) -> None:
@@ -80,7 +86,7 @@ def test_two_servers_share_the_arrays(two_servers: list[RedisServer]) -> None:
     keys = [set(server.keys()) for server in two_servers]
     for number, one in enumerate(described):
         assert one.file in keys[hash64(one.file.encode()) % 2], "as the orchestrator looks for it"
-        assert np.array_equal(Tensors([one], 7, store, ActivityLog(0))["x"], np.full(3, number))
+        assert np.array_equal(back(store, one), np.full(3, number))
     assert len(keys[0]) + len(keys[1]) == 30 and min(map(len, keys)) > 3
 
 
@@ -93,9 +99,9 @@ def test_of_two_servers_the_one_that_is_away_is_named(two_servers: list[RedisSer
     for one in described:
         if one.file in away:
             with pytest.raises(RoleError, match=f"127.0.0.1:{first.port}: expected a Redis server"):
-                Tensors([one], 7, store, ActivityLog(0))["x"]
+                back(store, one)
         else:
-            assert len(Tensors([one], 7, store, ActivityLog(0))["x"]) == 3
+            assert len(back(store, one)) == 3
     first.start()
 
 
@@ -121,8 +127,22 @@ def test_what_is_gone_or_damaged_is_named_and_not_there_any_more(
     described = written(store, np.zeros(2 * CHUNK, np.uint8))
     damage(server.client, described.file)
     with pytest.raises(RoleError, match=f'response 7: tensor "x": 127.0.0.1:{server.port}: .*{what}'):
-        Tensors([described], 7, store, ActivityLog(0))["x"]
+        back(store, described)
     assert server.client.hlen(described.file) != 2, "the orchestrator finds it missing"
+
+
+def test_one_damaged_array_makes_all_damaged_ones_of_the_batch_go(server: RedisServer) -> None:
+    store = store_of(server)
+    described = all_written(store, [np.full(3, number) for number in range(6)])
+    for one in described[1:4]:
+        server.client.hset(one.file, "0", b"x" * one.bytes)
+    reader = TensorReader(store, ActivityLog(0))
+    rows = [Tensors([one], number, reader) for number, one in enumerate(described)]
+    assert rows[0]["x"][0] == 0
+    with pytest.raises(RoleError, match=r"response 1: .*the checksum differs"):
+        rows[1]["x"]
+    there = set(server.keys())
+    assert [one.file in there for one in described] == [True, False, False, False, True, True]
 
 
 def test_a_wrong_password_is_said_at_once(server: RedisServer) -> None:
@@ -157,7 +177,7 @@ def test_a_server_that_is_away_is_waited_for(
     monkeypatch.setattr("temper.stores.time.sleep", restarted_at_the_third)
     described = written(store, np.arange(3))
     assert len(pauses) == 3
-    assert np.array_equal(Tensors([described], 7, store, ActivityLog(0))["x"], [0, 1, 2])
+    assert np.array_equal(back(store, described), [0, 1, 2])
 
 
 def test_a_server_that_stays_away_is_named(server: RedisServer) -> None:

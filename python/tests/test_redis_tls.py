@@ -14,7 +14,7 @@ from temper.activity import ActivityLog
 from temper.errors import RoleError
 from temper.messages import TensorPlace, TensorServer
 from temper.stores import CHUNK, Busy, RedisStore
-from temper.tensors import Tensors, TensorWriter
+from temper.tensors import TensorReader, Tensors, TensorWriter
 
 pytestmark = pytest.mark.skipif(bool(missing_for_tls()), reason=missing_for_tls())
 
@@ -52,7 +52,7 @@ def test_an_array_arrives_as_it_was(server: RedisServer, host: str) -> None:
     value = np.random.default_rng(1).integers(0, 255, 3 * CHUNK + 7, np.uint8)
     [described] = TensorWriter(store, "rollout-0").write({"x": value})
     described.file = "temper:run:1:" + described.file
-    assert np.array_equal(Tensors([described], 7, store, ActivityLog(0))["x"], value)
+    assert np.array_equal(Tensors([described], 7, TensorReader(store, ActivityLog(0)))["x"], value)
 
 
 @pytest.mark.parametrize(

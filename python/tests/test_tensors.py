@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import pickle
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from temper.activity import ActivityLog
 from temper.errors import RoleError
 from temper.rollout import RolloutActor
 from temper.stores import Busy, ShmStore, StoreError, patiently
-from temper.tensors import Tensors, TensorWriter
+from temper.tensors import TensorReader, Tensors, TensorWriter
 
 
 def store_in(folder: pathlib.Path) -> ShmStore:
@@ -26,7 +27,14 @@ def store_in(folder: pathlib.Path) -> ShmStore:
 def round_trip(folder: pathlib.Path, value: Any) -> Any:
     described = TensorWriter(store_in(folder), "rollout-0").write({"x": value})
     described[0].file = str(folder / described[0].file)
-    return Tensors(described, 7, store_in(folder), ActivityLog(0))["x"]
+    return Tensors(described, 7, TensorReader(store_in(folder), ActivityLog(0)))["x"]
+
+
+def test_another_rank_reads_the_tensors_of_its_copy_of_a_batch(tmp_path: pathlib.Path) -> None:
+    described = TensorWriter(store_in(tmp_path), "rollout-0").write({"x": [1, 2]})
+    described[0].file = str(tmp_path / described[0].file)
+    tensors = Tensors(described, 7, TensorReader(store_in(tmp_path), ActivityLog(0)))
+    assert pickle.loads(pickle.dumps(tensors))["x"].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +68,7 @@ def test_a_file_that_is_gone_shorter_or_changed_is_named(tmp_path: pathlib.Path)
         if content is not None:
             file.write_bytes(content)
         with pytest.raises(RoleError, match=f'response 7: tensor "x": {file}: .*{what}'):
-            Tensors([described], 7, store_in(tmp_path), ActivityLog(0))["x"]
+            Tensors([described], 7, TensorReader(store_in(tmp_path), ActivityLog(0)))["x"]
 
 
 @pytest.mark.parametrize(

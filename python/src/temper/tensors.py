@@ -6,6 +6,7 @@ through the orchestrator.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +17,7 @@ import numpy as np
 from .activity import ActivityLog
 from .errors import RoleError
 from .messages import Tensor
-from .stores import Store, StoreError, patiently
+from .stores import Busy, Store, StoreError, patiently
 from .xxh3 import hash64
 
 
@@ -82,16 +83,60 @@ class TensorWriter:
         return Tensor(name, array.dtype.name, list(array.shape), array.nbytes, hash64(data), file)
 
 
+class TensorReader:
+    """Reads the tensors of one batch.
+
+    Args:
+        store: The run's store; None if responses may have no tensors.
+        activity: Counts what is read.
+    """
+
+    def __init__(self, store: Store | None, activity: ActivityLog) -> None:
+        self._store = store
+        self._activity: ActivityLog | None = activity
+        self._of_batch: list[Tensor] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For the other ranks of a trainer, whose reads are not counted."""
+        return {**self.__dict__, "_activity": None}
+
+    def add(self, described: Iterable[Tensor]) -> None:
+        """The tensors of another response of the batch."""
+        self._of_batch += described
+
+    def read(self, t: Tensor) -> memoryview:
+        """Returns the bytes. Waits for a store that does not answer.
+
+        Raises:
+            StoreError: It is gone or damaged. Then all others of the batch were looked at, so that
+                the orchestrator finds none that is damaged, and the trainer ends once for all.
+        """
+        store = self._store
+        if store is None:
+            raise StoreError("this run has no store of tensors")
+        begin = time.monotonic_ns()
+        try:
+            data = patiently(store, lambda: store.read(t.file, t.bytes, t.checksum))
+        except Busy:
+            raise
+        except StoreError:
+            for other in self._of_batch:
+                with contextlib.suppress(StoreError):
+                    store.read(other.file, other.bytes, other.checksum)
+            raise
+        if self._activity is not None:
+            self._activity.count_tensors(fetched=t.bytes, fetching=time.monotonic_ns() - begin)
+        return data
+
+
 class Tensors(Mapping[str, np.ndarray[Any, Any]]):
     """The tensors of a response by name. Each is read when it is first used, and cannot be written."""
 
-    def __init__(
-        self, described: list[Tensor], response: int, store: Store | None, activity: ActivityLog
-    ) -> None:
+    def __init__(self, described: list[Tensor], response: int, reader: TensorReader) -> None:
         self._described = {t.name: t for t in described}
         self._response = response
-        self._store = store
-        self._activity = activity
+        self._reader = reader
+        reader.add(described)
         self._read: dict[str, np.ndarray[Any, Any]] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -115,17 +160,8 @@ class Tensors(Mapping[str, np.ndarray[Any, Any]]):
         if name not in self._read:
             t = self._described[name]
             try:
-                data = self._bytes(t)
+                data = self._reader.read(t)
             except StoreError as error:
                 raise RoleError(f'response {self._response}: tensor "{t.name}": {error}') from None
             self._read[name] = np.frombuffer(data, np.dtype(t.dtype)).reshape(t.shape)
         return self._read[name]
-
-    def _bytes(self, t: Tensor) -> memoryview:
-        store = self._store
-        if store is None:
-            raise StoreError("this run has no store of tensors")
-        begin = time.monotonic_ns()
-        data = patiently(store, lambda: store.read(t.file, t.bytes, t.checksum))
-        self._activity.count_tensors(fetched=t.bytes, fetching=time.monotonic_ns() - begin)
-        return data

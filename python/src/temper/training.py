@@ -15,9 +15,9 @@ from .activity import ActivityLog
 from .errors import NotFinite, RoleError, one_line
 from .messages import CardState, SwitchAction
 from .role_types import Batch, Row, TrainerMethods
-from .stores import Store, open_store
+from .stores import open_store
 from .switching import perform_switch
-from .tensors import Tensors
+from .tensors import TensorReader, Tensors
 from .values import LARGEST_COUNT, number_of, shown
 from .weights import Publisher, make_image
 
@@ -60,7 +60,7 @@ def check_certificate(work: m.Train, version: int) -> None:
         raise RoleError(f"group {min(missing)} is in the certificate but not in the batch")
 
 
-def row_of(item: m.TrainItem, store: Store | None, activity: ActivityLog) -> Row:
+def row_of(item: m.TrainItem, reader: TensorReader) -> Row:
     size = item.response.size
     top = item.top or m.TopTokens()
     per_token = (size, top.ids.size // max(1, size))
@@ -75,7 +75,7 @@ def row_of(item: m.TrainItem, store: Store | None, activity: ActivityLog) -> Row
         item.rewards if item.rewards.size else np.zeros(size, np.float32),
         item.segments or [m.Segment(item.first_version, size)],
         item.id,
-        Tensors(item.tensors, item.id, store, activity),
+        Tensors(item.tensors, item.id, reader),
         top.ids.reshape(per_token),
         top.logprobs.reshape(per_token),
     )
@@ -176,7 +176,8 @@ class TrainerActor:
             check_certificate(work, self._version)
         except RoleError as error:
             raise RoleError(f"certificate refused: {error}") from None
-        rows = [row_of(item, self._store, self._activity) for item in work.items]
+        reader = TensorReader(self._store, self._activity)
+        rows = [row_of(item, reader) for item in work.items]
         return Batch(self._version, work.certificate.bound, rows, work.certificate)
 
     def now(self) -> int:

@@ -83,7 +83,7 @@ TEST_F(Tune, ATeacherOfAnotherShapeGetsALayoutThatFits) {
   given.placement.cards = 16;
   given.placement.reference_cards = 4;
   given.simulation.reference.ep = 8;
-  options_.config = write("teacher.yaml", to_yaml(given));
+  options_.config = ConfigFile::read(write("teacher.yaml", to_yaml(given))).value();
   const TuneResult t = tuned();
   std::size_t fitting = 0;
   for (const Candidate& c : t.tried) {
