@@ -2,7 +2,6 @@
 
 #include "actors/simulation/role_layouts.hpp"
 #include "core/json.hpp"
-#include "orchestrator/scheduler/state/config.hpp"
 
 #include <fmt/format.h>
 
@@ -116,16 +115,6 @@ std::string reference_text(const actors::SimulationSettings& own) {
                      layout.cp,
                      layout.devices(),
                      own.cluster.name);
-}
-
-std::int64_t responses_per_pass(const PipelineConfig& config,
-                                const PlacementConfig& placement,
-                                std::int64_t batch) {
-  const std::int64_t share =
-      std::max<std::int64_t>(1, batch / std::max(1, config.reference.replicas));
-  return traits_of(placement.mode).shares_reference
-             ? share
-             : std::min<std::int64_t>(share, SchedulerConfig().score_batch);
 }
 
 }  // namespace temper::orchestrator

@@ -1,5 +1,5 @@
 // A reference on simulated hardware: the rules of its cards, its model and its layout
-// (`simulation.reference`), and how many responses it scores at once.
+// (`simulation.reference`).
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -30,12 +30,5 @@ void check_reference_layout(const actors::SimulationSettings& reference, Rules& 
 /// "DeepSeek-V3 with tp 8, pp 1, ep 64, cp 1 on 64 devices of cm384". `reference`: settings of the
 /// actor.
 std::string reference_text(const actors::SimulationSettings& reference);
-
-/// Responses that a reference scores in one pass, of a batch with `batch` responses: a lease, or on
-/// time-shared cards its share of the batch (orchestrator/scheduler/dispatch/scoring.cpp).
-/// `placement`: resolve_placement() of the configuration.
-std::int64_t responses_per_pass(const PipelineConfig& config,
-                                const PlacementConfig& placement,
-                                std::int64_t batch);
 
 }  // namespace temper::orchestrator

@@ -129,4 +129,14 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   return out;
 }
 
+std::int64_t responses_per_pass(const PipelineConfig& config,
+                                const PlacementConfig& placement,
+                                std::int64_t batch) {
+  const std::int64_t share =
+      std::max<std::int64_t>(1, batch / std::max(1, reference_count(config)));
+  return traits_of(placement.mode).shares_reference
+             ? share
+             : std::min<std::int64_t>(share, SchedulerConfig().score_batch);
+}
+
 }  // namespace temper::orchestrator

@@ -41,4 +41,11 @@ ResolvedPipeline resolve_cards(PipelineConfig config);
 /// The scheduler's part of the configuration.
 SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline);
 
+/// Responses that a reference scores in one pass, of a batch with `batch` responses: a lease, or on
+/// time-shared cards its share of the batch (orchestrator/scheduler/dispatch/scoring.cpp).
+/// `placement`: resolve_placement() of the configuration.
+std::int64_t responses_per_pass(const PipelineConfig& config,
+                                const PlacementConfig& placement,
+                                std::int64_t batch);
+
 }  // namespace temper::orchestrator

@@ -5,7 +5,6 @@
 #include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
-#include "orchestrator/pipeline/reference_rules.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "study/simulate/engine_space.hpp"

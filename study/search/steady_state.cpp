@@ -5,7 +5,7 @@
 #include "actors/simulation/simulated_reference.hpp"
 #include "actors/simulation/tensor_fetch.hpp"
 #include "actors/simulation/weight_moves.hpp"
-#include "orchestrator/pipeline/reference_rules.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"

@@ -4,7 +4,6 @@
 #include "core/random.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
-#include "orchestrator/pipeline/reference_rules.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "study/search/steady_terms.hpp"
