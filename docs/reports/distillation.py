@@ -86,6 +86,25 @@ reward at step {STEPS[-1]} is higher by {min(better):.3f} to {max(better):.3f}.
 """)
 
 
+@figures("measured", "slow")
+def two_teachers(fig):
+    _, long, base = models(fig)
+    trained = "temper run configs/quickstart.yaml --json --set steps=400 --set task.digits=1 --set run_dir={out}/run"
+    short = fig.path(f"temper export {fig.path(trained, 'run')} {{out}}/teacher", "teacher")
+    fig.head("teacher of short sums", "of long sums", "right answers, short", "long", "audit", align="llrrl")
+    folders, right = {"short": short, "long": long}, {}
+    for first, second in (("short", "long"), ("short", "short"), ("long", "long")):
+        line = (f"temper run configs/recipes/teachers.yaml --json --set model.path={base} --set reference.teachers.short.model={folders[first]} "
+                f"--set reference.teachers.long.model={folders[second]} --set run_dir={{out}}/run")
+        steps = fig.jsonl(line, "run/metrics.jsonl")[-10:]
+        means = [sum(m.sources[f"reward/{name}"] for m in steps) / len(steps) for name in folders]
+        audit = fig.json(f"temper audit {fig.path(line, 'run')} --json")
+        right[first, second] = means
+        fig.row(f"`{first}`", f"`{second}`", *[f"{mean:.3f}" for mean in means], "clean" if not audit.violations else f"{len(audit.violations)} violations")
+    fig.holds(min(right["short", "long"]) > max(min(right["short", "short"]), min(right["long", "long"])) + 0.3,
+              "only two teachers teach both")
+
+
 #: A 32B student on 384 simulated cards, with responses of 7,000 tokens on average.
 STUDENT = ("configs/cm384_pangu.yaml", "simulation.model=qwen3-32b", "simulation.rollout.ep=1", "simulation.trainer.ep=1")
 DISTILLED = ("algorithm.name=opd", "algorithm.kl=0")
