@@ -7,6 +7,10 @@ killed, workers stand still, the cores are given other work, the disk is full fo
 the size of files), and `temper scale` asks for other numbers of engines and verifiers. A head that has
 ended is resumed, half of the time with more steps, a larger bound or other numbers of engines.
 
+In half of the runs, engine and trainer are in Python, and each response has tensors in shared memory or
+in a Redis server. Tensors are removed, evicted and changed, and servers are killed and start again
+without data. The trainer fails if a response comes without its own tensors.
+
 After every end of a head, `audit`, `replay` and `fsck` must find nothing, as nothing is wrong. Now and
 then a bit is flipped before the resume, in the log, the certificates, a checkpoint or best/, or the
 end of the log is cut off: that must be found, and set right by `temper fsck --repair`. After two
@@ -19,6 +23,7 @@ Prints a line for each run and at the end the counts as JSON; 1 if anything was 
 import argparse
 import json
 import os
+import pathlib
 import random
 import re
 import resource
@@ -29,6 +34,8 @@ import sys
 import tempfile
 import time
 
+import soak_stores
+
 TEMPER = os.environ["TEMPER"]
 DISTURBED = 120  # seconds; a run that is killed at every turn need not come to an end
 PATIENCE = 300  # seconds for a run without an end that is left alone
@@ -38,6 +45,19 @@ FILE_LIMIT = 200_000  # bytes: the log of a run reaches it
 def call(*arguments):
     done = subprocess.run([TEMPER, *arguments], capture_output=True, text=True, timeout=PATIENCE)
     return done.returncode, done.stdout + done.stderr
+
+
+def workers_of(head):
+    """Not a program that the head runs once, such as the one that checks imports."""
+    return [child for child in children_of(head.pid) if b"worker" in command_of(child)]
+
+
+def command_of(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def children_of(pid):
@@ -80,11 +100,14 @@ class Soak:
         self.counts = dict.fromkeys(
             ["runs", "updates", "workers_killed", "heads_killed", "stops", "loads", "disks_full",
              "scales", "resumes", "changed", "refused", "judged", "begun_anew", "bits_flipped",
-             "logs_cut", "found"], 0)
+             "logs_cut", "with_tensors", "servers_killed", "tensors_removed",
+             "tensors_changed", "tensors_evicted", "responses_lost", "bytes_read", "bytes_read_twice",
+             "found"], 0)
         self.hogs = []
         self.asking = []
+        self.store = None  #: Of the run's tensors.
 
-    def settings(self):
+    def settings(self, run):
         draw = self.random
         steps = draw.randrange(60, 240)
         sets = {
@@ -106,6 +129,14 @@ class Soak:
             sets["evaluation.every"] = draw.choice([5, 15])
             sets["evaluation.problems"] = 8
             sets["evaluation.keep_best"] = "true"
+        if draw.random() < 0.5:
+            self.counts["with_tensors"] += 1
+            self.store = soak_stores.make_store(
+                draw.choice(soak_stores.kinds()), pathlib.Path(f"{run}-store"), draw)
+            sets.update(self.store.settings)
+            sets.update(soak_stores.roles(f"{run}-reads"))
+            # Roles in Python have no modes to share cards, and take no time for a step.
+            sets.update({"placement.mode": "separate", "steps": 8 * steps})
         return [f"--set={key}={value}" for key, value in sets.items()]
 
     def changes(self, run):
@@ -131,9 +162,14 @@ class Soak:
 
     def disturb(self, head, run):
         """One thing, to a run under way."""
-        what = self.random.choice(["worker", "worker", "stop", "load", "head", "scale", "scale"])
-        workers = children_of(head.pid)
-        if what == "head":
+        what = self.random.choice(["worker", "worker", "stop", "load", "head", "scale", "scale",
+                                   *(["store", "store"] if self.store else [])])
+        workers = workers_of(head)
+        if what == "store":
+            done = self.store.disturb(head, self.random)
+            if done:
+                self.counts[done] += 1
+        elif what == "head":
             head.kill()
             self.counts["heads_killed"] += 1
         elif what == "scale":
@@ -202,7 +238,7 @@ class Soak:
         certificates = os.path.join(run, "certificates.jsonl")
         if os.path.exists(certificates) and open(certificates).read().count("\n") > 3:
             files.append(certificates)
-        files = [file for file in files if os.path.getsize(file) > 1]
+        files = [file for file in files if os.path.getsize(file) > 1 and ".damaged" not in file]
         return self.random.choice(files)
 
     def judge(self, run, killed):
@@ -225,7 +261,7 @@ class Soak:
 
     def one(self, number):
         run = os.path.join(self.folder, f"run-{number}")
-        words = self.settings()
+        words = self.settings(run)
         anew = words = ["configs/quickstart.yaml", f"--set=run_dir={run}", *words]
         changed = False
         began = time.monotonic()
@@ -275,6 +311,18 @@ class Soak:
         self.counts["updates"] += steps
         return self.check(run, steps)
 
+    def end_store(self, run):
+        """Counts what happened to the tensors of the run."""
+        every, twice = soak_stores.read_twice(pathlib.Path(f"{run}-reads"))
+        self.counts["bytes_read"] += every
+        self.counts["bytes_read_twice"] += twice
+        self.counts["tensors_evicted"] += self.store.evicted()
+        summary = pathlib.Path(run, "summary.json")
+        if summary.exists():
+            self.counts["responses_lost"] += json.loads(summary.read_text())["groups"]["responses_lost"]
+        self.store.end()
+        self.store = None
+
     def check(self, run, steps):
         for command in ("audit", "replay", "fsck"):
             code, said = call(command, run)
@@ -299,6 +347,8 @@ class Soak:
                 hog.wait()
             self.hogs = []
             run = os.path.join(self.folder, f"run-{self.counts['runs'] - 1}")
+            if self.store:
+                self.end_store(run)
             if wrong:
                 self.counts["found"] += 1
                 print(f"FOUND in {run}: {wrong}", flush=True)
@@ -315,6 +365,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     os.chdir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    soak_stores.provide_roles()
     folder = tempfile.mkdtemp(prefix="temper-soak-")
     hours = options.hours if options.minutes is None else options.minutes / 60
     soak = Soak(options.seed, folder, min(DISTURBED, 3600 * hours / 4))
