@@ -26,6 +26,7 @@
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 #include "orchestrator/start/start_run.hpp"
 #include "trainer/algorithm_table.hpp"
 #include "trainer/simulated/update_cost.hpp"
@@ -140,10 +141,10 @@ std::string reference_map(const orchestrator::ResolvedPipeline& pipeline) {
                                     Tokens(static_cast<std::int64_t>(mean.prompt + mean.response)));
   const double seconds = actors::ReferenceModel(own).seconds(lengths);
   const double passes = std::max(1.0,
-                                 static_cast<double>(batch) / static_cast<double>(per_pass) /
-                                     static_cast<double>(placement.references));
+                                 static_cast<double>(batch) / static_cast<double>(per_pass) *
+                                     orchestrator::busiest_share(pipeline.config));
   return fmt::format(
-      "\n# reference: {}\n#   a pass over {} responses of mean length takes {:.3f} s, the passes "
+      "\n# reference: {}\n#   a pass over {} responses of mean length takes {:.3f} s, those "
       "over a batch {:.1f} s\n",
       orchestrator::reference_text(own),
       per_pass,

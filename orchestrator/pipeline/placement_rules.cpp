@@ -147,11 +147,11 @@ void check_overlap(const PipelineConfig& c, Rules& rules) {
                   fmt::format("`one_by_one` requires `hardware: simulated` and mode {}",
                               names_where(actors::kPlacementModes, &PlacementTraits::alternates)));
     const std::int32_t references = reference_count(c);
-    rules.require(
-        references <= 1 || !mode.shares_reference,
-        {"reference.replicas", "reference.teachers", "placement.switching"},
-        fmt::format(
-            "must be at most 1 with `one_by_one` in `{}` mode, found {}", mode.name, references));
+    rules.require(references <= 1 || !mode.shares_reference,
+                  {"placement.switching", "reference.replicas", "reference.teachers"},
+                  fmt::format("`one_by_one` in `{}` mode requires at most one reference, found {}",
+                              mode.name,
+                              references));
   }
 }
 

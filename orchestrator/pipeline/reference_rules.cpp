@@ -97,7 +97,7 @@ void check_reference_layout(const actors::SimulationSettings& own, Rules& rules)
         wanted.value_or(possible) == possible,
         {fmt::format("simulation.reference.{}", name), "simulation.reference", "placement"},
         fmt::format("found {}, which does not divide {} on the {} devices of a reference; "
-                    "nearest: {}",
+                    "the largest one below that does: {}",
                     wanted.value_or(0),
                     own.model.name,
                     own.cards * own.cluster.dies_per_card,

@@ -132,8 +132,8 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
 std::int64_t responses_per_pass(const PipelineConfig& config,
                                 const PlacementConfig& placement,
                                 std::int64_t batch) {
-  const std::int64_t share =
-      std::max<std::int64_t>(1, batch / std::max(1, reference_count(config)));
+  const auto share = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(static_cast<double>(batch) * busiest_share(config) + 1e-9));
   return traits_of(placement.mode).shares_reference
              ? share
              : std::min<std::int64_t>(share, SchedulerConfig().score_batch);

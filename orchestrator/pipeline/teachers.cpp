@@ -181,6 +181,22 @@ std::int32_t reference_count(const PipelineConfig& config) {
       });
 }
 
+double busiest_share(const PipelineConfig& config) {
+  const std::vector<Teacher> teachers = teachers_of(config);
+  const ProblemPlan plan = plan_without_prompts(config);
+  const bool one = !plan.teachers || plan.sources.empty();
+  std::vector<double> weights(teachers.size(), one ? 1.0 : 0.0);
+  for (std::uint32_t k = 0; !one && k < plan.sources.size(); ++k)
+    weights[plan.teachers->of(k, 0)] += plan.sources[k].weight(0);
+  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  double share = 0;
+  for (std::size_t i = 0; i < teachers.size() && all > 0; ++i) {
+    if (teachers[i].replicas > 0)
+      share = std::max(share, weights[i] / all / static_cast<double>(teachers[i].replicas));
+  }
+  return share;
+}
+
 void check_teachers(const PipelineConfig& c, Rules& rules) {
   const actors::TaskConfig& task = c.task;
   const bool any = !c.reference.teachers.empty();
@@ -212,6 +228,12 @@ void check_teachers(const PipelineConfig& c, Rules& rules) {
   rules.require(task.kind == actors::TaskKind::Jsonl,
                 {"task.teacher_column", "task.kind"},
                 "requires `task.kind: jsonl`");
+  for (const char* const text : {"prompt", "question", "answer", "prompt_token_ids"}) {
+    rules.require(
+        task.teacher_column != text,
+        {"task.teacher_column"},
+        fmt::format("expected a column of its own, found `{}`, which has the problem", text));
+  }
   rules.require(c.hardware == HardwareKind::Local,
                 {"task.teacher_column", "hardware"},
                 "requires `hardware: local`: a simulated run reads no problems; name the teacher "

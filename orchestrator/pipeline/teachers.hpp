@@ -33,6 +33,9 @@ std::vector<Teacher> teachers_by_engine(const PipelineConfig& config);
 Teacher teacher_of(const PipelineConfig& config, std::optional<std::uint32_t> number);
 /// Actors of all teachers together.
 std::int32_t reference_count(const PipelineConfig& config);
+/// Share of the responses of the first step that the busiest reference scores, by the weights of
+/// the sources; 0 without references.
+double busiest_share(const PipelineConfig& config);
 
 /// Checks the teachers, and that each problem has one of them.
 void check_teachers(const PipelineConfig& config, Rules& rules);

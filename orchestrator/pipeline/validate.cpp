@@ -325,7 +325,7 @@ void check_reference(const PipelineConfig& c, const trainer::Algorithm& a, Rules
                     !c.reference.teachers.empty() || engine.kind != actors::EngineKind::Native ||
                     c.policy == actors::PolicyKind::Synthetic ||
                     c.hardware == HardwareKind::Simulated,
-                {"reference.model", "algorithm.distillation"},
+                {"reference.model", "algorithm.distillation", "reference.teachers"},
                 "must name the teacher, because algorithm.distillation is above 0");
   rules.require(
       c.reference.model.empty() ||

@@ -7,6 +7,7 @@
 #include "actors/simulation/role_memory.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 #include "study/simulate/engine_space.hpp"
 #include "study/simulate/first_batch.hpp"
 #include "study/simulate/trainer_space.hpp"
@@ -161,11 +162,14 @@ std::vector<RankedReference> Planner::references(const TrainerEngineConfig& trai
   s.config.trainer = trainer;
   const SimulationSettings own =
       actors::one_reference(orchestrator::simulated_placement(config_, cards_, s));
-  return rank_references(
+  std::vector<RankedReference> ranked = rank_references(
       own,
       actors::device_capacity(own),
       batch_.sequences,
       orchestrator::responses_per_pass(config_, cards_, std::ssize(batch_.sequences)));
+  for (RankedReference& one : ranked)
+    one.seconds *= orchestrator::busiest_share(config_);
+  return ranked;
 }
 
 /// Adds the engines that fit with this trainer and the fastest reference that leaves room for one.
@@ -194,7 +198,8 @@ Result<ConfigPlan> Planner::run() {
   plan.trainer_cards = run_.trainer_cards;
   plan.engines = config_.rollout.replicas;
   plan.engine_cards = std::ssize(cards_.rollout) / config_.rollout.replicas;
-  plan.reference_cards = std::ssize(cards_.reference) / std::max(1, config_.reference.replicas);
+  plan.reference_cards =
+      std::ssize(cards_.reference) / std::max(1, orchestrator::reference_count(config_));
   plan.device_memory = actors::device_capacity(run_);
   plan.host_memory = actors::host_capacity(run_);
   plan.lengths = batch_.lengths;

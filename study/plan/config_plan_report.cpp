@@ -152,7 +152,7 @@ std::string reference_text(const ConfigPlan& plan) {
     return "";
   const actors::ReferenceEngineConfig& l = plan.reference->layout;
   return fmt::format(
-      "reference: {} on {} cards, tp{} pp{} ep{} cp{}; scoring the batch takes "
+      "each reference: {} on {} cards, tp{} pp{} ep{} cp{}; scoring the batch takes "
       "{}, memory {}\n\n",
       l.model,
       plan.reference_cards,

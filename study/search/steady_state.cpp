@@ -9,6 +9,7 @@
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 #include "study/search/steady_terms.hpp"
 #include "trainer/simulated/update_cost.hpp"
 
@@ -198,7 +199,7 @@ SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
     const orchestrator::PipelineConfig& c,
     const orchestrator::PlacementConfig& cards,
     BatchStatistics& batch) {
-  const std::int32_t actors = c.reference.replicas;
+  const std::int32_t actors = orchestrator::reference_count(c);
   if (actors == 0)
     return {};
   const std::int64_t size = std::ssize(cards.reference) / actors;
@@ -216,7 +217,7 @@ SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
     const auto part = [&](std::int64_t responses) {
       return model.seconds(batch.packed(responses, model.limits()));
     };
-    const double passes = static_cast<double>(batch.size()) / static_cast<double>(actors) /
+    const double passes = static_cast<double>(batch.size()) * orchestrator::busiest_share(c) /
                           static_cast<double>(per_pass);
     known->second = {std::max(1.0, passes) * part(per_pass), part(c.algorithm.responses_per_group)};
   }

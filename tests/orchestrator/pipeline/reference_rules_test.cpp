@@ -120,7 +120,7 @@ TEST(SimulatedTeacher, ALayoutThatItsCardsDoNotAllowIsRefused) {
   c.simulation.reference.tp = 4;
   EXPECT_EQ(broken(c),
             "simulation.reference.tp: found 4, which does not divide Qwen2.5-7B on the 2 devices "
-            "of a reference; nearest: 2\n");
+            "of a reference; the largest one below that does: 2\n");
   c.simulation.reference.tp = 2;
   c.simulation.reference.ep = 2;
   EXPECT_EQ(broken(c),

@@ -36,6 +36,33 @@ TEST(TeacherRules, AcceptTeachersBySourceAndByColumn) {
             "");
 }
 
+TEST(TeacherRules, BlameOnlyTheMistakeWithinTheTeachers) {
+  const std::string found = teacher_issues("algorithm: {name: opd, kl: 0}\n" + kSources +
+                                           "reference: {teachers: {a: {speed: 1}, b: {}}}\n");
+  EXPECT_EQ(found.find("reference.model"), std::string::npos) << found;
+  EXPECT_EQ(found.find("c.yaml:4: reference.teachers.a.speed: unknown key"), 0U) << found;
+}
+
+TEST(TeacherRules, RefuseAColumnThatHasTheProblem) {
+  for (const std::string column : {"prompt", "answer"}) {
+    expect_teacher_issue("task: {kind: jsonl, path: x.jsonl, teacher_column: " + column +
+                             "}\nreference: {teachers: {a: {}, b: {}}}\n",
+                         "task.teacher_column: expected a column of its own, found `" + column);
+  }
+}
+
+TEST(Teachers, TheBusiestHasTheSourcesWithTheMostWeightForEachOfItsActors) {
+  const auto share = [](const std::string& yaml) {
+    return busiest_share(LoadedConfig("c.yaml", "policy: synthetic\n" + yaml, {}).config());
+  };
+  EXPECT_DOUBLE_EQ(share("reference: {replicas: 4}\n"), 0.25);
+  EXPECT_EQ(share("algorithm: {kl: 0}\nreference: {replicas: 0}\n"), 0);
+  const std::string sources =
+      "task: {sources: {one: {teacher: a, weight: 1}, two: {teacher: b, weight: 3}}}\n";
+  EXPECT_DOUBLE_EQ(share(sources + "reference: {teachers: {a: {}, b: {}}}\n"), 0.75);
+  EXPECT_DOUBLE_EQ(share(sources + "reference: {teachers: {a: {}, b: {replicas: 6}}}\n"), 0.25);
+}
+
 TEST(TeacherRules, NameTheKeyWhatWasFoundAndWhatIsExpected) {
   expect_teacher_issue("task: {kind: jsonl, path: x.jsonl, teacher_column: by}\n",
                        "task.teacher_column: requires `reference.teachers`");
