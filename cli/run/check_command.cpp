@@ -26,7 +26,6 @@
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
-#include "orchestrator/pipeline/teachers.hpp"
 #include "orchestrator/start/start_run.hpp"
 #include "trainer/algorithm_table.hpp"
 #include "trainer/simulated/update_cost.hpp"
@@ -134,22 +133,19 @@ std::string reference_map(const orchestrator::ResolvedPipeline& pipeline) {
   const auto& algorithm = pipeline.config.algorithm;
   const std::int64_t batch =
       std::int64_t{algorithm.groups_per_update} * algorithm.responses_per_group;
-  const std::int64_t per_pass =
-      orchestrator::responses_per_pass(pipeline.config, pipeline.placement, batch);
+  const orchestrator::ScoringPasses passes =
+      orchestrator::scoring_passes(pipeline.config, pipeline.placement, batch);
   const sim_hw::RolloutLengths mean = actors::drawn_lengths(own.config.prompt, own.config.response);
-  const std::vector<Tokens> lengths(static_cast<std::size_t>(per_pass),
+  const std::vector<Tokens> lengths(static_cast<std::size_t>(passes.responses),
                                     Tokens(static_cast<std::int64_t>(mean.prompt + mean.response)));
   const double seconds = actors::ReferenceModel(own).seconds(lengths);
-  const double passes = std::max(1.0,
-                                 static_cast<double>(batch) / static_cast<double>(per_pass) *
-                                     orchestrator::busiest_share(pipeline.config));
   return fmt::format(
       "\n# reference: {}\n#   a pass over {} responses of mean length takes {:.3f} s, those "
       "over a batch {:.1f} s\n",
       orchestrator::reference_text(own),
-      per_pass,
+      passes.responses,
       seconds,
-      passes * seconds);
+      passes.count * seconds);
 }
 
 /// The memory of each phase per device and host, and the times of weights and of a reference, as

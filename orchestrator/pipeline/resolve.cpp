@@ -129,14 +129,17 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   return out;
 }
 
-std::int64_t responses_per_pass(const PipelineConfig& config,
-                                const PlacementConfig& placement,
-                                std::int64_t batch) {
-  const auto share = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(static_cast<double>(batch) * busiest_share(config) + 1e-9));
-  return traits_of(placement.mode).shares_reference
-             ? share
-             : std::min<std::int64_t>(share, SchedulerConfig().score_batch);
+ScoringPasses scoring_passes(const PipelineConfig& config,
+                             const PlacementConfig& placement,
+                             std::int64_t batch) {
+  const double share = static_cast<double>(batch) * busiest_share(config);
+  ScoringPasses out;
+  // A third of 6 is 2, whatever its last bit.
+  out.responses = std::max<std::int64_t>(1, static_cast<std::int64_t>(share + 1e-9));
+  if (!traits_of(placement.mode).shares_reference)
+    out.responses = std::min<std::int64_t>(out.responses, SchedulerConfig().score_batch);
+  out.count = std::max(1.0, share / static_cast<double>(out.responses));
+  return out;
 }
 
 }  // namespace temper::orchestrator

@@ -41,11 +41,19 @@ ResolvedPipeline resolve_cards(PipelineConfig config);
 /// The scheduler's part of the configuration.
 SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline);
 
-/// Responses that a reference scores in one pass, of a batch with `batch` responses: a lease, or on
-/// time-shared cards its share of the batch (orchestrator/scheduler/dispatch/scoring.cpp).
-/// `placement`: resolve_placement() of the configuration.
-std::int64_t responses_per_pass(const PipelineConfig& config,
-                                const PlacementConfig& placement,
-                                std::int64_t batch);
+/// How references score a batch.
+struct ScoringPasses {
+  /// Of one pass: a lease, or on time-shared cards the reference's share of the batch
+  /// (orchestrator/scheduler/dispatch/scoring.cpp).
+  std::int64_t responses = 1;
+  double count = 1;  ///< Of the busiest reference.
+  bool operator==(const ScoringPasses&) const = default;
+};
+
+/// The passes over a batch with `batch` responses. `placement`: resolve_placement() of the
+/// configuration.
+ScoringPasses scoring_passes(const PipelineConfig& config,
+                             const PlacementConfig& placement,
+                             std::int64_t batch);
 
 }  // namespace temper::orchestrator

@@ -13,7 +13,7 @@ namespace {
 
 const std::string kTeachers = "reference.teachers";
 
-/// Index of a teacher; none: there is none of this name.
+/// Index of the teacher of this name, if there is one.
 std::optional<std::uint8_t> number_of(const PipelineConfig& c, const std::string& name) {
   const auto it = c.reference.teachers.find(name);
   if (it == c.reference.teachers.end())
@@ -186,8 +186,10 @@ double busiest_share(const PipelineConfig& config) {
   const ProblemPlan plan = plan_without_prompts(config);
   const bool one = !plan.teachers || plan.sources.empty();
   std::vector<double> weights(teachers.size(), one ? 1.0 : 0.0);
-  for (std::uint32_t k = 0; !one && k < plan.sources.size(); ++k)
-    weights[plan.teachers->of(k, 0)] += plan.sources[k].weight(0);
+  for (std::uint32_t k = 0; !one && k < plan.sources.size(); ++k) {
+    if (!plan.teachers->of_problems[k].empty())  // Otherwise a column names them.
+      weights[plan.teachers->of(k, 0)] += plan.sources[k].weight(0);
+  }
   const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
   double share = 0;
   for (std::size_t i = 0; i < teachers.size() && all > 0; ++i) {

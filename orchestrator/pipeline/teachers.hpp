@@ -14,7 +14,7 @@ namespace temper::orchestrator {
 
 struct Teacher {
   std::string name;                     ///< Key of `reference.teachers`; empty: the only one.
-  std::optional<std::uint32_t> number;  ///< Index in TeacherPlan::names; none: the only one.
+  std::optional<std::uint32_t> number;  ///< Index in TeacherPlan::names, if there are several.
   std::string section;                  ///< `reference`, or its own in `reference.teachers`.
   std::string engine_section;           ///< The one whose `engine` it has.
   std::string model;                    ///< Empty: the base.
@@ -34,7 +34,7 @@ Teacher teacher_of(const PipelineConfig& config, std::optional<std::uint32_t> nu
 /// Actors of all teachers together.
 std::int32_t reference_count(const PipelineConfig& config);
 /// Share of the responses of the first step that the busiest reference scores, by the weights of
-/// the sources; 0 without references.
+/// the sources; 0 without references, or if a column names the teachers.
 double busiest_share(const PipelineConfig& config);
 
 /// Checks the teachers, and that each problem has one of them.
@@ -44,7 +44,7 @@ void check_teachers(const PipelineConfig& config, Rules& rules);
 /// `reference.teachers`. `sources`: those of the plan.
 std::optional<TeacherPlan> teachers_of_sources(const PipelineConfig& config,
                                                const std::vector<ProblemSource>& sources);
-/// A teacher that no problem has; none: all are used, or the plan has no teachers.
+/// A teacher that no problem has, if there is one.
 std::optional<std::string> unused_teacher(const ProblemPlan& plan);
 /// The plan of engines without prompts: each source of the task has one problem. Without sources
 /// if the run has no teachers.

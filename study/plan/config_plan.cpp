@@ -162,14 +162,11 @@ std::vector<RankedReference> Planner::references(const TrainerEngineConfig& trai
   s.config.trainer = trainer;
   const SimulationSettings own =
       actors::one_reference(orchestrator::simulated_placement(config_, cards_, s));
-  std::vector<RankedReference> ranked = rank_references(
+  return rank_references(
       own,
       actors::device_capacity(own),
       batch_.sequences,
-      orchestrator::responses_per_pass(config_, cards_, std::ssize(batch_.sequences)));
-  for (RankedReference& one : ranked)
-    one.seconds *= orchestrator::busiest_share(config_);
-  return ranked;
+      orchestrator::scoring_passes(config_, cards_, std::ssize(batch_.sequences)));
 }
 
 /// Adds the engines that fit with this trainer and the fastest reference that leaves room for one.

@@ -47,7 +47,7 @@ struct PassKey {
   std::int32_t sharing = 1;  ///< Actors that share the batch.
   std::int32_t groups = 0, group_size = 0;
   // Of the reference alone:
-  std::int64_t per_pass = 0;  ///< Responses.
+  orchestrator::ScoringPasses passes{};
   actors::ReferenceEngineConfig reference{};
 
   bool operator==(const PassKey&) const = default;
@@ -203,13 +203,13 @@ SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
   if (actors == 0)
     return {};
   const std::int64_t size = std::ssize(cards.reference) / actors;
-  const std::int64_t per_pass = orchestrator::responses_per_pass(c, cards, batch.size());
+  const orchestrator::ScoringPasses passes = orchestrator::scoring_passes(c, cards, batch.size());
   const PassKey key{c.simulation.trainer,
                     size,
                     actors,
                     c.algorithm.groups_per_update,
                     c.algorithm.responses_per_group,
-                    per_pass,
+                    passes,
                     c.simulation.reference};
   const auto [known, fresh] = scorings_.try_emplace(key);
   if (fresh) {
@@ -217,9 +217,7 @@ SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
     const auto part = [&](std::int64_t responses) {
       return model.seconds(batch.packed(responses, model.limits()));
     };
-    const double passes = static_cast<double>(batch.size()) * orchestrator::busiest_share(c) /
-                          static_cast<double>(per_pass);
-    known->second = {std::max(1.0, passes) * part(per_pass), part(c.algorithm.responses_per_group)};
+    known->second = {passes.count * part(passes.responses), part(c.algorithm.responses_per_group)};
   }
   return known->second;
 }

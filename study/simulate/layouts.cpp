@@ -60,17 +60,17 @@ const std::vector<RankedReference>& LayoutChooser::references(
       placement.reference != actors::ReferencePlace::None && run_.reference_model.has_value();
   const actors::SimulatedRun& run = placement.run;
   const actors::SimulationSettings own = actors::one_reference(placement);
-  const std::int64_t per_pass =
-      orchestrator::responses_per_pass(config, cards, std::ssize(sequences_));
+  const orchestrator::ScoringPasses passes =
+      orchestrator::scoring_passes(config, cards, std::ssize(sequences_));
   const std::array<std::int64_t, 3> key{
-      chosen ? own.cards : 0, per_pass, run.config.trainer.micro_batch_tokens};
+      chosen ? own.cards : 0, passes.responses, run.config.trainer.micro_batch_tokens};
   const auto known = references_.find(key);
   if (known != references_.end())
     return known->second;
   const double most = std::min(most_, actors::device_capacity(own));
   return references_
       .emplace(key,
-               chosen ? rank_references(own, most, sequences_, per_pass)
+               chosen ? rank_references(own, most, sequences_, passes)
                       : std::vector<RankedReference>{{.layout = run.config.reference}})
       .first->second;
 }

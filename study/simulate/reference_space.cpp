@@ -48,9 +48,8 @@ bool is_whole(const actors::SimulationSettings& s) {
 std::vector<RankedReference> rank_references(actors::SimulationSettings s,
                                              double most_bytes,
                                              const std::vector<Tokens>& batch,
-                                             std::int64_t per_pass) {
-  actors::Packings packings({batch.begin(), batch.begin() + per_pass});
-  const double passes = sim_hw::as_double(std::ssize(batch)) / sim_hw::as_double(per_pass);
+                                             const orchestrator::ScoringPasses& passes) {
+  actors::Packings packings({batch.begin(), batch.begin() + passes.responses});
   std::vector<RankedReference> all;
   s.cluster.fits.clear();  // Sources of constants are not needed here and are expensive to copy.
   for (const ReferenceEngineConfig& layout : reference_layouts(s)) {
@@ -61,7 +60,7 @@ std::vector<RankedReference> rank_references(actors::SimulationSettings s,
     if (device > most_bytes)
       continue;
     const actors::ReferenceModel model(s);
-    all.push_back({layout, passes * model.seconds(packings(model.limits())), device});
+    all.push_back({layout, passes.count * model.seconds(packings(model.limits())), device});
   }
   std::ranges::stable_sort(all, {}, &RankedReference::seconds);
   std::vector<RankedReference> out;

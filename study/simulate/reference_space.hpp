@@ -11,6 +11,7 @@
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 
 #include <vector>
 
@@ -18,16 +19,16 @@ namespace temper::study {
 
 struct RankedReference {
   actors::ReferenceEngineConfig layout;
-  double seconds = 0;       ///< Per batch.
+  double seconds = 0;       ///< Of the passes over a batch.
   double device_bytes = 0;  ///< For the fullest device.
 };
 
 /// The Pareto-optimal layouts within `most_bytes` per device, fastest first: none that is faster
-/// needs less memory. `reference`: settings of the actor. `batch`: lengths of the sequences, of
-/// which a pass has `per_pass`. Requires: 1 <= per_pass <= batch.size().
+/// needs less memory. `reference`: settings of the actor. `batch`: lengths of the sequences.
+/// Requires: passes.responses <= batch.size().
 std::vector<RankedReference> rank_references(actors::SimulationSettings reference,
                                              double most_bytes,
                                              const std::vector<Tokens>& batch,
-                                             std::int64_t per_pass);
+                                             const orchestrator::ScoringPasses& passes);
 
 }  // namespace temper::study

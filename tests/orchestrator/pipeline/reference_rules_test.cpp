@@ -104,15 +104,23 @@ TEST(SimulatedTeacher, OnTimeSharedCardsMovesItsOwnWeights) {
 TEST(SimulatedTeacher, ScoresALeaseAtOnceOrOnTimeSharedCardsItsShareOfABatch) {
   PipelineConfig c = with_teacher("qwen2.5-7b");
   const auto per_pass = [&](std::int64_t batch) {
-    return responses_per_pass(c, resolve_placement(c), batch);
+    return scoring_passes(c, resolve_placement(c), batch).responses;
+  };
+  const auto passes = [&](std::int64_t batch) {
+    return scoring_passes(c, resolve_placement(c), batch).count;
   };
   EXPECT_EQ(per_pass(32), 32);
   EXPECT_EQ(per_pass(8192), scheduler_config(resolve(c).value()).score_batch);
+  EXPECT_EQ(passes(32), 1);
+  EXPECT_EQ(passes(8192), 32);
   c.placement.mode = PlacementMode::Fused;
   c.placement.rollout_cards = c.placement.reference_cards = 0;
   EXPECT_EQ(per_pass(8192), 8192);
   c.reference.replicas = 2;
   EXPECT_EQ(per_pass(8192), 4096);
+  EXPECT_EQ(passes(8192), 1);
+  c.reference.replicas = 3;
+  EXPECT_EQ(per_pass(6), 2);
 }
 
 TEST(SimulatedTeacher, ALayoutThatItsCardsDoNotAllowIsRefused) {

@@ -75,8 +75,8 @@ PipelineConfig with_teacher(PipelineConfig c, Random& random) {
   const ResolvedPipeline pipeline = resolve(c).value();
   const actors::SimulationSettings own = actors::one_reference(simulated_placement(pipeline));
   const auto batch = draw_first_batch(c, pipeline.simulation->config).sequences();
-  const std::int64_t per_pass = responses_per_pass(c, pipeline.placement, std::ssize(batch));
-  const auto layouts = rank_references(own, actors::device_capacity(own), batch, per_pass);
+  const ScoringPasses passes = scoring_passes(c, pipeline.placement, std::ssize(batch));
+  const auto layouts = rank_references(own, actors::device_capacity(own), batch, passes);
   EXPECT_FALSE(layouts.empty());
   c.simulation.reference = layouts[random.below(layouts.size())].layout;
   return c;
