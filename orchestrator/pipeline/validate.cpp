@@ -1,10 +1,9 @@
 #include "orchestrator/pipeline/validate.hpp"
 
-#include "actors/server/reload.hpp"
-#include "actors/server/url.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "core/loopback.hpp"
 #include "orchestrator/pipeline/critic_rules.hpp"
+#include "orchestrator/pipeline/engine_rules.hpp"
 #include "orchestrator/pipeline/launch_rules.hpp"
 #include "orchestrator/pipeline/local_memory.hpp"
 #include "orchestrator/pipeline/lora_rules.hpp"
@@ -114,118 +113,6 @@ void check_task(const PipelineConfig& c, Rules& rules) {
   check_verifier(c, rules);
 }
 
-/// Checks the server keys of a section.
-void check_servers(const std::string& role,
-                   const actors::EngineConfig& engine,
-                   std::int32_t replicas,
-                   Rules& rules) {
-  const std::string key = role + ".engine.";
-  const bool possible = role == "rollout" || role.starts_with("reference");
-  rules.require(
-      possible,
-      {key + "kind"},
-      fmt::format("an inference server cannot work as a {}; use `native`, `python` or `command`",
-                  role));
-  if (!possible)
-    return;
-  const auto count = static_cast<std::size_t>(std::max(1, replicas));
-  rules.require(!engine.data.empty() || !engine.start.empty(),
-                {key + "data", key + "kind"},
-                "required: the servers' addresses, or a command in `start`");
-  for (const auto& [name, addresses] :
-       {std::pair("data", &engine.data), std::pair("control", &engine.control)}) {
-    if (addresses->empty())
-      continue;
-    const Status fits = actors::check_servers(*addresses, count);
-    rules.require(fits.has_value(),
-                  {key + name, role + ".replicas"},
-                  fits ? std::string() : fits.error().context);
-  }
-  rules.require(engine.start.empty() || !engine.data.empty() ||
-                    engine.start.find("{port}") != std::string::npos,
-                {key + "start", key + "data"},
-                "must contain {port}, or `data` must give the address of the server");
-}
-
-/// Checks servers without routes for loading weights, and without a way to list their models.
-void check_weights_of_servers(const PipelineConfig& c,
-                              const std::string& role,
-                              const actors::EngineConfig& engine,
-                              Rules& rules) {
-  using actors::EngineTraits;
-  using actors::ServerLoading;
-  const std::string key = role + ".engine.";
-  const EngineTraits& kind = traits_of(engine.kind);
-  const bool by_request = kind.loading == ServerLoading::Request;
-  rules.require(by_request || engine.reload.empty(),
-                {key + "reload", key + "kind"},
-                fmt::format("only for `kind: openai`, found `{}`", kind.name));
-  if (by_request || kind.loading == ServerLoading::Restart) {
-    if (!engine.reload.empty()) {
-      const auto reload = actors::parse_reload(engine.reload);
-      rules.require(
-          reload.has_value(), {key + "reload"}, reload ? std::string() : reload.error().context);
-    }
-    rules.require(
-        engine.restarts_server() ||
-            (by_request && (!engine.reload.empty() || role.starts_with("reference"))),
-        {key + "start", key + "reload", key + "kind"},
-        by_request
-            ? "this server has no way to load new weights; give a command in `start` that contains "
-              "{model}, which is run again for each version, or a request in `reload` with "
-              "which the server loads a folder; without either it can only be a `reference`"
-            : fmt::format("`{}` loads weights only at its start; give a command in `start` that "
-                          "contains {{model}}{}, which is run again for each version",
-                          kind.name,
-                          kind.reads_gguf ? "/model.gguf" : ""));
-  }
-  rules.require(
-      kind.scores || role == "rollout",
-      {key + "kind"},
-      fmt::format("`{}` returns no log-probs of a prompt; nearest for a reference: `vllm`",
-                  kind.name));
-  rules.require(!kind.reads_gguf || c.policy != actors::PolicyKind::Synthetic,
-                {key + "kind", "policy"},
-                fmt::format("`{}` requires `policy: torch`", kind.name));
-  rules.require(!kind.reads_gguf || !c.model.rope_scaling,
-                {key + "kind", "model.rope_scaling"},
-                "Temper cannot write a GGUF of a model with rope_scaling");
-  rules.require(
-      kind.documents_sampling || role != "rollout" ||
-          (c.sampling.temperature == 1 && c.sampling.top_p == 1),
-      {"sampling.temperature", "sampling.top_p", key + "kind"},
-      fmt::format("must both be 1 with `{}`, because such a server does not document whether its "
-                  "log-probs are those of the distribution it samples from",
-                  kind.name));
-  rules.require(
-      kind.releases_memory || !traits_of(c.placement.mode).shares,
-      {"placement.mode", key + "kind"},
-      fmt::format("must be `separate` with `{}`, which cannot release memory", kind.name));
-}
-
-/// Checks the engine of a role, unless it is native.
-void check_engine(const PipelineConfig& c,
-                  const std::string& role,
-                  const actors::EngineConfig& engine,
-                  std::int32_t replicas,
-                  Rules& rules) {
-  using Kind = actors::EngineKind;
-  const std::string key = role + ".engine.";
-  if (actors::is_server(engine.kind))
-    check_servers(role, engine, replicas, rules);
-  check_weights_of_servers(c, role, engine, rules);
-  rules.require(engine.kind == Kind::Native || c.hardware == HardwareKind::Local,
-                {key + "kind", "hardware"},
-                fmt::format("`{}` requires `hardware: local`", name_of(engine.kind)));
-  rules.require(engine.kind != Kind::Python || names_python(engine.use),
-                {key + "use", key + "kind"},
-                fmt::format("must be `module:Class`, found \"{}\"", engine.use));
-  rules.require(
-      engine.kind != Kind::Command || (!engine.command.empty() && !engine.command.front().empty()),
-      {key + "command", key + "kind"},
-      "required by `kind: command`");
-}
-
 /// Checks the section of the agent.
 void check_agent(const PipelineConfig& c, Rules& rules) {
   const std::vector<std::string>& command = c.rollout.agent.command;
@@ -284,11 +171,12 @@ void check_finish(const PipelineConfig& c, Rules& rules) {
 void check_engines(const PipelineConfig& c, Rules& rules) {
   check_agent(c, rules);
   check_finish(c, rules);
-  check_engine(c, "rollout", c.rollout.engine, c.rollout.replicas, rules);
-  check_engine(c, "trainer", c.trainer.engine, 1, rules);
+  using actors::RoleKind;
+  check_engine(c, RoleKind::Rollout, "rollout", c.rollout.engine, c.rollout.replicas, rules);
+  check_engine(c, RoleKind::Trainer, "trainer", c.trainer.engine, 1, rules);
   for (const Teacher& t : teachers_by_engine(c))
-    check_engine(c, t.engine_section, t.engine, t.replicas, rules);
-  check_engine(c, "reward", c.reward.engine, c.reward.replicas, rules);
+    check_engine(c, RoleKind::Reference, t.engine_section, t.engine, t.replicas, rules);
+  check_engine(c, RoleKind::Reward, "reward", c.reward.engine, c.reward.replicas, rules);
 }
 
 /// Of a teacher or a reward: more is a mistake, and its gradients are not finite.
