@@ -17,8 +17,8 @@ struct StartingPoint {
   actors::TensorPlace tensors{};  ///< Where tensors of responses are.
 };
 
-/// The engine that does the work of a role. `teacher`: number of that of a reference; none: the
-/// only one.
+/// The engine that does the work of a role. `teacher`: of a reference, the number of its teacher if
+/// there are several.
 actors::EngineConfig engine_of(const PipelineConfig& config,
                                actors::RoleKind role,
                                std::optional<std::uint32_t> teacher = {});

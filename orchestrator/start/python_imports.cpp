@@ -39,14 +39,19 @@ bool has_tensors(RoleKind role) {
   return role == RoleKind::Rollout || role == RoleKind::Trainer;
 }
 
+/// What the interpreter of this engine is asked.
+std::vector<Import>& asked_with(const actors::EngineConfig& engine, Imports& imports) {
+  return imports[engine.python.empty() ? actors::default_python() : engine.python];
+}
+
 void add_references(const PipelineConfig& config, Imports& imports) {
   for (const Teacher& teacher : teachers_by_engine(config)) {
     const actors::EngineConfig& engine = teacher.engine;
     if (engine.kind != actors::EngineKind::Python || teacher.replicas == 0 ||
         config.reference.launch != LaunchKind::Local)
       continue;
-    imports[engine.python.empty() ? actors::default_python() : engine.python].push_back(
-        {"reference", teacher.engine_section + ".engine.use", engine.use});
+    asked_with(engine, imports)
+        .push_back({"reference", teacher.engine_section + ".engine.use", engine.use});
   }
 }
 
@@ -54,8 +59,7 @@ void add_role(const PipelineConfig& config, RoleKind role, LaunchKind launch, Im
   const actors::EngineConfig engine = engine_of(config, role);
   if (engine.kind != actors::EngineKind::Python || launch != LaunchKind::Local)
     return;
-  std::vector<Import>& asked =
-      imports[engine.python.empty() ? actors::default_python() : engine.python];
+  std::vector<Import>& asked = asked_with(engine, imports);
   const actors::VerifierConfig& v = config.verifier;
   if (role != RoleKind::Reward || config.reward.engine.kind == actors::EngineKind::Python) {
     asked.push_back(

@@ -20,14 +20,15 @@ namespace {
 
 /// Native engines keep these limits by themselves; synthetic ones need not.
 actors::ResponseLimits response_limits(const PipelineConfig& config) {
+  const bool native = config.rollout.engine.kind == actors::EngineKind::Native;
   actors::ResponseLimits limits;
   limits.top_k = static_cast<std::size_t>(config.algorithm.distillation_top_k);
-  if (config.rollout.engine.kind != actors::EngineKind::Native || limits.top_k > 0) {
+  if (!native)
+    limits.tokens = static_cast<std::size_t>(config.sampling.max_new_tokens.count());
+  if (!native || limits.top_k > 0) {
     limits.vocabulary =
         config.model.vocabulary.value_or(actors::Tokenizer::for_task(config.task).vocabulary());
   }
-  if (config.rollout.engine.kind != actors::EngineKind::Native)
-    limits.tokens = static_cast<std::size_t>(config.sampling.max_new_tokens.count());
   return limits;
 }
 

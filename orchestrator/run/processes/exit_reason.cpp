@@ -53,7 +53,7 @@ std::string last_words(std::string_view output, const Status& ended) {
   const std::string_view line = last_line(output);
   if (!line.empty())
     return std::string(line);
-  return ended ? "it ended without a word" : ended.error().context;
+  return ended ? "it ended without output" : ended.error().context;
 }
 
 std::string_view explaining_line(std::string_view output) {

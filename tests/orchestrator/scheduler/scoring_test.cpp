@@ -137,7 +137,7 @@ TEST(Scoring, SendsWhatTheTrainerWaitsForAlone) {
   }
 }
 
-/// Two teachers, of whom the second has two references.
+/// Two teachers. The second has two references.
 SchedulerConfig with_two_teachers() {
   SchedulerConfig c = in_batches_of(4);
   c.actors[kReference.value()].teacher = 0;
