@@ -65,7 +65,7 @@ def test_roles_that_share_one_card_take_turns(temper, tmp_path, tiny_llama):
 #: The built-in roles, with a policy of their own and a teacher of another shape.
 NATIVE = """
 name: top-tokens
-steps: 20
+steps: STEPS
 task: {kind: addition, digits: 1}
 model: {hidden: 16, layers: 1, heads: 2, kv_heads: 2, ffn: 24, context: 16}
 pretrain: {target_accuracy: 0.15}
@@ -81,7 +81,8 @@ checkpoint: {every: 2}
 
 @pytest.mark.parametrize("kind", ["native", "python"])
 def test_the_top_tokens_of_a_teacher_outlive_deaths_and_a_resume(kind, temper, tmp_path, tiny_llama):
-    text = config(tiny_llama, STEPS=20) if kind == "python" else NATIVE.replace("MODEL", str(tiny_llama))
+    text = (config(tiny_llama, STEPS=100_000) if kind == "python"
+            else NATIVE.replace("MODEL", str(tiny_llama)).replace("STEPS", "100000"))
     sets = [f"algorithm.{key}" for key in ("name=opd", "kl=0", "distillation_top_k=4")]
     with Run(temper, tmp_path, text, *sets) as run:
         for count, name in enumerate(("reference-0", "trainer")):
@@ -92,11 +93,13 @@ def test_the_top_tokens_of_a_teacher_outlive_deaths_and_a_resume(kind, temper, t
                                  capture_output=True, text=True, timeout=60)
         assert refused.returncode != 0 and "scored under this setting" in refused.stderr + refused.stdout
         # The trainer refuses responses without these tokens: those that were scored before the stop have them still.
-        resumed = subprocess.run([temper, "run", "--resume", str(run.run_dir), "--plain"], capture_output=True, text=True,
-                                 timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT / "python/src")})
+        steps = run.updates() + 10
+        resumed = subprocess.run([temper, "run", "--resume", str(run.run_dir), "--plain", "--set", f"steps={steps}"],
+                                 capture_output=True, text=True, timeout=300,
+                                 env={**os.environ, "PYTHONPATH": str(ROOT / "python/src")})
         assert resumed.returncode == 0, resumed.stdout + resumed.stderr + run.said()
         metrics = run.metrics()
-        assert [one["step"] for one in metrics] == list(range(1, 21))
+        assert [one["step"] for one in metrics] == list(range(1, steps + 1))
         assert all(one["groups"]["failed"] == 0 for one in metrics), run.said()
         run.assert_audit_is_clean()
 
