@@ -212,7 +212,7 @@ ViewOptions view_options(const orchestrator::RunPlan& plan, bool plain) {
   view.trace = orchestrator::trace_name(orchestrator::trace_form(config));
   if (plan.pipeline.simulation)
     view.machines = machines_of(plan.pipeline);
-  view.drawn = orchestrator::is_simulated(config) && !orchestrator::is_twin(config);
+  view.drawn = orchestrator::draws_rewards(config);
   return view;
 }
 

@@ -1,12 +1,15 @@
 #include "cli/view/frame.hpp"
 
 #include "core/statistics.hpp"
+#include "orchestrator/metrics/metric_table.hpp"
+#include "orchestrator/metrics/metrics_file.hpp"
 #include "orchestrator/record/sentences.hpp"
 #include "orchestrator/scheduler/state/run_state.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace temper::cli {
 namespace {
@@ -70,7 +73,27 @@ ActorFrame actor_frame(const orchestrator::RunState& run, ActorId id) {
   return a;
 }
 
+std::map<std::string, double> last_metrics(const orchestrator::RunMetrics& metrics) {
+  std::map<std::string, double> out;
+  if (!metrics.updates().empty()) {
+    for_each_figure(line_of(metrics.updates().back(), metrics),
+                    [&](std::string_view name, double value) { out.emplace(name, value); });
+  }
+  return out;
+}
+
 }  // namespace
+
+std::vector<StepFigure> step_figures(const std::map<std::string, double>& metrics) {
+  std::vector<StepFigure> figures;
+  for (const orchestrator::Metric& metric : orchestrator::metric_table()) {
+    const auto it = metrics.find(std::string(metric.name));
+    if (metric.place.terminal == orchestrator::InTerminal::Yes && it != metrics.end() &&
+        std::isfinite(it->second))
+      figures.push_back({metric.name, it->second});
+  }
+  return figures;
+}
 
 FrameRates recent_rates(const std::vector<orchestrator::Update>& updates) {
   FrameRates rates;
@@ -146,6 +169,7 @@ Frame make_frame(std::string name,
     f.held_out =
         held_out_text({last.version, last.pass_1}, {best.version, best.pass_1}, last.problems);
   }
+  f.last_step = step_figures(last_metrics(metrics));
   f.recent = recent_rates(metrics.updates());
   const Time since = recent_begin(metrics.updates(), now);
   std::vector<std::optional<CardFrame>> lines(timeline.lines().size());

@@ -4,7 +4,9 @@
 
 #include "orchestrator/metrics/run_metrics.hpp"
 
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace temper::orchestrator {
@@ -24,6 +26,12 @@ struct CardFrame {
   std::string host{};  ///< Host of the attached worker; empty: the orchestrator's.
 };
 
+/// A metric of the last step that the table of metrics marks for the terminal.
+struct StepFigure {
+  std::string_view name;  ///< As in metrics.jsonl.
+  double value = 0;
+};
+
 struct ActorFrame {
   std::string name;
   actors::CardState state = actors::CardState::Idle;
@@ -40,10 +48,11 @@ struct Frame {
   std::uint64_t step = 0, steps = 0;
   Duration elapsed{};
   std::optional<Duration> left;
-  bool simulated = false;       ///< Elapsed and remaining time are virtual time.
-  bool drawn = false;           ///< Rewards are random numbers: no training takes place.
-  std::vector<double> rewards;  ///< By step (RewardHistory::curve()).
-  std::string held_out;         ///< Newest and best evaluation; empty: none yet.
+  bool simulated = false;             ///< Elapsed and remaining time are virtual time.
+  bool drawn = false;                 ///< Rewards are random numbers: no training takes place.
+  std::vector<double> rewards;        ///< By step (RewardHistory::curve()).
+  std::string held_out;               ///< Newest and best evaluation; empty: none yet.
+  std::vector<StepFigure> last_step;  ///< In the order of the table; empty before the first step.
   FrameRates recent;
   std::vector<CardFrame> cards;
   std::int64_t slots = 0,
@@ -66,6 +75,9 @@ Frame make_frame(std::string name,
                  const orchestrator::RunMetrics& metrics,
                  const orchestrator::RunTick* tick,
                  Time now);
+
+/// Figures for the terminal, of all metrics of a step by name.
+std::vector<StepFigure> step_figures(const std::map<std::string, double>& metrics);
 
 struct HeldOut {
   PolicyVersion version;

@@ -55,6 +55,26 @@ void draw_reward(Canvas& c, const Frame& f) {
   c.text(tail, kFaint).line();
 }
 
+/// Metrics of the last step, as many as fit in two lines.
+void draw_last_step(Canvas& c, const Frame& f) {
+  if (f.drawn || f.last_step.empty())
+    return;
+  label(c, "last step");
+  std::size_t lines = 1;
+  for (const StepFigure& metric : f.last_step) {
+    const std::string text =
+        metric.value < 1000 ? fmt::format("{:.3g}", metric.value) : short_number(metric.value);
+    if (c.room() < metric.name.size() + 1 + text.size()) {
+      if (++lines > 2)
+        break;
+      c.line();
+      label(c, "");
+    }
+    figure(c, metric.name, text);
+  }
+  c.line();
+}
+
 void draw_tokens(Canvas& c, const Frame& f) {
   label(c, "tokens/s");
   figure(c, "raw", short_number(f.recent.generated));
@@ -264,6 +284,7 @@ std::string render_frame(const Frame& frame, std::size_t width, Colours colours,
   draw_reward(c, frame);
   if (!frame.held_out.empty())
     label(c, "held out").text(frame.held_out).line();
+  draw_last_step(c, frame);
   draw_tokens(c, frame);
   draw_cards(c, frame);
   draw_staleness(c, frame);

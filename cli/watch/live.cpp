@@ -69,6 +69,7 @@ Live make_live(const Frame& frame,
   live.elapsed_s = seconds(frame.elapsed);
   if (frame.left)
     live.left_s = seconds(*frame.left);
+  live.drawn = frame.drawn;
   for (const double reward : frame.rewards)
     live.rewards.push_back(rounded(reward));
   live.recent = frame.recent;
@@ -113,12 +114,14 @@ Frame frame_of(const Live& live) {
   if (live.left_s)
     f.left = Duration(std::llround(*live.left_s * 1e9));
   f.simulated = live.summary.simulated;
+  f.drawn = live.drawn;
   f.rewards = live.rewards;
   if (const auto& e = live.summary.evaluation; e && !e->points.empty()) {
     const orchestrator::EvaluationPoint& last = e->points.back();
     f.held_out =
         held_out_text({last.step, last.pass_1}, {e->best.step, e->best.pass_1}, e->problems);
   }
+  f.last_step = step_figures(live.summary.last_step);
   f.recent = live.recent;
   for (const LiveCards& line : live.cards) {
     CardFrame card;

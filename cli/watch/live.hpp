@@ -48,6 +48,7 @@ struct Live {
   std::uint64_t updates = 0;  ///< Valid lines of metrics.jsonl, one per step.
   double elapsed_s = 0;
   std::optional<double> left_s;
+  bool drawn = false;           ///< Rewards are random numbers: no training takes place.
   std::vector<double> rewards;  ///< Reward curve of at most 2048 points.
   FrameRates recent;
   orchestrator::QueueDepth queue;
@@ -119,6 +120,7 @@ void describe(auto& v, Live& l) {
   v.field(21, "slots_held", l.slots_held);
   v.field(22, "slots_mean", l.slots_mean);
   v.field(23, "alarms_raised", l.alarms_raised);
+  v.field(24, "drawn", l.drawn);
 }
 
 }  // namespace temper::cli

@@ -30,7 +30,8 @@ Status provide_live_file(const fs::path& run_dir) {
                                           }));
   TEMPER_TRY_STATUS(timeline.close(metrics.wall()));
   TEMPER_TRY_STATUS(timeline.put_in_place());
-  const Frame frame = make_frame(config.name, metrics, nullptr, metrics.wall());
+  Frame frame = make_frame(config.name, metrics, nullptr, metrics.wall());
+  frame.drawn = orchestrator::draws_rewards(config);
   Live live = make_live(frame, metrics, orchestrator::identity_of(config, log.hash));
   // Without a final record the run is lost: no process on any host writes its file.
   live.over = metrics.finish().has_value();

@@ -182,9 +182,9 @@ void RunWatch::write(const orchestrator::RunTick* tick, Time now) {
   if (!live_works_)
     return;
   const orchestrator::RunMetrics& metrics = recorder_.metrics();
-  Live live = make_live(make_frame(config_.name, metrics, tick, now),
-                        metrics,
-                        orchestrator::identity_of(config_, log_hash_));
+  Frame frame = make_frame(config_.name, metrics, tick, now);
+  frame.drawn = orchestrator::draws_rewards(config_);
+  Live live = make_live(frame, metrics, orchestrator::identity_of(config_, log_hash_));
   live.pid = ::getpid();
   live.host = actors::host_name();
   live.began = began_;

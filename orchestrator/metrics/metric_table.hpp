@@ -18,10 +18,14 @@ struct JudgeFigures;
 struct SourceFigures;
 struct MetricsLine;
 
+/// Whether the terminal shows a metric while the run works, under its name.
+enum class InTerminal { No, Yes };
+
 struct Metric {
   /// Metrics of a group are lines of one chart, and one line of the report. Empty: in files only.
   struct Place {
     std::string_view group{}, label{};
+    InTerminal terminal = InTerminal::No;
   };
   /// Names in other systems, separated by spaces. Empty: no metric with the same meaning.
   struct Names {

@@ -97,7 +97,7 @@ std::optional<Tokens> longest_prompt(const PipelineConfig& config,
 }  // namespace
 
 std::vector<BrokenRule> rules_of_this_machine(const PipelineConfig& config) {
-  if (is_simulated(config) && !is_twin(config))
+  if (draws_rewards(config))
     return missing_programs(config);
   if (Status whole = check_model(config); !whole)
     return {{{"model.path"}, whole.error().context}};

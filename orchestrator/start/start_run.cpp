@@ -133,6 +133,10 @@ bool is_twin(const PipelineConfig& config) {
   return is_simulated(config) && config.policy == actors::PolicyKind::Torch;
 }
 
+bool draws_rewards(const PipelineConfig& config) {
+  return is_simulated(config) && !is_twin(config);
+}
+
 TraceForm trace_form(const PipelineConfig& config) {
   return is_simulated(config) ? TraceForm::Gzip : TraceForm::Json;
 }
@@ -165,7 +169,7 @@ Status provide_descriptors(const ResolvedPipeline& pipeline) {
 
 Status provide_descriptors(const RunPlan& plan) {
   const PipelineConfig& config = plan.pipeline.config;
-  if (plan.driver == DriverKind::InProcess && is_simulated(config) && !is_twin(config))
+  if (plan.driver == DriverKind::InProcess && draws_rewards(config))
     return {};
   return provide_descriptors(plan.pipeline);
 }
@@ -191,7 +195,7 @@ namespace {
 
 /// Whether its engines get prompts.
 bool has_prompts(const PipelineConfig& config) {
-  return !is_simulated(config) || is_twin(config);
+  return !draws_rewards(config);
 }
 
 Status plan_problems(ResolvedPipeline& pipeline) {

@@ -40,6 +40,8 @@ std::filesystem::path worker_program();
 bool is_simulated(const PipelineConfig& config);
 /// Whether a real policy is trained at the times of simulated cards.
 bool is_twin(const PipelineConfig& config);
+/// Whether rewards are random numbers: simulated hardware, where no model is trained.
+bool draws_rewards(const PipelineConfig& config);
 TraceForm trace_form(const PipelineConfig& config);
 
 /// Turns a write to a closed pipe into an error instead of a fatal signal.

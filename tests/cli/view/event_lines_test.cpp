@@ -1,4 +1,4 @@
-// Events of a run as lines of text, and the remaining time.
+// Events of a run as lines of text.
 #include "cli/view/render.hpp"
 #include "orchestrator/scheduler/state/config.hpp"
 
@@ -23,18 +23,6 @@ TEST(View, EventsOfNoteHaveALine) {
   EXPECT_EQ(event_lines(r, config),
             std::vector<std::string>{"    1:05 restarting rollout-0 in 4s: killed by signal 9"});
   EXPECT_TRUE(event_lines({2, Time(66s), event::DeadlineReached{}, {}}, config).empty());
-}
-
-TEST(View, TimeLeftFollowsTheRecentPace) {
-  std::vector<Update> updates(21);
-  for (std::size_t i = 0; i < updates.size(); ++i) {
-    updates[i].version = PolicyVersion(i + 1);
-    // Slow at first, then two seconds each.
-    updates[i].time = Time(i < 10 ? 100s * static_cast<int>(i) : 900s + 2s * static_cast<int>(i));
-  }
-  const Time now = updates.back().time + 1s;
-  EXPECT_EQ(time_left(updates, 31, now), Duration(19s));  // 10 * 2 s, one of them begun
-  EXPECT_EQ(time_left({}, 31, now), std::nullopt);
 }
 
 }  // namespace

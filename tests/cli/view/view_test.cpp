@@ -45,6 +45,13 @@ Frame sample_frame() {
   f.left = 97s;
   for (int i = 0; i < 187; ++i)
     f.rewards.push_back(0.31 + 0.58 / (1 + std::exp(-(i - 70) / 22.0)) + 0.02 * ((i * 7) % 5 - 2));
+  f.last_step = {{"entropy", 0.41},
+                 {"kl", 0.00231},
+                 {"clip_fraction", 0},
+                 {"gradient_norm", 0.873},
+                 {"length/mean", 7061.2},
+                 {"length/max", 32768},
+                 {"equal_groups", 0.25}};
   f.recent = {21430, 18220, 9410};
   CardFrame rollout{CardId(0), {}};
   rollout.shares[index_of(CardState::Decode)] = 0.82;
@@ -149,6 +156,7 @@ TEST(View, AFrameBeforeTheFirstUpdateAndOfManyCards) {
   f.step = 0;
   f.left.reset();
   f.rewards.clear();
+  f.last_step.clear();
   f.recent = {};
   f.staleness.clear();
   f.staleness_mean = 0;
@@ -303,15 +311,6 @@ TEST(View, TheEndSaysHowMuchOfAShortRunWasItsStart) {
         << start;
     EXPECT_EQ(starting_matters(s), said);
   }
-}
-TEST(View, AnEvaluationHasItsErrorBarAndSaysWhatIsNoise) {
-  const auto text = [](double last, double best, std::uint64_t problems) {
-    return held_out_text({PolicyVersion(60), last}, {PolicyVersion(50), best}, problems);
-  };
-  EXPECT_EQ(text(0.2, 0.4, 15), "pass@1 0.200 [0.07, 0.45] v60; best 0.400 v50, within noise");
-  EXPECT_EQ(text(0.2, 0.8, 15), "pass@1 0.200 [0.07, 0.45] v60; best 0.800 v50");
-  EXPECT_EQ(held_out_text({PolicyVersion(60), 1}, {PolicyVersion(60), 1}, 200),
-            "pass@1 1.000 [0.98, 1.00] v60, the best so far");
 }
 TEST(View, TheClosingSummaryOfAFailedRunNamesTheReason) {
   Summary s = sample_summary();

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <map>
@@ -58,6 +59,43 @@ TEST(RunWatch, HoweverManyAlarmsAskForAStopTheRunIsAskedOnce) {
   watch.close(0);
   EXPECT_EQ(from_json<Live>(*read_file(folder.path() / kLiveFile))->alarms.size(), 2U);
   std::signal(SIGTERM, before);
+}
+
+/// What another terminal shows of a run on this hardware after a step with an entropy of 0.25.
+Frame watched(orchestrator::HardwareKind hardware) {
+  const test::TemporaryFolder folder;
+  orchestrator::PipelineConfig config;
+  config.hardware = hardware;
+  config.policy = actors::PolicyKind::Synthetic;
+  auto recorder = orchestrator::RunRecorder::create(folder.path()).value();
+  const ManualClock wall;
+  RunWatch watch(folder.path(), config, *recorder, wall, Log::discard());
+  watch.begin();
+  orchestrator::SchedulerConfig scheduler;
+  scheduler.actors = {{"trainer", actors::RoleKind::Trainer, {CardId(0)}, 0}};
+  recorder->feed({0, Time(), orchestrator::event::Started{scheduler}, {}});
+  recorder->feed({1,
+                  Time(1s),
+                  orchestrator::event::DeadlineReached{},
+                  {orchestrator::command::Train{ActorId(0), LeaseId(1), {}, {}}}});
+  actors::UpdateMetrics metrics;
+  metrics.entropy = 0.25;
+  recorder->feed(
+      {2,
+       Time(2s),
+       orchestrator::event::Trained{ActorId(0), LeaseId(1), PolicyVersion(1), {}, metrics},
+       {}});
+  watch.close(0);
+  return frame_of(from_json<Live>(*read_file(folder.path() / kLiveFile)).value());
+}
+
+TEST(RunWatch, AnotherTerminalShowsTheMetricsOfTheLastStepAndWhetherRewardsAreRandom) {
+  const Frame real = watched(orchestrator::HardwareKind::Local);
+  EXPECT_FALSE(real.drawn);
+  const auto entropy = std::ranges::find(real.last_step, "entropy", &StepFigure::name);
+  ASSERT_NE(entropy, real.last_step.end());
+  EXPECT_EQ(entropy->value, 0.25);
+  EXPECT_TRUE(watched(orchestrator::HardwareKind::Simulated).drawn);
 }
 
 /// Time passes only while somebody looks at it.
