@@ -13,6 +13,7 @@ import safetensors.torch
 import torch
 import torch.distributed as dist
 
+from ..balance import balanced
 from ..errors import NotFinite, RoleError
 from ..messages import AlgorithmConfig, LoraConfig, Proximal
 from ..randomness import Random
@@ -75,9 +76,9 @@ class Settings:
 class Minibatch:
     """One optimizer update."""
 
-    rows: list[int]  #: Indices of rows with trained tokens.
     responses: int  #: Number of all responses.
     tokens: int  #: Number of trained tokens.
+    passes: list[tuple[list[int], bool]]  #: This rank's, as (indices of rows, whether they count).
 
 
 def split_minibatches(groups: Sequence[int], count: int, seed: int, update: int) -> list[list[int]]:
@@ -261,19 +262,25 @@ class Update:
         ):
             rows = [i for i in part if self._trained[i].any()]
             if rows:
-                found.append(
-                    Minibatch(rows, len(part), sum(int(self._trained[i].sum()) for i in rows))
-                )
+                tokens = sum(int(self._trained[i].sum()) for i in rows)
+                found.append(Minibatch(len(part), tokens, self._passes(rows)))
         return found
 
-    def _passes(self, minibatch: Minibatch) -> list[tuple[list[int], bool]]:
-        """This rank's passes as (rows, whether they count). All ranks have the same number of passes."""
+    def _passes(self, rows: list[int]) -> list[tuple[list[int], bool]]:
+        """This rank's passes over rows of a minibatch. All ranks have the same number of passes.
+
+        Each rank gets about the same number of tokens. A rank with fewer passes repeats a row in passes that do not
+        count: the passes of all ranks gather weights together.
+        """
         pairs = [(row.prompt, row.response) for row in self._rows]
-        passes = packed(pairs, minibatch.rows, self._a.micro_batch_tokens)
-        own = [(chosen, True) for chosen in passes[self._rank :: self._world]]
-        while len(own) < -(-len(passes) // self._world):
-            own.append((passes[0][:1], False))
-        return own
+        sizes = [pairs[i][0].size + pairs[i][1].size for i in rows]
+        of_ranks = [
+            packed(pairs, [rows[at] for at in part], self._a.micro_batch_tokens)
+            for part in balanced(sizes, self._world)
+        ]
+        own = [(chosen, True) for chosen in of_ranks[self._rank]]
+        repeated = own[0][0][:1] if own else rows[:1]
+        return own + [(repeated, False)] * (max(map(len, of_ranks)) - len(own))
 
     def _logprobs(self, chosen: list[int]) -> torch.Tensor:
         """Log-probs (nats) of the trained tokens of these rows, concatenated, float64."""
@@ -318,7 +325,7 @@ class Update:
         values = torch.zeros(int(places[-1]), dtype=torch.float64)
         with torch.no_grad():
             for minibatch in minibatches:
-                for chosen, counts in self._passes(minibatch):
+                for chosen, counts in minibatch.passes:
                     found = self._values(self._critic, chosen).cpu()
                     if not counts:
                         continue
@@ -341,7 +348,7 @@ class Update:
         """One step of the critic's optimizer, with this share of its learning rate."""
         critic.zero_gradients()
         whole = 0.0
-        for chosen, counts in self._passes(minibatch):
+        for chosen, counts in minibatch.passes:
             losses, clipped = value_losses(
                 self._values(critic, chosen),
                 self._flat([found[i].values for i in chosen]),
@@ -366,11 +373,12 @@ class Update:
         found: dict[int, torch.Tensor] = {}
         with torch.no_grad():
             for minibatch in minibatches:
-                for chosen, _ in self._passes(minibatch):
+                for chosen, counts in minibatch.passes:
                     parts = self._logprobs(chosen).split(
                         [int(self._trained[i].sum()) for i in chosen]
                     )
-                    found.update(zip(chosen, parts))
+                    if counts:
+                        found.update(zip(chosen, parts))
         return found
 
     def _flat(self, arrays: list[np.ndarray]) -> torch.Tensor:
@@ -381,7 +389,7 @@ class Update:
     ) -> int:
         """Adds the minibatch's gradients, and its tokens to the sums. Returns the number of passes."""
         trained = self._trained
-        passes = self._passes(minibatch)
+        passes = minibatch.passes
         for chosen, counts in passes:
             every = self._all_logprobs(chosen)
             current = every[:, 0]
