@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -78,6 +79,19 @@ def test_an_array_arrives_as_it_was(server: RedisServer, value: Any) -> None:
     found = back(store, described)
     assert found.dtype == value.dtype and np.array_equal(found, value)
     assert not found.flags.writeable
+
+
+def test_copies_of_batches_in_another_rank_share_a_connection(server: RedisServer) -> None:
+    store = store_of(server)
+    described = all_written(store, [np.full(3, number) for number in range(2)])
+    readers = []
+    for number, one in enumerate(described):
+        row = Tensors([one], number, TensorReader(store, ActivityLog(0)))
+        copy = pickle.loads(pickle.dumps(row))
+        assert np.array_equal(copy["x"], np.full(3, number))
+        readers.append(copy.reader)
+    first, second = (reader._store for reader in readers)
+    assert first is second and first is not store
 
 
 def test_two_servers_share_the_arrays(two_servers: list[RedisServer]) -> None:

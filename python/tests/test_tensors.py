@@ -17,7 +17,7 @@ from temper.activity import ActivityLog
 from temper.errors import RoleError
 from temper.rollout import RolloutActor
 from temper.stores import Busy, ShmStore, StoreError, patiently
-from temper.tensors import TensorReader, Tensors, TensorWriter
+from temper.tensors import Reads, TensorReader, Tensors, TensorWriter
 
 
 def store_in(folder: pathlib.Path) -> ShmStore:
@@ -30,11 +30,64 @@ def round_trip(folder: pathlib.Path, value: Any) -> Any:
     return Tensors(described, 7, TensorReader(store_in(folder), ActivityLog(0)))["x"]
 
 
+def rows_in(folder: pathlib.Path, activity: ActivityLog, values: list[Any]) -> list[Tensors]:
+    """The tensors of a batch with one in each response."""
+    writer, reader = TensorWriter(store_in(folder), "rollout-0"), TensorReader(store_in(folder), activity)
+    rows = []
+    for number, value in enumerate(values):
+        [described] = writer.write({"x": value})
+        described.file = str(folder / described.file)
+        rows.append(Tensors([described], number, reader))
+    return rows
+
+
+def reported(activity: ActivityLog) -> m.TensorUse:
+    sent: list[Any] = []
+    activity.flush(sent.append)
+    return sent[-1].usage.tensors if sent else m.TensorUse()
+
+
 def test_another_rank_reads_the_tensors_of_its_copy_of_a_batch(tmp_path: pathlib.Path) -> None:
-    described = TensorWriter(store_in(tmp_path), "rollout-0").write({"x": [1, 2]})
-    described[0].file = str(tmp_path / described[0].file)
-    tensors = Tensors(described, 7, TensorReader(store_in(tmp_path), ActivityLog(0)))
-    assert pickle.loads(pickle.dumps(tensors))["x"].tolist() == [1, 2]
+    activity = ActivityLog(0)
+    rows = rows_in(tmp_path, activity, [[1, 2], np.arange(1 << 20)])
+    assert rows[1]["x"].size == 1 << 20
+    pickled = pickle.dumps(rows)
+    assert len(pickled) < 2000, "descriptions, and no arrays"
+    copies = pickle.loads(pickled)
+    assert copies[0]["x"].tolist() == [1, 2]
+    assert copies[0].reader is copies[1].reader and copies[0].reader.take_reads().fetched == 16
+    assert reported(activity).fetched == 8 << 20, "a copy reports nothing"
+    rows[0].reader.count_others(Reads(16, 5))
+    assert reported(activity).fetched == (8 << 20) + 16
+
+
+def test_a_copy_of_a_batch_looks_at_all_of_its_tensors(tmp_path: pathlib.Path) -> None:
+    rows = rows_in(tmp_path, ActivityLog(0), [np.full(3, number) for number in range(4)])
+    copies = pickle.loads(pickle.dumps(rows))
+    looked_at = []
+    store = copies[0].reader._store
+    read = store.read
+    store.read = lambda *what: looked_at.append(what[0]) or read(*what)
+    files = [t.file for row in rows for t in row.described()]
+    pathlib.Path(files[2]).unlink()
+    with pytest.raises(RoleError, match=r"response 2: .*No such file"):
+        copies[2]["x"]
+    assert set(looked_at) == set(files)
+
+
+def test_whether_there_is_a_tensor_is_known_without_reading_it(tmp_path: pathlib.Path) -> None:
+    [row] = rows_in(tmp_path, ActivityLog(0), [[1, 2]])
+    assert "x" in row and "y" not in row
+    assert row.reader.take_reads().fetched == 0
+
+
+def test_an_array_that_was_released_is_read_again(tmp_path: pathlib.Path) -> None:
+    [row] = rows_in(tmp_path, ActivityLog(0), [[1, 2]])
+    for _ in range(2):
+        assert row["x"].tolist() == [1, 2] and row["x"] is row["x"]
+        row.release("x")
+    assert row.reader.take_reads().fetched == 2 * 16
+    assert row.reader.take_reads().fetched == 0
 
 
 @pytest.mark.parametrize(

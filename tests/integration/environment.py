@@ -35,6 +35,7 @@ GROUPS: dict[str, list[str]] = {
     "trl": ["trl==1.16.0", "accelerate==1.15.0", "aiohttp>=3.9", "requests>=2"],
     "peft": ["peft==0.21.2"],
     "reasoning_gym": ["reasoning-gym==0.1.25"],
+    "redis": ["redis[hiredis]>=4.3"],
 }
 
 #: Programs that collect metrics, which want other versions of what the packages above want: they are in an

@@ -148,6 +148,7 @@ class RedisStore(Store):
     """
 
     def __init__(self, place: TensorPlace) -> None:
+        self._place = place
         self._redis = import_redis()
         self._prefix = place.prefix
         self._lease = place.lease // 10**9
@@ -155,6 +156,10 @@ class RedisStore(Store):
         self.wait = place.wait / 1e9
         self._servers = [self._client_of(server, place) for server in place.servers]
         self.where = ", ".join(where for where, _ in self._servers)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For a process with a copy of a batch, which opens connections of its own. Has the password."""
+        return _copy_of_redis, (self._place,)
 
     def _client_of(self, server: TensorServer, place: TensorPlace) -> tuple[str, Any]:
         """The server's address, for messages, and its client, which connects when it is used."""
@@ -256,6 +261,18 @@ class RedisStore(Store):
         if "used memory" in text:
             return Busy(f"{where}: expected memory for a tensor, found: {text}")
         return StoreError(f"{where}: {text}")
+
+
+#: Those that copies of batches use in this process: one connection serves all batches.
+_copies: list[tuple[TensorPlace, RedisStore]] = []
+
+
+def _copy_of_redis(place: TensorPlace) -> RedisStore:
+    for known, store in _copies:
+        if known == place:
+            return store
+    _copies.append((place, RedisStore(place)))
+    return _copies[-1][1]
 
 
 def open_store(place: TensorPlace) -> Store | None:

@@ -7,6 +7,7 @@ through the orchestrator.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -83,6 +84,14 @@ class TensorWriter:
         return Tensor(name, array.dtype.name, list(array.shape), array.nbytes, hash64(data), file)
 
 
+@dataclasses.dataclass(slots=True)
+class Reads:
+    """Bytes that were read, and nanoseconds in which they were read."""
+
+    fetched: int = 0
+    fetching: int = 0
+
+
 class TensorReader:
     """Reads the tensors of one batch.
 
@@ -95,10 +104,11 @@ class TensorReader:
         self._store = store
         self._activity: ActivityLog | None = activity
         self._of_batch: list[Tensor] = []
+        self._reads = Reads()
 
     def __getstate__(self) -> dict[str, Any]:
-        """For the other ranks of a trainer, whose reads are not counted."""
-        return {**self.__dict__, "_activity": None}
+        """For the other ranks of a trainer, which tell rank 0 what they read: only rank 0 reports."""
+        return {**self.__dict__, "_activity": None, "_reads": Reads()}
 
     def add(self, described: Iterable[Tensor]) -> None:
         """The tensors of another response of the batch."""
@@ -124,26 +134,50 @@ class TensorReader:
                 with contextlib.suppress(StoreError):
                     store.read(other.file, other.bytes, other.checksum)
             raise
+        passed = time.monotonic_ns() - begin
+        self._reads = Reads(self._reads.fetched + t.bytes, self._reads.fetching + passed)
         if self._activity is not None:
-            self._activity.count_tensors(fetched=t.bytes, fetching=time.monotonic_ns() - begin)
+            self._activity.count_tensors(fetched=t.bytes, fetching=passed)
         return data
+
+    def take_reads(self) -> Reads:
+        """Returns what this process has read since the last call."""
+        taken, self._reads = self._reads, Reads()
+        return taken
+
+    def count_others(self, reads: Reads) -> None:
+        """Adds the reads of other ranks to what the trainer reports. Without effect on these ranks."""
+        if self._activity is not None:
+            self._activity.count_tensors(fetched=reads.fetched, fetching=reads.fetching)
 
 
 class Tensors(Mapping[str, np.ndarray[Any, Any]]):
-    """The tensors of a response by name. Each is read when it is first used, and cannot be written."""
+    """The tensors of a response by name. Each is read when it is first used, and cannot be written.
+
+    A pickled copy has no arrays: the process that unpickles it reads them from the store.
+
+    Attributes:
+        reader: Reads the tensors of the whole batch.
+    """
 
     def __init__(self, described: list[Tensor], response: int, reader: TensorReader) -> None:
         self._described = {t.name: t for t in described}
         self._response = response
-        self._reader = reader
+        self.reader = reader
         reader.add(described)
         self._read: dict[str, np.ndarray[Any, Any]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_read": {}}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._described)
 
     def __len__(self) -> int:
         return len(self._described)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._described  # Mapping's would read the array
 
     def described(self) -> Iterable[Tensor]:
         """Returns their names, types, shapes and places."""
@@ -160,8 +194,12 @@ class Tensors(Mapping[str, np.ndarray[Any, Any]]):
         if name not in self._read:
             t = self._described[name]
             try:
-                data = self._reader.read(t)
+                data = self.reader.read(t)
             except StoreError as error:
                 raise RoleError(f'response {self._response}: tensor "{t.name}": {error}') from None
             self._read[name] = np.frombuffer(data, np.dtype(t.dtype)).reshape(t.shape)
         return self._read[name]
+
+    def release(self, name: str) -> None:
+        """Frees the memory of an array that nobody uses any more; another use reads it again."""
+        self._read.pop(name, None)

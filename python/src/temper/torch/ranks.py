@@ -124,8 +124,7 @@ def main() -> int:
         while True:
             told: list[Any] = [None]
             dist.broadcast_object_list(told, src=0, device=torch.device("cpu"))
-            method, arguments = told[0]
-            getattr(update, method)(*arguments)
+            getattr(update, told[0][0])(*told[0][1])  # no name keeps the batch until the next call
     except Exception as error:
         print(f"temper.torch rank {rank}: {one_line(error)}", file=sys.stderr, flush=True)
         os._exit(1)  # immediately: the other ranks wait in a collective

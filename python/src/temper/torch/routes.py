@@ -20,6 +20,8 @@ from ..roles import Row
 #: response but the last, which no engine computes.
 ROUTES = "routes"
 
+Routes = np.ndarray[Any, Any]
+
 
 def routers_of(model: Any) -> list[Any]:
     """The routers of a model, in the order of its layers.
@@ -78,28 +80,36 @@ class Replay:
                 "`rollout.engine.with`"
             )
 
-    def use(self, rows: Sequence[Row]) -> None:
-        """Sets the experts of the next passes over these rows, which are padded to the longest on the right.
-
-        They remain set for the backward pass, which may compute the layers again.
+    def routes_of(self, row: Row) -> Routes | None:
+        """Reads the routes of a response; None if it has none.
 
         Raises:
-            RoleError: The routes of a response are of another model, or of another number of tokens.
+            RoleError: They cannot be read, or are of another model, or of another number of tokens.
+        """
+        if ROUTES not in row.tensors:
+            return None
+        routes = row.tensors[ROUTES]
+        tokens = row.prompt.size + row.response.size - 1
+        expected = (tokens, len(self._routers), int(self._routers[0].top_k))
+        if routes.shape != expected:
+            raise RoleError(
+                f"response {row.id} of group {row.group}: expected {ROUTES} of shape {expected} (tokens, layers, "
+                f"experts per token), found {routes.shape}; engine and trainer need the same model"
+            )
+        return routes
+
+    def use(self, rows: Sequence[Row], found: Sequence[Routes | None]) -> None:
+        """Sets the experts of the next passes over these rows, which are padded to the longest on the right.
+
+        They remain set for the backward pass, which may compute the layers again. Rows without routes use the
+        trainer's own choice.
         """
         layers, experts = len(self._routers), int(self._routers[0].top_k)
         longest = max(row.prompt.size + row.response.size for row in rows)
         given = np.full((len(rows), longest, layers, experts), -1, np.int64)
-        for place, row in zip(given, rows):
-            if ROUTES not in row.tensors:
-                continue
-            routes = row.tensors[ROUTES]
-            expected = (row.prompt.size + row.response.size - 1, layers, experts)
-            if routes.shape != expected:
-                raise RoleError(
-                    f"response {row.id} of group {row.group}: expected {ROUTES} of shape {expected} (tokens, layers, "
-                    f"experts per token), found {routes.shape}; engine and trainer need the same model"
-                )
-            place[: expected[0]] = routes
+        for place, routes in zip(given, found):
+            if routes is not None:
+                place[: len(routes)] = routes
         device = next(self._routers[0].parameters()).device
         self._given = torch.from_numpy(given).flatten(0, 1).transpose(0, 1).to(device)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pathlib
 
 from .. import roles
@@ -9,6 +10,8 @@ from ..roles import Batch, Memory
 from .model import model_folder, use_cores
 from .ranks import Ranks
 from .update import Settings, Update
+
+log = logging.getLogger("temper")
 
 
 class Trainer(roles.Trainer):
@@ -75,4 +78,7 @@ class Trainer(roles.Trainer):
         return self._update.memory()
 
     def close(self) -> None:
+        fetched = self._update.reads.fetched
+        if any(fetched):
+            log.info("bytes of tensors read, by rank: %s", ", ".join(map(str, fetched)))
         self._ranks.close()

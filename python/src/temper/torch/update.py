@@ -18,7 +18,7 @@ from ..errors import NotFinite, RoleError
 from ..messages import AlgorithmConfig, LoraConfig, Proximal
 from ..randomness import Random
 from ..roles import Memory, Row
-from . import checkpoint
+from . import checkpoint, fetch
 from .algorithm import (
     Tokens,
     advantages,
@@ -51,7 +51,7 @@ from .model import (
     response_logprobs,
 )
 from .network import Network
-from .routes import Replay
+from .routes import ROUTES, Replay, Routes
 from .shards import shard
 from .sums import SUMS, add_sums, ratio_metrics, token_ages
 
@@ -140,6 +140,7 @@ class Update:
             load_first_adapter(self._model, settings.folder)
         self._context = context_of(self._model)
         self._replay = Replay(self._model) if settings.replay_routes else None
+        self.reads = fetch.RankReads(rank, world)
         self._prepare(self._model, self._model)
         self._policy = Network(
             self._model, named_tensors(self._model), self._a, self._a.learning_rate, world
@@ -190,6 +191,7 @@ class Update:
         if self._replay is not None:
             self._replay.check(rows)
         self._rows = rows
+        self._routes: dict[int, Routes | None] = {}  # of this rank's rows, by index
         self._trained = [row.mask.astype(bool) for row in rows]
         self._ages = [token_ages(row, version) for row in rows]
         if not sum(int(t.sum()) for t in self._trained):
@@ -209,6 +211,7 @@ class Update:
         metrics = {"micro_batches": 0.0, "gradient_norm": 0.0}
         for number, minibatch in enumerate(minibatches):
             self._policy.zero_gradients()
+            self._fetch([minibatch])
             with torch.set_grad_enabled(trains_policy):
                 metrics["micro_batches"] += self._backward(minibatch, proximal, sums)
             if number == 0:
@@ -282,6 +285,24 @@ class Update:
         repeated = own[0][0][:1] if own else rows[:1]
         return own + [(repeated, False)] * (max(map(len, of_ranks)) - len(own))
 
+    def _fetch(self, minibatches: list[Minibatch]) -> None:
+        """Reads the routes of this rank's rows, if they are replayed. A collective."""
+        replay = self._replay
+        if replay is None:
+            return
+        passes = [chosen for one in minibatches for chosen, counts in one.passes if counts]
+        missing = [i for chosen in passes for i in chosen if i not in self._routes]
+        self._routes |= self.reads.together(
+            lambda: {i: replay.routes_of(self._rows[i]) for i in missing},
+            fetch.reader_of(self._rows),
+        )
+
+    def _release(self, rows: list[int]) -> None:
+        """Frees the routes of rows that were trained."""
+        for i in rows:
+            self._routes.pop(i, None)
+            fetch.release(self._rows[i], ROUTES)
+
     def _logprobs(self, chosen: list[int]) -> torch.Tensor:
         """Log-probs (nats) of the trained tokens of these rows, concatenated, float64."""
         return self._all_logprobs(chosen)[:, 0]
@@ -291,7 +312,7 @@ class Update:
         rows = [self._rows[i] for i in chosen]
         pairs = [(row.prompt, row.response) for row in rows]
         if self._replay is not None:
-            self._replay.use(rows)
+            self._replay.use(rows, [self._routes.get(i) for i in chosen])
         at = self._settings.temperature, self._device
         with self._computing():
             if self._a.distillation_top_k:
@@ -371,6 +392,7 @@ class Update:
     def _proximal(self, minibatches: list[Minibatch]) -> dict[int, torch.Tensor]:
         """Proximal log-probs by row, except for the first minibatch, whose own pass uses the same weights."""
         found: dict[int, torch.Tensor] = {}
+        self._fetch(minibatches)
         with torch.no_grad():
             for minibatch in minibatches:
                 for chosen, counts in minibatch.passes:
@@ -439,6 +461,7 @@ class Update:
             if counts:
                 add_sums(sums, tokens, losses, float(loss.detach()))
                 self._note_ratio(tokens, rows)
+                self._release(chosen)
         return len(passes)
 
     def _note_ratio(self, tokens: Tokens, rows: list[Row]) -> None:
