@@ -1,6 +1,7 @@
 #include "actors/model_folder/model_folder.hpp"
 
 #include "actors/model_folder/stored_tensors.hpp"
+#include "actors/model_folder/weights_file.hpp"
 #include "core/file_descriptor.hpp"
 #include "core/files.hpp"
 #include "core/json_document.hpp"
@@ -8,15 +9,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <set>
 
@@ -26,80 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kGenerationFile = "generation_config.json";
-
-/// A weights file in memory: its header, or all of it. The file is read rather than mapped, because
-/// a mapped file that is truncated meanwhile raises SIGBUS.
-class WeightsInMemory {
- public:
-  static Result<WeightsInMemory> read(const fs::path& path, Values values) {
-    TEMPER_TRY(const FileDescriptor fd, open_to_read(path));
-    struct stat status {};
-    if (::fstat(fd.get(), &status) != 0)
-      return io_error("cannot inspect " + path.string(), errno);
-    const auto size = static_cast<std::size_t>(status.st_size);
-    if (size == 0)
-      return WeightsInMemory();
-    // Untouched pages use no memory.
-    void* const memory = ::mmap(
-        nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-      return io_error("not enough memory to read " + path.string(), errno);
-    WeightsInMemory whole({static_cast<std::byte*>(memory), size});
-    std::size_t wanted = size;
-    if (values == Values::Skip) {
-      TEMPER_TRY_STATUS(whole.fill(fd, path, std::min(size, kSafetensorsLength)));
-      wanted = header_end(whole.bytes());
-    }
-    TEMPER_TRY_STATUS(whole.fill(fd, path, wanted));
-    return whole;
-  }
-  WeightsInMemory(WeightsInMemory&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
-  WeightsInMemory& operator=(WeightsInMemory&&) = delete;
-  ~WeightsInMemory() {
-    if (!bytes_.empty())
-      ::munmap(bytes_.data(), bytes_.size());
-  }
-  std::span<const std::byte> bytes() const { return bytes_; }
-
- private:
-  /// Size of the length field before the header.
-  static constexpr std::size_t kSafetensorsLength = 8;
-  static constexpr std::size_t kSomeText = 1024;
-
-  WeightsInMemory() = default;
-  explicit WeightsInMemory(std::span<std::byte> bytes) : bytes_(bytes) {}
-
-  static std::size_t header_end(std::span<const std::byte> bytes) {
-    std::uint64_t length = 0;
-    if (bytes.size() < kSafetensorsLength)
-      return bytes.size();
-    std::memcpy(&length, bytes.data(), kSafetensorsLength);
-    if (length <= bytes.size() - kSafetensorsLength)
-      return kSafetensorsLength + static_cast<std::size_t>(length);
-    return std::min(bytes.size(), kSomeText);  // another kind of file, which the error names
-  }
-
-  /// Reads the bytes up to `until` that have not been read yet.
-  Status fill(const FileDescriptor& fd, const fs::path& path, std::size_t until) {
-    if (filled_ >= until)
-      return {};
-    const auto read = read_at(fd, bytes_.subspan(filled_, until - filled_), filled_);
-    if (!read)
-      return Error(read.error()).within(path.string());
-    filled_ += *read;
-    if (filled_ == until)
-      return {};
-    return corrupt(
-        fmt::format("{}: expected {} bytes, but the file now ends at byte {}; it was truncated "
-                    "while it was read",
-                    path.string(),
-                    bytes_.size(),
-                    filled_));
-  }
-
-  std::span<std::byte> bytes_;
-  std::size_t filled_ = 0;
-};
 
 template <class T>
 Result<T> within(Result<T> result, const fs::path& file) {
@@ -203,24 +127,31 @@ struct Shards {
   const std::map<std::string, std::string>& of;  ///< File names by tensor; empty without an index.
 };
 
-/// Passes the image of each file to `reader`, which must find every tensor in the end.
+/// Passes the tensors of each file to `reader`, which must find every one in the end.
 Status feed_shards(const Shards& shards, TensorReader& reader, Values values) {
   for (const std::string& shard : shards.files) {
-    const fs::path file = shards.folder / shard;
-    TEMPER_TRY(const WeightsInMemory weights, WeightsInMemory::read(file, values));
-    TEMPER_TRY(const SafetensorsImage image, within(parse_safetensors(weights.bytes()), file));
+    const fs::path path = shards.folder / shard;
+    TEMPER_TRY(WeightsFile file, WeightsFile::open(path));
+    TEMPER_TRY(const SafetensorsImage image, within(parse_safetensors(file.bytes()), path));
     std::set<std::string_view> here;
     for (const TensorView& tensor : image.tensors)
       here.insert(tensor.name);
     for (const auto& [tensor, of] : shards.of) {
       if (of == shard && !here.contains(tensor)) {
         return corrupt(fmt::format("{}: tensor '{}': missing, although {} names this file",
-                                   file.string(),
+                                   path.string(),
                                    tensor,
                                    kWeightsIndex));
       }
     }
-    TEMPER_TRY_STATUS(within(reader.take(image), file));
+    for (const TensorView& tensor : image.tensors) {
+      if (!TensorReader::reads(tensor.name))
+        continue;
+      if (values == Values::Copy)
+        TEMPER_TRY_STATUS(file.read(tensor.bytes));
+      TEMPER_TRY_STATUS(within(reader.take(tensor), path));
+      file.drop(tensor.bytes);
+    }
   }
   return within(reader.finish(),
                 shards.folder / (shards.of.empty() ? kWeightsFile : kWeightsIndex));
@@ -332,7 +263,7 @@ Status check_values(const Shards& shards, const Layout& layout) {
   const std::string tied_to = layout.model().tie_embeddings ? layout.stored().front().name : "";
   for (const std::string& shard : shards.files) {
     const fs::path file = shards.folder / shard;
-    TEMPER_TRY(const WeightsInMemory weights, WeightsInMemory::read(file, Values::Skip));
+    TEMPER_TRY(const WeightsFile weights, WeightsFile::open(file));
     TEMPER_TRY(const SafetensorsImage image, within(parse_safetensors(weights.bytes()), file));
     for (const TensorView& tensor : image.tensors) {
       if (!TensorReader::reads(tensor.name))

@@ -19,11 +19,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
 
-constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kStoredAtOnce = std::size_t{1} << 18;  ///< Values.
 constexpr std::size_t kHeaderOfTensor = 256;                 ///< Bytes, about.
-// Same limit as the reference implementation.
-constexpr std::uint64_t kLongestHeader = 100'000'000;
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
@@ -59,16 +56,19 @@ std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& shape, St
 }
 
 Result<std::string_view> header_of(std::span<const std::byte> file) {
-  if (file.size() < kLengthBytes)
+  if (file.size() < kSafetensorsLength)
     return corrupt(
         fmt::format("safetensors: {} bytes, too short for a header length", file.size()));
   TEMPER_TRY_STATUS(check_lfs_pointer({reinterpret_cast<const char*>(file.data()), file.size()}));
   std::uint64_t length = 0;
-  std::memcpy(&length, file.data(), kLengthBytes);
-  if (length > kLongestHeader || length > file.size() - kLengthBytes)
+  std::memcpy(&length, file.data(), kSafetensorsLength);
+  if (length <= file.size() - kSafetensorsLength && length > kLongestSafetensorsHeader)
+    return corrupt(fmt::format(
+        "safetensors: header of {} bytes, expected at most {}", length, kLongestSafetensorsHeader));
+  if (length > file.size() - kSafetensorsLength)
     return corrupt(fmt::format(
         "safetensors: header of {} bytes in a file of {} (truncated?)", length, file.size()));
-  return std::string_view(reinterpret_cast<const char*>(file.data()) + kLengthBytes, length);
+  return std::string_view(reinterpret_cast<const char*>(file.data()) + kSafetensorsLength, length);
 }
 
 struct Entry {
@@ -194,8 +194,8 @@ std::string write_safetensors_header(std::span<const TensorShape> tensors,
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // Keeps the data aligned, as the format requires.
   const std::uint64_t length = text.size();
-  std::string out(kLengthBytes, '\0');
-  std::memcpy(out.data(), &length, kLengthBytes);
+  std::string out(kSafetensorsLength, '\0');
+  std::memcpy(out.data(), &length, kSafetensorsLength);
   return out + text;
 }
 
@@ -269,7 +269,7 @@ Result<SafetensorsImage> parse_safetensors(std::span<const std::byte> file) {
       entries.push_back(std::move(entry));
     }
   }
-  TEMPER_TRY_STATUS(place(entries, file.subspan(kLengthBytes + header.size())));
+  TEMPER_TRY_STATUS(place(entries, file.subspan(kSafetensorsLength + header.size())));
   for (Entry& entry : entries)
     image.tensors.push_back(std::move(entry.view));
   return image;

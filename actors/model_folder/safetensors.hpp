@@ -20,6 +20,11 @@
 namespace temper {
 namespace actors {
 
+/// Bytes of the length field before the header.
+inline constexpr std::size_t kSafetensorsLength = 8;
+/// Same limit as the reference implementation.
+inline constexpr std::uint64_t kLongestSafetensorsHeader = 100'000'000;
+
 /// How numbers are stored in a file.
 enum class StoredType { Float32, Bfloat16 };
 
@@ -103,6 +108,8 @@ class TensorReader {
   /// Errors: a tensor that is unknown, repeated, not finite, of another shape, or different from
   /// the one it is tied to.
   Status take(const SafetensorsImage& image);
+  /// The same for one tensor.
+  Status take(const TensorView& tensor);
   /// Error Corrupt if a tensor is missing.
   Status finish() const;
 
@@ -114,7 +121,6 @@ class TensorReader {
     const TensorToRead* tensor = nullptr;
     bool found = false;
   };
-  Status take(const TensorView& tensor);
 
   std::vector<TensorToRead> tensors_;
   std::map<std::string, Expected, std::less<>> by_name_;
