@@ -29,20 +29,35 @@ void set_compute_threads(std::int32_t threads) {
   static_cast<void>(once);
 }
 
+namespace {
+
+const void* memory_of(const TensorValues& values) {
+  return values.floats != nullptr ? static_cast<const void*>(values.floats) : values.rounded;
+}
+
+/// A tensor of the weights' own memory, which libtorch does not write.
+at::Tensor view_of(const TensorValues& values, const std::vector<std::int64_t>& shape) {
+  return at::from_blob(const_cast<void*>(memory_of(values)),
+                       shape,
+                       values.floats != nullptr ? at::kFloat : at::kBFloat16);
+}
+
+}  // namespace
+
 struct Transformer::State {
-  State(Weights& w, Adapter* adapter) : weights(&w), rotary(w.layout().model()) {
+  State(const Layout& l, WeightsView w, Adapter* adapter)
+      : layout(l), weights(std::move(w)), rotary(l.model()) {
     low_rank.adapter = adapter;
-    const ModelConfig& model = w.layout().model();
+    const ModelConfig& model = layout.model();
     products.type = model.compute_dtype;
     attention.rotary = &rotary;
     attention.pack = &pack;
-    attention.shape = {model.heads, model.kv_heads, w.layout().head_dim()};
+    attention.shape = {model.heads, model.kv_heads, layout.head_dim()};
     attention.epsilon = static_cast<float>(model.norm_epsilon);
   }
 
   std::int64_t trained_size() const {
-    return low_rank.adapter != nullptr ? low_rank.adapter->layout().size()
-                                       : weights->layout().size();
+    return low_rank.adapter != nullptr ? low_rank.adapter->layout().size() : layout.size();
   }
   void bind();
   void bind_gradients();
@@ -58,7 +73,8 @@ struct Transformer::State {
                              const std::function<at::Tensor()>& compute);
   at::Tensor queries_keys_values(const at::Tensor& x, std::size_t layer);
 
-  Weights* weights;
+  const Layout layout;
+  const WeightsView weights;
   const RotaryTable rotary;
   AttentionContext attention;
   Products products;
@@ -72,13 +88,12 @@ struct Transformer::State {
 
 /// Creates the parameters if there are none or their memory has moved.
 void Transformer::State::bind() {
-  const auto& tensors = weights->layout().tensors();
-  const bool bound = !parameters.empty() && parameters[0].data_ptr<float>() ==
-                                                weights->values().data() + tensors[0].offset;
+  const bool bound =
+      !parameters.empty() && parameters[0].data_ptr() == memory_of(weights.tensor(0));
   if (!bound) {
     parameters.clear();
-    for (const TensorSpec& t : tensors)
-      parameters.push_back(at::from_blob(weights->values().data() + t.offset, t.shape)
+    for (std::size_t i = 0; i < layout.tensors().size(); ++i)
+      parameters.push_back(view_of(weights.tensor(i), layout.tensors()[i].shape)
                                .requires_grad_(low_rank.adapter == nullptr));
   }
   if (low_rank.adapter != nullptr)
@@ -96,7 +111,7 @@ void Transformer::State::bind_adapter() {
 
 /// Points the gradients of the parameters into the flat array.
 void Transformer::State::bind_gradients() {
-  const auto& tensors = weights->layout().tensors();
+  const auto& tensors = layout.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     at::Tensor& gradient = parameters[i].mutable_grad();
     if (gradients.empty())
@@ -123,7 +138,7 @@ at::Tensor Transformer::State::linear_onto(const at::Tensor& residual,
 
 at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::size_t layer) {
   const at::Tensor qkv = linear(x, layer + Layout::Qkv);
-  switch (weights->layout().model().architecture) {
+  switch (layout.model().architecture) {
     case Architecture::Llama:
       break;
     case Architecture::Qwen2:
@@ -139,7 +154,6 @@ at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::siz
 
 /// The rows of the pack's outputs, normalized for the head.
 at::Tensor Transformer::State::compute_rows() {
-  const Layout& layout = weights->layout();
   at::Tensor x = embed(parameters[layout.embedding()], pack, products);
   for (std::int32_t i = 0; i < layout.model().layers; ++i) {
     const auto p = [&](Layout::LayerTensor which) { return parameters[layout.layer(i) + which]; };
@@ -158,7 +172,7 @@ at::Tensor Transformer::State::compute_rows() {
 }
 
 at::Tensor Transformer::State::compute_logprobs(double temperature) {
-  return target_logprobs(linear(compute_rows(), weights->layout().head()), pack, temperature);
+  return target_logprobs(linear(compute_rows(), layout.head()), pack, temperature);
 }
 
 /// The first of the most likely tokens has the probability p at least 1 / vocabulary, so that log p
@@ -166,7 +180,7 @@ at::Tensor Transformer::State::compute_logprobs(double temperature) {
 at::Tensor Transformer::State::compute_scores(double temperature,
                                               std::int32_t top_k,
                                               TopTokens& top) {
-  const at::Tensor logits = linear(compute_rows(), weights->layout().head());
+  const at::Tensor logits = linear(compute_rows(), layout.head());
   const auto [largest, ids] = at::topk(logits, top_k);
   const at::Tensor logprobs = target_logprobs(logits, pack, temperature);
   const std::int64_t vocabulary = logits.size(1), k = top_k;
@@ -186,7 +200,7 @@ at::Tensor Transformer::State::compute_scores(double temperature,
 
 at::Tensor Transformer::State::compute_values() {
   const at::Tensor of_rows =
-      temper::actors::linear(compute_rows(), parameters[weights->layout().head()], exact);
+      temper::actors::linear(compute_rows(), parameters[layout.head()], exact);
   std::vector<std::int64_t> rows;
   rows.reserve(pack.targets().size());
   for (const Pack::Target& target : pack.targets())
@@ -207,8 +221,10 @@ std::span<const float> Transformer::State::run(const Pack& next,
   return {outputs.data_ptr<float>(), static_cast<std::size_t>(outputs.numel())};
 }
 
-Transformer::Transformer(Weights& weights, Adapter* adapter)
-    : state_(std::make_unique<State>(weights, adapter)) {}
+Transformer::Transformer(Weights& weights)
+    : state_(std::make_unique<State>(weights.layout(), weights, nullptr)) {}
+Transformer::Transformer(const Layout& layout, const InferenceWeights& frozen, Adapter& adapter)
+    : state_(std::make_unique<State>(layout, frozen, &adapter)) {}
 Transformer::~Transformer() = default;
 Transformer::Transformer(Transformer&&) noexcept = default;
 Transformer& Transformer::operator=(Transformer&&) noexcept = default;
@@ -227,7 +243,7 @@ Transformer::Scores Transformer::score(const Pack& pack, double temperature, std
 }
 
 std::span<const float> Transformer::values(const Pack& pack, Graph graph) {
-  TEMPER_CHECK(state_->weights->layout().tensors().back().shape[0] == 1,
+  TEMPER_CHECK(state_->layout.tensors().back().shape[0] == 1,
                "values() requires the weights of a critic");
   return state_->run(pack, graph, [&] { return state_->compute_values(); });
 }

@@ -20,9 +20,10 @@ enum class Graph { Discard, Keep };
 
 class Transformer {
  public:
-  /// Borrows the weights and reads their current values at every forward(). With an adapter, which
-  /// is borrowed as well, the weights are frozen and gradients are those of the adapter.
-  explicit Transformer(Weights& weights, Adapter* adapter = nullptr);
+  /// Borrows the weights and reads their current values at every forward().
+  explicit Transformer(Weights& weights);
+  /// The weights are frozen, and gradients are those of the adapter. Borrows both.
+  Transformer(const Layout& layout, const InferenceWeights& frozen, Adapter& adapter);
   ~Transformer();
   Transformer(Transformer&&) noexcept;
   Transformer& operator=(Transformer&&) noexcept;

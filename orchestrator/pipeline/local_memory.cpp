@@ -68,6 +68,8 @@ class Sizes {
     const bool trained = has_critic(trainer::resolve(a, config_.sampling.max_new_tokens));
     return trained ? kFloat * static_cast<double>(layout_.of_critic().size()) : 0;
   }
+  /// Weights of the policy in the trainer: frozen ones are held as an engine holds them.
+  double of_trainer() const { return adapter_ ? for_generation() + adapter() : weights(); }
   /// Floats with a gradient and two moments.
   double trained() const { return adapter_ ? adapter() : weights(); }
   /// The image of a version.
@@ -157,7 +159,6 @@ struct ModelSizes {
 
 /// What an actor holds during `phase`, in addition to its process.
 Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
-  const double w = sizes.weights();
   const bool there = phase == Phase::Separate || !actor.takes_turns;
   switch (actor.role) {
     case RoleKind::Rollout: {
@@ -174,15 +175,15 @@ Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
     }
     case RoleKind::Trainer:
       if (phase != Phase::Separate && phase != Phase::Train)
-        return {{"weights", w + sizes.adapter() + sizes.critic()}};
-      return {{"weights", w + sizes.adapter() + sizes.critic()},
+        return {{"weights", sizes.of_trainer() + sizes.critic()}};
+      return {{"weights", sizes.of_trainer() + sizes.critic()},
               {"gradients", sizes.trained() + sizes.critic()},
               {"optimizer", 2 * (sizes.trained() + sizes.critic())},
               {"activations", sizes.activations()}};
     case RoleKind::Reference:
       if (!there && phase != Phase::Score)
         return {};
-      return {{"weights", w}, {"rows of a pass", sizes.forward_rows()}};
+      return {{"weights", sizes.weights()}, {"rows of a pass", sizes.forward_rows()}};
     case RoleKind::Reward:
       return {};
   }

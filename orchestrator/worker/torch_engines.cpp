@@ -10,10 +10,10 @@
 namespace temper::orchestrator {
 namespace {
 
-Result<actors::Weights> base_weights(const actors::RoleConfig& role) {
+Result<trainer::TrainedPolicy> initial_policy(const actors::RoleConfig& role) {
   TEMPER_TRY(const auto layout, actors::Layout::make(role.model, role.vocabulary.size));
   TEMPER_TRY(const auto folder, actors::ModelFolder::open(role.base_weights, role.model.ignore));
-  return actors::Weights::from_folder(layout, folder);
+  return trainer::TrainedPolicy::initial(layout, folder, role.seed);
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ Result<std::unique_ptr<rollout::Engine>> make_torch_rollout(
 
 Result<std::unique_ptr<trainer::Engine>> make_torch_trainer(
     const actors::RoleConfig& role, const trainer::TrainerSettings& settings) {
-  TEMPER_TRY(auto weights, base_weights(role));
+  TEMPER_TRY(auto policy, initial_policy(role));
   trainer::TorchEngineOptions options;
   options.model = role.model;
   options.vocabulary = role.vocabulary.size;
@@ -49,8 +49,6 @@ Result<std::unique_ptr<trainer::Engine>> make_torch_trainer(
   options.longest_response = settings.longest_response;
   options.temperature = settings.temperature;
   options.seed = role.seed;
-  TEMPER_TRY(auto policy,
-             trainer::TrainedPolicy::initial(std::move(weights), role.seed, role.base_weights));
   auto engine = trainer::make_torch_engine(options, std::move(policy));
   if (!role.resume_from.empty())
     TEMPER_TRY_STATUS(engine->load(role.resume_from));

@@ -19,6 +19,12 @@ inline actors::AdapterLayout tiny_adapter_layout(const actors::LoraConfig& lora 
   return actors::AdapterLayout::make(tiny_layout(), lora).value();
 }
 
+/// The same weights as a trainer of adapters holds them.
+inline actors::InferenceWeights frozen(const actors::Weights& weights) {
+  const std::string image = weights.to_image({});
+  return actors::InferenceWeights::from_image(weights.layout(), bytes_of(image)).value();
+}
+
 /// An adapter whose A and B are both nonzero.
 inline actors::Adapter random_adapter(std::uint64_t seed,
                                       const actors::LoraConfig& lora = {.rank = 3, .alpha = 6}) {

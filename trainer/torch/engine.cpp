@@ -56,7 +56,7 @@ class TorchEngine final : public Engine {
         algorithm_(resolve(options.algorithm, options.longest_response)),
         policy_(std::move(policy)),
         optimizer_(policy_.values().size()),
-        network_(policy_.weights(), policy_.adapter()) {
+        network_(policy_.make_network()) {
     if (!has_critic(algorithm_))
       return;
     const CriticConfig& critic = algorithm_.critic;

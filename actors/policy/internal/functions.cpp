@@ -52,11 +52,17 @@ struct Embed : Function<Embed> {
     ctx->save_for_backward({w});
     save_pointer(ctx, "pack", pack);
     const std::int64_t width = w.size(1);
-    Tensor y = at::empty({pack->rows(), width}, w.options());
+    Tensor y = at::empty({pack->rows(), width}, at::kFloat);
     float* to = out(y);
-    for (const std::int32_t token : pack->tokens())
-      to = std::copy_n(in(w) + token * width, width, to);
-    if (products->type == ComputeType::Bfloat16)  // As the engine that generates has it.
+    for (const std::int32_t token : pack->tokens()) {
+      if (is_rounded(w))
+        to = std::transform(
+            halves(w) + token * width, halves(w) + (token + 1) * width, to, to_float);
+      else
+        to = std::copy_n(in(w) + token * width, width, to);
+    }
+    // As the engine that generates has it.
+    if (products->type == ComputeType::Bfloat16 && !is_rounded(w))
       std::transform(out(y), to, out(y), [](float x) { return to_float(to_bfloat16(x)); });
     return y;
   }

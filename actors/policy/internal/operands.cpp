@@ -30,7 +30,13 @@ at::Tensor operand(const at::Tensor& x, const Products& products) {
   return rounded;
 }
 
+bool is_rounded(const at::Tensor& w) {
+  return w.scalar_type() == at::kBFloat16;
+}
+
 const Bfloat16* rounded_weight(const at::Tensor& w, Products& products) {
+  if (is_rounded(w))
+    return halves(w);
   auto& scratch = products.rounded_weight;
   scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(w.numel())));
   round_array(in(w), scratch.data(), w.numel());
@@ -52,7 +58,7 @@ void multiply(const at::Tensor& x,
 
 at::Tensor input_gradient(const at::Tensor& dy, const at::Tensor& w, Products& products) {
   const std::int64_t rows = dy.size(0);
-  at::Tensor dx = at::empty({rows, w.size(1)}, w.options());
+  at::Tensor dx = at::empty({rows, w.size(1)}, at::kFloat);
   if (products.type == ComputeType::Float32)
     matmul_nn(in(dy), in(w), out(dx), rows, w.size(0), w.size(1));
   else

@@ -14,8 +14,9 @@
 
 namespace temper::actors {
 
-/// How matrix products are computed. Must outlive the graph. A graph keeps rounded inputs; weights
-/// are rounded for each product, because a copy of all would need 2 bytes a parameter.
+/// How matrix products are computed. Must outlive the graph. A graph keeps rounded inputs; trained
+/// weights are rounded for each product, because a copy of all would need 2 bytes a parameter.
+/// Frozen ones are held rounded.
 struct Products {
   ComputeType type = ComputeType::Float32;
   std::vector<Bfloat16> rounded_weight{};  ///< Scratch.
@@ -39,7 +40,9 @@ Bfloat16* halves(const at::Tensor& t);
 
 /// As an operand of a product: itself, or rounded.
 at::Tensor operand(const at::Tensor& x, const Products& products);
-/// The same for a matrix; valid until the next call.
+/// Whether a matrix is held in bfloat16, as frozen weights are.
+bool is_rounded(const at::Tensor& w);
+/// The same as operand() for a matrix; valid until the next call.
 const Bfloat16* rounded_weight(const at::Tensor& w, Products& products);
 /// y (+)= x w^T of an operand x.
 void multiply(const at::Tensor& x,

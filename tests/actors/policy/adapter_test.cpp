@@ -27,14 +27,12 @@ Pack some_pack() {
   return pack;
 }
 
-std::vector<float> logprobs(Weights& weights, Adapter* adapter) {
-  Transformer network(weights, adapter);
+std::vector<float> logprobs(Transformer network) {
   const auto out = network.forward(some_pack(), 1.0, Graph::Discard);
   return {out.begin(), out.end()};
 }
 
-std::vector<float> gradients(Weights& weights, Adapter* adapter) {
-  Transformer network(weights, adapter);
+std::vector<float> gradients(Transformer network) {
   const Pack pack = some_pack();
   network.forward(pack, 1.0, Graph::Keep);
   std::vector<float> d(pack.targets().size());
@@ -55,7 +53,8 @@ TEST(Adapter, StartsAtTheBaseAndIsDeterminedByTheSeed) {
   const AdapterLayout layout = tests::tiny_adapter_layout();
   Adapter adapter = Adapter::initial(layout, 5);
   Weights weights = tests::tiny_weights();
-  EXPECT_EQ(logprobs(weights, &adapter), logprobs(weights, nullptr));
+  const InferenceWeights base = tests::frozen(weights);
+  EXPECT_EQ(logprobs({weights.layout(), base, adapter}), logprobs(Transformer(weights)));
   EXPECT_TRUE(
       std::ranges::equal(adapter.values().span(), Adapter::initial(layout, 5).values().span()));
   EXPECT_FALSE(
@@ -77,31 +76,34 @@ TEST(Adapter, StartsAtTheBaseAndIsDeterminedByTheSeed) {
 }
 
 TEST(Adapter, ComputesWhatMergedWeightsCompute) {
-  Weights base = tests::tiny_weights();
+  Weights weights = tests::tiny_weights();
+  const InferenceWeights base = tests::frozen(weights);
   for (const LoraConfig& lora :
        {LoraConfig{.rank = 3, .alpha = 6},
         LoraConfig{.rank = 1, .alpha = 5, .targets = {"v_proj"}},
         LoraConfig{.rank = 8, .alpha = 8, .targets = {"down_proj", "k_proj"}}}) {
     Adapter adapter = random_adapter(2, lora);
     Weights merged = tests::merged(adapter);
-    expect_near(logprobs(base, &adapter), logprobs(merged, nullptr), 2e-5f);
-    EXPECT_GT(std::abs(logprobs(base, &adapter)[0] - logprobs(base, nullptr)[0]), 1e-4f);
+    const auto own = logprobs({weights.layout(), base, adapter});
+    expect_near(own, logprobs(Transformer(merged)), 2e-5f);
+    EXPECT_GT(std::abs(own[0] - logprobs(Transformer(weights))[0]), 1e-4f);
   }
 }
 
 // With W = W0 + s B A: dB = s dW A^T and dA = s B^T dW.
 TEST(Adapter, GradientsFollowFromThoseOfMergedWeights) {
   Adapter adapter = random_adapter(4);
-  Weights base = tests::tiny_weights();
+  const Layout layout = tests::tiny_layout();
+  const InferenceWeights base = tests::frozen(tests::tiny_weights());
   Weights merged = tests::merged(adapter);
-  const auto own = gradients(base, &adapter);
-  const auto full = gradients(merged, nullptr);
+  const auto own = gradients({layout, base, adapter});
+  const auto full = gradients(Transformer(merged));
   const auto scale = static_cast<float>(adapter.layout().lora().scale());
   const std::int64_t rank = adapter.layout().lora().rank;
   const float* values = adapter.values().data();
   ASSERT_EQ(own.size(), static_cast<std::size_t>(adapter.layout().size()));
   for (const AdapterTarget& t : adapter.layout().targets()) {
-    const float* dw = full.data() + base.layout().tensors()[t.tensor].offset + t.row * t.in;
+    const float* dw = full.data() + layout.tensors()[t.tensor].offset + t.row * t.in;
     for (std::int64_t r = 0; r < rank; ++r) {
       for (std::int64_t o = 0; o < t.out; ++o) {
         float db = 0;
@@ -124,10 +126,8 @@ TEST(Adapter, DecoderAndTrainerAgree) {
     ModelConfig model = tests::tiny_model();
     model.compute_dtype = type;
     const Layout layout = Layout::make(model, kVocabulary).value();
-    Weights weights = Weights::random(layout, 7);
+    const InferenceWeights base = tests::frozen(Weights::random(layout, 7));
     Adapter adapter = random_adapter(6);
-    const InferenceWeights base =
-        InferenceWeights::from_image(layout, tests::bytes_of(weights.to_image({}))).value();
     Random random(8, "tokens of an adapter test");
     const auto tokens = tests::random_tokens(random, 6);
     Decoder decoder(layout, 2);
@@ -139,7 +139,7 @@ TEST(Adapter, DecoderAndTrainerAgree) {
     Pack pack;
     pack.add_prompt(std::span(tokens).first(1));
     pack.add_response(std::span(tokens).subspan(1));
-    Transformer network(weights, &adapter);
+    Transformer network(layout, base, adapter);
     const auto trained = network.forward(pack, 1.0, Graph::Discard);
     for (std::size_t i = 0; i < trained.size(); ++i) {
       const auto row = logits.subspan(i * kVocabulary, kVocabulary);
@@ -149,6 +149,24 @@ TEST(Adapter, DecoderAndTrainerAgree) {
       const auto target = static_cast<std::size_t>(tokens[i + 1]);
       EXPECT_NEAR(trained[i], static_cast<double>(row[target]) - std::log(sum), 1e-5);
     }
+  }
+}
+
+// An adapter of zeros adds nothing, so only how the weights of the base are held can differ.
+TEST(Adapter, FrozenWeightsInBfloat16ComputeWhatRoundedOnesDo) {
+  for (const Architecture architecture :
+       {Architecture::Llama, Architecture::Qwen2, Architecture::Qwen3}) {
+    ModelConfig model = tests::tiny_model();
+    model.architecture = architecture;
+    model.compute_dtype = ComputeType::Bfloat16;
+    const Layout layout = Layout::make(model, kVocabulary).value();
+    Weights weights = Weights::random(layout, 7);
+    const InferenceWeights base = tests::frozen(weights);
+    EXPECT_LT(base.bytes() * 3, weights.values().bytes() * 2);
+    const auto of_adapter = AdapterLayout::make(layout, {.rank = 2, .alpha = 2}).value();
+    Adapter adapter(of_adapter);
+    EXPECT_EQ(logprobs({layout, base, adapter}), logprobs(Transformer(weights)))
+        << name_of(architecture);
   }
 }
 

@@ -84,6 +84,17 @@ TEST(LocalMemory, HalvesTheMatricesThatAnEngineAndImagesHoldInBfloat16) {
   EXPECT_EQ(rounded.host, 2 * published + 2 * w);
 }
 
+TEST(LocalMemory, ATrainerHoldsFrozenWeightsAsAnEngineDoes) {
+  for (const auto type : {actors::ComputeType::Float32, actors::ComputeType::Bfloat16}) {
+    PipelineConfig c = config(PlacementMode::Separate);
+    c.model.compute_dtype = type;
+    c.model.lora = actors::LoraConfig{.rank = 2, .alpha = 4};
+    const LocalLedger ledger = local_ledger(c).value();
+    EXPECT_EQ(bytes_of(ledger, "separate", "trainer", "weights"),
+              bytes_of(ledger, "separate", "rollout-0", "weights"));
+  }
+}
+
 TEST(LocalMemory, AnEngineThatFinishesResponsesHoldsAsManyOlderVersionsAsTheBound) {
   PipelineConfig c = config(PlacementMode::Separate);
   c.staleness.bound = 3;

@@ -27,7 +27,8 @@ TorchEngineOptions options(const actors::LoraConfig& lora = {.rank = 3, .alpha =
 
 Result<TrainedPolicy> initial(const TorchEngineOptions& o, const std::filesystem::path& base = {}) {
   const auto layout = actors::Layout::make(o.model, o.vocabulary).value();
-  return TrainedPolicy::initial(actors::Weights::random(layout, 7), o.seed, base);
+  return TrainedPolicy::with_adapter(
+      layout, tests::frozen(actors::Weights::random(layout, 7)), base, o.seed);
 }
 
 std::unique_ptr<Engine> engine(const TorchEngineOptions& o = options(),
@@ -73,6 +74,17 @@ TEST(AdapterTrainer, HoldsNoGradientsOrMomentsOfFrozenWeights) {
   EXPECT_EQ(memory.weights, Bytes(tests::tiny_layout().size() * 4) + adapter);
   EXPECT_EQ(memory.gradients, adapter);
   EXPECT_EQ(memory.optimizer, adapter + adapter);
+}
+
+TEST(AdapterTrainer, HoldsFrozenMatricesInTheTypeOfTheirProducts) {
+  TorchEngineOptions rounded = options();
+  rounded.model.compute_dtype = actors::ComputeType::Bfloat16;
+  const auto layout = actors::Layout::make(rounded.model, rounded.vocabulary).value();
+  const auto weights = tests::frozen(actors::Weights::random(layout, 7)).bytes();
+  const auto e = engine(rounded);
+  ASSERT_TRUE(e->update(training_batch(1)));
+  EXPECT_EQ(e->memory().weights, weights + Bytes(tests::tiny_adapter_layout().size() * 4));
+  EXPECT_LT(e->memory().weights, engine()->memory().weights);
 }
 
 TEST(AdapterTrainer, ContinuesExactlyFromACheckpointThatPeftReads) {
