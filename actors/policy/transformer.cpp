@@ -62,8 +62,9 @@ struct Transformer::State {
   void bind();
   void bind_gradients();
   void bind_adapter();
-  at::Tensor linear(const at::Tensor& x, std::size_t tensor);
-  at::Tensor linear_onto(const at::Tensor& residual, const at::Tensor& x, std::size_t tensor);
+  LinearInput normed(const at::Tensor& x, std::size_t norm) const;
+  at::Tensor linear(const LinearInput& input, std::size_t tensor);
+  at::Tensor linear_onto(const at::Tensor& residual, const LinearInput& input, std::size_t tensor);
   at::Tensor compute_rows();
   at::Tensor compute_logprobs(double temperature);
   at::Tensor compute_scores(double temperature, std::int32_t top_k, TopTokens& top);
@@ -71,7 +72,7 @@ struct Transformer::State {
   std::span<const float> run(const Pack& next,
                              Graph graph,
                              const std::function<at::Tensor()>& compute);
-  at::Tensor queries_keys_values(const at::Tensor& x, std::size_t layer);
+  at::Tensor queries_keys_values(const LinearInput& input, std::size_t layer);
 
   const Layout layout;
   const WeightsView weights;
@@ -122,22 +123,27 @@ void Transformer::State::bind_gradients() {
   }
 }
 
-at::Tensor Transformer::State::linear(const at::Tensor& x, std::size_t tensor) {
+LinearInput Transformer::State::normed(const at::Tensor& x, std::size_t norm) const {
+  const at::Tensor& w = parameters[norm];
+  return {normalize(x, w, attention.epsilon), x, w, attention.epsilon};
+}
+
+at::Tensor Transformer::State::linear(const LinearInput& input, std::size_t tensor) {
   if (low_rank.adapter != nullptr)
-    return frozen_linear(x, parameters[tensor], tensor, low_rank, products);
-  return temper::actors::linear(x, parameters[tensor], products);
+    return frozen_linear(input, parameters[tensor], tensor, low_rank, products);
+  return temper::actors::linear(input.x, parameters[tensor], products);
 }
 
 at::Tensor Transformer::State::linear_onto(const at::Tensor& residual,
-                                           const at::Tensor& x,
+                                           const LinearInput& input,
                                            std::size_t tensor) {
   if (low_rank.adapter != nullptr)
-    return at::add(residual, linear(x, tensor));
-  return temper::actors::linear_onto(residual, x, parameters[tensor], products);
+    return at::add(residual, linear(input, tensor));
+  return temper::actors::linear_onto(residual, input.x, parameters[tensor], products);
 }
 
-at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::size_t layer) {
-  const at::Tensor qkv = linear(x, layer + Layout::Qkv);
+at::Tensor Transformer::State::queries_keys_values(const LinearInput& input, std::size_t layer) {
+  const at::Tensor qkv = linear(input, layer + Layout::Qkv);
   switch (layout.model().architecture) {
     case Architecture::Llama:
       break;
@@ -156,14 +162,11 @@ at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::siz
 at::Tensor Transformer::State::compute_rows() {
   at::Tensor x = embed(parameters[layout.embedding()], pack, products);
   for (std::int32_t i = 0; i < layout.model().layers; ++i) {
-    const auto p = [&](Layout::LayerTensor which) { return parameters[layout.layer(i) + which]; };
-    const at::Tensor normed = normalize(x, p(Layout::AttentionNorm), attention.epsilon);
     const std::size_t layer = layout.layer(i);
-    const at::Tensor qkv = queries_keys_values(normed, layer);
-    x = linear_onto(x, temper::actors::attention(qkv, attention), layer + Layout::Out);
-    const at::Tensor gate_up =
-        linear(normalize(x, p(Layout::FfnNorm), attention.epsilon), layer + Layout::GateUp);
-    x = linear_onto(x, gated(gate_up), layer + Layout::Down);
+    const at::Tensor qkv = queries_keys_values(normed(x, layer + Layout::AttentionNorm), layer);
+    x = linear_onto(x, {temper::actors::attention(qkv, attention)}, layer + Layout::Out);
+    const at::Tensor gate_up = linear(normed(x, layer + Layout::FfnNorm), layer + Layout::GateUp);
+    x = linear_onto(x, {gated(gate_up), gate_up}, layer + Layout::Down);
   }
   const auto rows = at::from_blob(const_cast<std::int64_t*>(pack.output_rows().data()),
                                   {static_cast<std::int64_t>(pack.output_rows().size())},
@@ -172,7 +175,7 @@ at::Tensor Transformer::State::compute_rows() {
 }
 
 at::Tensor Transformer::State::compute_logprobs(double temperature) {
-  return target_logprobs(linear(compute_rows(), layout.head()), pack, temperature);
+  return target_logprobs(linear({compute_rows()}, layout.head()), pack, temperature);
 }
 
 /// The first of the most likely tokens has the probability p at least 1 / vocabulary, so that log p
@@ -180,7 +183,7 @@ at::Tensor Transformer::State::compute_logprobs(double temperature) {
 at::Tensor Transformer::State::compute_scores(double temperature,
                                               std::int32_t top_k,
                                               TopTokens& top) {
-  const at::Tensor logits = linear(compute_rows(), layout.head());
+  const at::Tensor logits = linear({compute_rows()}, layout.head());
   const auto [largest, ids] = at::topk(logits, top_k);
   const at::Tensor logprobs = target_logprobs(logits, pack, temperature);
   const std::int64_t vocabulary = logits.size(1), k = top_k;

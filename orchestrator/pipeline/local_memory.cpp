@@ -120,18 +120,9 @@ class Sizes {
 
  private:
   double hidden() const { return layout_.model().hidden; }
-  /// Inputs of linear layers that a block keeps only for the gradients of their weights: those of
-  /// frozen layers without an adapter are not kept.
-  double kept_inputs() const {
-    const auto trains = [&](std::initializer_list<std::string_view> names) {
-      return !adapter_ || std::ranges::any_of(names, [&](std::string_view name) {
-        return std::ranges::find(adapter_->lora().targets, name) != adapter_->lora().targets.end();
-      });
-    };
-    return (trains({"q_proj", "k_proj", "v_proj"}) ? hidden() : 0) +
-           (trains({"gate_proj", "up_proj"}) ? hidden() : 0) +
-           (trains({"down_proj"}) ? layout_.model().ffn : 0);
-  }
+  /// Inputs of linear layers that a block keeps only for the gradients of their weights. The
+  /// gradients of an adapter compute them again.
+  double kept_inputs() const { return adapter_ ? 0 : 2.0 * hidden() + layout_.model().ffn; }
   Tokens context() const { return layout_.model().context; }
   /// Rows of a micro-batch; at most those of a whole batch.
   double rows() const {

@@ -1,7 +1,8 @@
 // The differentiable operations of the transformer, built on the kernels. Each is one node of the
 // autograd graph, instead of five to ten with libtorch's own operators. Includes libtorch: only
-// transformer.cpp may include this. Backward passes add gradients of matrices to the weights' own,
-// which must be allocated: temporary arrays would need as much memory as all weights.
+// transformer.cpp and frozen_linear.cpp may include this. Backward passes add gradients of matrices
+// to the weights' own, which must be allocated: temporary arrays would need as much memory as all
+// weights.
 #pragma once
 
 #include "actors/policy/internal/kernels.hpp"

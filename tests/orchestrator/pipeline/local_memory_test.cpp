@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 namespace temper::orchestrator {
@@ -93,6 +94,20 @@ TEST(LocalMemory, ATrainerHoldsFrozenWeightsAsAnEngineDoes) {
     EXPECT_EQ(bytes_of(ledger, "separate", "trainer", "weights"),
               bytes_of(ledger, "separate", "rollout-0", "weights"));
   }
+}
+
+TEST(LocalMemory, ATrainerOfAnAdapterComputesInputsOfLayersAgain) {
+  PipelineConfig c = config(PlacementMode::Separate);
+  const auto activations = [&] {
+    return bytes_of(local_ledger(c).value(), "separate", "trainer", "activations");
+  };
+  const double all = activations();
+  c.model.lora = actors::LoraConfig{.rank = 2, .alpha = 4};
+  // Outputs of two norms and of the activation, in 4 layers.
+  const double each = 4.0 * 4 * (2 * 256 + 512);
+  const double rows = (all - activations()) / each;
+  EXPECT_GT(rows, 1);
+  EXPECT_EQ(rows, std::floor(rows));
 }
 
 TEST(LocalMemory, AnEngineThatFinishesResponsesHoldsAsManyOlderVersionsAsTheBound) {
