@@ -41,36 +41,35 @@ def peaks(fig, line):
     return most, pathlib.Path(out)
 
 
-def state_mib(folder):
-    """MiB of the trainer's weights, gradients and moments, from the sizes of its checkpoint and of the base."""
+def checkpoint_mib(folder):
+    """MiB of the trained weights and of their moments, from the sizes of a checkpoint in float32."""
     def mib(name):
         file = folder / "run/checkpoints/step-000001" / name
         return file.stat().st_size / 2**20 if file.exists() else 0
-    trained = mib("adapter_model.safetensors") or mib("model.safetensors")
-    return trained, mib("optimizer.safetensors")
+    return mib("adapter_model.safetensors") or mib("model.safetensors"), mib("optimizer.safetensors")
 
 
 @figures("measured", "slow")
 def sizes(fig):
-    """SmolLM2: bytes of a version, and memory of trainer and engine."""
-    found = {}
-    sets = " ".join(f"--set {shlex.quote(s)}" for s in SHORT.split())
-    for name in ("smollm2", "smollm2-lora"):
-        most, folder = peaks(fig, f"temper run configs/{name}.yaml --plain {sets} --set run_dir={{out}}/run")
-        version, moments = state_mib(folder)
-        found[name] = version, moments, most
-    (full, full_moments, full_most), (lora, lora_moments, lora_most) = found.values()
-    fig.head("SmolLM2-135M, MiB", "all weights", "LoRA", "share", align="lrrr")
+    """SmolLM2: bytes of a version, and memory of trainer and engine, with both types of products."""
+    fig.head("SmolLM2-135M, MiB", "products", "all weights", "LoRA", "share", align="llrrr")
+    for products, share in (("bfloat16", 0.5), ("float32", 1)):
+        sets = " ".join(f"--set {shlex.quote(s)}" for s in [*SHORT.split(), f"model.compute_dtype={products}"])
+        found = []
+        for name in ("smollm2", "smollm2-lora"):
+            most, folder = peaks(fig, f"temper run configs/{name}.yaml --plain {sets} --set run_dir={{out}}/run")
+            found.append((*checkpoint_mib(folder), most))
+        (full, full_moments, full_most), (lora, lora_moments, lora_most) = found
 
-    def row(what, a, b):
-        fig.row(what, f"{a:.1f}", f"{b:.1f}", f"{100 * b / a:.1f} %")
+        def row(what, a, b, most):
+            fig.row(what, products, f"{a:.1f}", f"{b:.1f}", f"{100 * b / a:.1f} %")
+            fig.holds(b < most * a, f"{what} ({products}): LoRA has less than {most:.2f} of the bytes")
 
-    row("a published version", full, lora)
-    row("weights, gradients and moments of the trainer", 2 * full + full_moments, full + 2 * lora + lora_moments)
-    row("trainer process, peak", full_most["trainer"], lora_most["trainer"])
-    row("rollout process, peak", full_most["rollout-0"], lora_most["rollout-0"])
-    fig.holds(lora < 0.03 * full, "a version has at most 3 % of the bytes of all weights")
-    fig.holds(3 * (full + 2 * lora + lora_moments) < 2 * full + full_moments, "the trainer's state is at most a third")
+        row("a published version", share * full, lora, 0.04)
+        # Frozen matrices, like published ones, have the type of the products; trained ones are float32.
+        row("weights, gradients and moments of the trainer", 2 * full + full_moments, share * full + 2 * lora + lora_moments, 1 / 3)
+        row("trainer process, peak", full_most["trainer"], lora_most["trainer"], 1 / 3 if products == "bfloat16" else 0.4)
+        row("rollout process, peak", full_most["rollout-0"], lora_most["rollout-0"], 1.1)
 
 
 @figures("measured", "slow")
