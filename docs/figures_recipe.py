@@ -2,6 +2,7 @@
 import csv
 import json
 import os
+import pathlib
 import re
 import shlex
 import tempfile
@@ -47,24 +48,33 @@ class Recipe:
         """What a command line prints."""
         return self.program.output(line, may_fail)[0]
 
-    def usage(self, line):
-        """Wall, user and system seconds of a command line, most memory (MiB, shares of pages) and
-        processes of it and its children at one time."""
+    def watch(self, line, look):
+        """Runs a command line and calls `look` with its processes, over and over; what it used, and its `{out}` folder."""
         out = tempfile.mkdtemp(dir=self.program.scratch)
-        begin = time.monotonic()
         pid = os.posix_spawn("/bin/bash", ["bash", "-c", f'cd "$HERE" && exec {line.replace("{out}", out)}'],
                              dict(self.program.environment, HERE=str(self.program.scratch)),
                              file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
-        most = processes = 0
         while True:
             ended, status, used = os.wait4(pid, os.WNOHANG)
             if ended:
                 break
-            alive = family(pid)
-            most, processes = max(most, memory_of(alive)), max(processes, len(alive))
+            look(family(pid))
             time.sleep(0.02)
         if status != 0:
             raise Failure(f"{line} failed")
+        return used, pathlib.Path(out)
+
+    def usage(self, line):
+        """Wall, user and system seconds of a command line, most memory (MiB, shares of pages) and
+        processes of it and its children at one time."""
+        most = processes = 0
+
+        def look(alive):
+            nonlocal most, processes
+            most, processes = max(most, memory_of(alive)), max(processes, len(alive))
+
+        begin = time.monotonic()
+        used, _ = self.watch(line, look)
         return Data(wall=time.monotonic() - begin, user=used.ru_utime, system=used.ru_stime,
                     mib=most / 1024, processes=processes)
 

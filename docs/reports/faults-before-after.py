@@ -21,6 +21,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 import faults_trials  # noqa: F401, registers trials
 import faults_user_trials  # noqa: F401, registers trials
 from faults_trial import TRIALS, UNITS, Trial

@@ -11,6 +11,8 @@ import time
 import urllib.error
 import urllib.request
 
+from figures_program import family
+
 TRIALS = {}  # entry: (what was wrong, names of tests, function)
 UNITS = {}  # entries that cannot be tried from the outside of a program: (what was wrong, names of tests)
 
@@ -162,16 +164,9 @@ def lines_of(path):
     return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
 
 
-def children(pid):
-    """Descendants of a process."""
-    found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            for child in map(int, task.read_text().split()):
-                found += [child, *children(child)]
-        except OSError:
-            pass
-    return found
+def descendants(pid):
+    """Those of a process, without itself."""
+    return family(pid)[1:]
 
 
 def peak_mb(pids):
@@ -204,7 +199,7 @@ def listener_below(pid):
         words = line.split()
         if words[3] == "0A":
             ports[words[9]] = int(words[1].split(":")[1], 16)
-    for child in children(pid):
+    for child in descendants(pid):
         try:
             for link in pathlib.Path(f"/proc/{child}/fd").iterdir():
                 found = re.match(r"socket:\[(\d+)\]", os.readlink(link))

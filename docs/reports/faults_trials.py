@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 
-from faults_trial import SMALL, SYNTHETIC, children, get, lines_of, listener_below, peak_mb, trial, wait_for
+from faults_trial import SMALL, SYNTHETIC, descendants, get, lines_of, listener_below, peak_mb, trial, wait_for
 
 EMPTY = '''
 import numpy as np, temper
@@ -223,7 +223,7 @@ def gateway_without_session(t):
                 client.sendall(b"x" * (1 << 20))
         except OSError:
             pass
-    peak = peak_mb(children(process.pid))
+    peak = peak_mb(descendants(process.pid))
     for client in held:
         client.close()
     return peak > 400, f"8 bodies of 60 MiB, a worker's peak {peak} MB"
@@ -279,7 +279,7 @@ def endless_extension(t):
     peak = 0
     end = time.monotonic() + 40
     while process.poll() is None and time.monotonic() < end:
-        peak = max(peak, peak_mb(children(process.pid)))
+        peak = max(peak, peak_mb(descendants(process.pid)))
         time.sleep(0.2)
     ended = t.wait(process, 1)
     return peak > 400 or ended.code is None, \

@@ -1,12 +1,8 @@
 """Figures of docs/reports/lora.md. `./x figures` runs these functions (docs/figures.py)."""
-import os
 import pathlib
 import re
 import shlex
-import tempfile
-import time
 
-from figures_program import Failure, family
 from figures_recipe import figures
 
 STEPS, SEEDS, RANK = (20, 40, 60), (1,), 8
@@ -18,16 +14,10 @@ SHORT = ("steps=1 checkpoint.every=1 evaluation.every=0 samples.share=0 algorith
 
 def peaks(fig, line):
     """Most resident MiB of the worker of each role while a command line runs, and its folder."""
-    out = tempfile.mkdtemp(dir=fig.program.scratch)
-    pid = os.posix_spawn("/bin/bash", ["bash", "-c", f'cd "$HERE" && exec {line.replace("{out}", out)}'],
-                         dict(fig.program.environment, HERE=str(fig.program.scratch)),
-                         file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
     most = {}
-    while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            break
-        for one in family(pid):
+
+    def look(alive):
+        for one in alive:
             try:
                 text = pathlib.Path(f"/proc/{one}/status").read_text()
             except OSError:
@@ -35,10 +25,9 @@ def peaks(fig, line):
             name, held = re.search(r"Name:\s+(\S+)", text)[1], re.search(r"VmHWM:\s+(\d+)", text)
             if held:
                 most[name] = max(most.get(name, 0), int(held[1]) / 1024)
-        time.sleep(0.02)
-    if status != 0:
-        raise Failure(f"{line} failed")
-    return most, pathlib.Path(out)
+
+    _, out = fig.watch(line, look)
+    return most, out
 
 
 def checkpoint_mib(folder):
