@@ -1,9 +1,11 @@
 #include "cli/command/exit_code.hpp"
 
 #include <cstdio>
+#include <ostream>
 #include <string>
 
 namespace temper::cli {
+namespace {
 
 int exit_code_of(const Error& error) {
   switch (error.code) {
@@ -18,8 +20,15 @@ int exit_code_of(const Error& error) {
   }
 }
 
+}  // namespace
+
 int fail(const Error& error) {
   std::fputs(("temper: " + error.context + "\n").c_str(), stderr);
+  return exit_code_of(error);
+}
+
+int fail(const Error& error, std::ostream& err, std::string_view where) {
+  err << where << ": " << error.context << '\n';
   return exit_code_of(error);
 }
 

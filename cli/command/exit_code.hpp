@@ -3,6 +3,9 @@
 
 #include "core/result.hpp"
 
+#include <iosfwd>
+#include <string_view>
+
 namespace temper::cli {
 
 inline constexpr int kDone = 0;
@@ -12,9 +15,10 @@ inline constexpr int kFound = 3;     ///< A check found a problem.
 inline constexpr int kLost = 4;      ///< fsck: the run cannot be resumed.
 inline constexpr int kStopped = 130;
 
-int exit_code_of(const Error& error);
-
 /// Prints the error on stderr and returns its exit code. A full or closed stderr is ignored.
 int fail(const Error& error);
+
+/// Prints "WHERE: error" to `err` and returns the exit code of the error.
+int fail(const Error& error, std::ostream& err, std::string_view where = "temper");
 
 }  // namespace temper::cli

@@ -391,10 +391,8 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
   if (report.ok) {
     orchestrator::PipelineConfig& config = *report.config;
     auto pipeline = orchestrator::resolve(config);
-    if (!pipeline) {
-      err << "temper: " << pipeline.error().context << '\n';
-      return exit_code_of(pipeline.error());
-    }
+    if (!pipeline)
+      return fail(pipeline.error(), err);
     if (pipeline->simulation && options.format != CheckOptions::Format::Json)
       maps += memory_map(*pipeline) + tool_map(pipeline->simulation->config) +
               mechanism_map(*pipeline) + switch_map(*pipeline) + constants_map(*pipeline);

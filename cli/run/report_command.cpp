@@ -161,10 +161,8 @@ int write_html(const std::string& run, std::string file) {
   if (file.empty())
     file = (std::filesystem::path(run) / "report.html").string();
   const Status written = page ? write_file_atomically(file, *page) : Status(page.error());
-  if (!written) {
-    std::cerr << "temper: " << written.error().context << '\n';
-    return exit_code_of(written.error());
-  }
+  if (!written)
+    return fail(written.error(), std::cerr);
   std::cout << file << '\n';
   return 0;
 }
@@ -173,10 +171,8 @@ int write_html(const std::string& run, std::string file) {
 
 int run_report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
   const Result<orchestrator::RecordedRun> run = orchestrator::read_run(options.run);
-  if (!run) {
-    err << "temper: " << run.error().context << '\n';
-    return exit_code_of(run.error());
-  }
+  if (!run)
+    return fail(run.error(), err);
   if (options.format == ReportOptions::Format::Json) {
     out << to_json(run->summary, JsonStyle::Pretty) << '\n';
   } else {

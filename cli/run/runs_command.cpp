@@ -273,10 +273,8 @@ int run_runs(const RunsOptions& options, std::ostream& out, std::ostream& err) {
     return kBadInput;
   }
   for (const std::string& name : options.remove) {
-    if (Status removed = remove_run(folder, name); !removed) {
-      err << fmt::format("temper: {}\n", removed.error().context);
-      return exit_code_of(removed.error());
-    }
+    if (Status removed = remove_run(folder, name); !removed)
+      return fail(removed.error(), err);
     err << fmt::format("removed {}\n", (folder / name).string());
   }
   if (!options.remove.empty())
@@ -300,10 +298,8 @@ int run_runs(const RunsOptions& options, std::ostream& out, std::ostream& err) {
 int run_diff(
     const std::string& a, const std::string& b, bool json, std::ostream& out, std::ostream& err) {
   const auto difference = compare(a, b);
-  if (!difference) {
-    err << fmt::format("temper: {}\n", difference.error().context);
-    return exit_code_of(difference.error());
-  }
+  if (!difference)
+    return fail(difference.error(), err);
   if (json) {
     out << to_json(*difference, JsonStyle::Pretty) << '\n';
     return 0;

@@ -117,10 +117,8 @@ std::string no_match_text(const SamplesOptions& options) {
 
 int run_samples(const SamplesOptions& options, std::ostream& out, std::ostream& err) {
   const auto found = orchestrator::find_samples(std::filesystem::path(options.run), options.query);
-  if (!found) {
-    err << "temper: " << found.error().context << '\n';
-    return exit_code_of(found.error());
-  }
+  if (!found)
+    return fail(found.error(), err);
   for (const FoundGroup& group : found->groups) {
     if (!options.json)
       print(group, found->reversed, options.colours, out);

@@ -213,20 +213,16 @@ int run_init(const InitOptions& options, std::ostream& out, std::ostream& err) {
     err << fmt::format("temper: {} already exists; name another file\n", options.file);
     return kBadInput;
   }
-  if (const auto found = orchestrator::find_model_folder(options.model); !found) {
-    err << "temper: --model: " << found.error().context << '\n';
-    return exit_code_of(found.error());
-  }
+  if (const auto found = orchestrator::find_model_folder(options.model); !found)
+    return fail(found.error(), err, "temper: --model");
   const bool shipped =
       options.task.empty() && orchestrator::find_model_package(options.model).has_value();
   const auto text =
       shipped ? shipped_starter(options)
               : Result<std::string>(starter_config(options, actors::usable_cores().size()));
   const Status written = text ? write_file_atomically(options.file, *text) : Status(text.error());
-  if (!written) {
-    err << "temper: " << written.error().context << '\n';
-    return exit_code_of(written.error());
-  }
+  if (!written)
+    return fail(written.error(), err);
   if (!options.task.empty()) {
     const auto verifier = verifier_for(options.task);
     const auto rule = !verifier                                  ? actors::AnswerRule::Any

@@ -35,10 +35,8 @@ int run_ablation(const AblationOptions& options, std::ostream& out, std::ostream
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   const Result<std::vector<AblationRow>> rows =
       sim_hw::moe_ablation(catalog, {options.expert_loads, options.samples});
-  if (!rows) {
-    err << "temper: " << rows.error().context << '\n';
-    return exit_code_of(rows.error());
-  }
+  if (!rows)
+    return fail(rows.error(), err);
   if (options.json) {
     out << to_json(*rows, JsonStyle::Pretty) << '\n';
     return 0;

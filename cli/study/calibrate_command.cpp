@@ -282,8 +282,7 @@ int run_calibrate(const CalibrateOptions& options, std::ostream& out, std::ostre
   const Status done = calibrate(options, out);
   if (done)
     return 0;
-  err << "temper calibrate: " << done.error().context << "\n";
-  return exit_code_of(done.error());
+  return fail(done.error(), err, "temper calibrate");
 }
 
 Handler calibrate_command(Flags& flags) {

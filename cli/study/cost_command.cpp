@@ -119,17 +119,17 @@ Result<Request> to_request(const std::vector<std::string>& assignments) {
 
 /// Prints an error and the command that lists the valid parameters.
 int refuse(const Error& error, std::string_view kind, std::ostream& err) {
-  err << "temper: " << error.context << '\n';
+  const int code = fail(error, err);
   if (error.code == ErrorCode::OutOfMemory)
     return kBadInput;
   for (const sim_hw::Kind& known : sim_hw::kinds()) {
     if (known.name == kind) {
       err << fmt::format("parameters of {}: {}\n", kind, known.parameters);
-      return exit_code_of(error);
+      return code;
     }
   }
   err << "kinds and their parameters: temper cost --list\n";
-  return exit_code_of(error);
+  return code;
 }
 
 int list_kinds(bool json, std::ostream& out) {

@@ -64,10 +64,8 @@ Result<study::FaultsReport> answer(const FaultsCommand& command,
 /// The report of a run whose fault plan failed local processes.
 int show_played(const FaultsCommand& command, std::ostream& out, std::ostream& err) {
   const auto played = study::predict_faults(command.config);
-  if (!played) {
-    err << "temper faults: " << played.error().context << "\n";
-    return exit_code_of(played.error());
-  }
+  if (!played)
+    return fail(played.error(), err, "temper faults");
   out << (command.json ? to_json(*played, JsonStyle::Pretty) + "\n"
                        : study::fault_prediction_text(*played));
   return 0;
@@ -79,22 +77,16 @@ int run_faults(const FaultsCommand& command, std::ostream& out, std::ostream& er
   if (std::filesystem::is_directory(command.config))
     return show_played(command, out, err);
   const auto config = orchestrator::load_config(command.config, command.sets);
-  if (!config) {
-    err << "temper faults: " << config.error().context << "\n";
-    return exit_code_of(config.error());
-  }
+  if (!config)
+    return fail(config.error(), err, "temper faults");
   const auto report = answer(command, *config, err);
-  if (!report) {
-    err << "temper faults: " << report.error().context << "\n";
-    return exit_code_of(report.error());
-  }
+  if (!report)
+    return fail(report.error(), err, "temper faults");
   out << (command.json ? to_json(*report, JsonStyle::Pretty) + "\n" : study::faults_text(*report));
   beside(command.json, out, err) << constants_note(config);
   if (!command.plot.empty()) {
-    if (Status status = write_file_atomically(command.plot, study::faults_svg(*report)); !status) {
-      err << "temper faults: " << status.error().context << "\n";
-      return exit_code_of(status.error());
-    }
+    if (Status status = write_file_atomically(command.plot, study::faults_svg(*report)); !status)
+      return fail(status.error(), err, "temper faults");
   }
   return 0;
 }

@@ -59,10 +59,8 @@ Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std:
 int run_forecast(const ForecastOptions& command, std::ostream& out, std::ostream& err) {
   orchestrator::ignore_write_signals();
   const auto done = forecast_and_check(command, err);
-  if (!done) {
-    err << "temper forecast: " << done.error().context << "\n";
-    return exit_code_of(done.error());
-  }
+  if (!done)
+    return fail(done.error(), err, "temper forecast");
   out << (command.json ? to_json(*done, JsonStyle::Pretty) + "\n" : study::forecasts_text(*done));
   if (done->end == study::Forecasts::End::Stopped)
     return 130;

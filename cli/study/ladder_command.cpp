@@ -126,15 +126,11 @@ Result<study::DeploymentComparison> climb(const LadderOptions& command,
 
 int run_ladder(const LadderOptions& command, std::ostream& out, std::ostream& err) {
   const auto config = orchestrator::load_config(command.config, command.sets);
-  if (!config) {
-    err << "temper: " << config.error().context << '\n';
-    return exit_code_of(config.error());
-  }
+  if (!config)
+    return fail(config.error(), err);
   const auto ladder = climb(command, *config, err);
-  if (!ladder) {
-    err << "temper: " << ladder.error().context << '\n';
-    return exit_code_of(ladder.error());
-  }
+  if (!ladder)
+    return fail(ladder.error(), err);
   if (command.json)
     out << to_json(study::deployment_rows(*ladder), JsonStyle::Pretty) << '\n';
   else

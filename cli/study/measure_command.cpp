@@ -217,10 +217,8 @@ int run_measure(const MeasureOptions& options, std::ostream& out, std::ostream& 
       command += " --set " + set;
     status = study::save_machine_model(*measured, options.out, command);
   }
-  if (!status) {
-    err << "temper measure: " << status.error().context << "\n";
-    return exit_code_of(status.error());
-  }
+  if (!status)
+    return fail(status.error(), err, "temper measure");
   if (options.json) {
     out << to_json(*measured, JsonStyle::Pretty) << "\n";
   } else {

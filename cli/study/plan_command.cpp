@@ -269,10 +269,10 @@ int run_plan(const PlanOptions& options, std::ostream& out, std::ostream& err) {
   const Status status = plan(options, {out, err});
   if (status)
     return 0;
-  err << "temper: " << status.error().context << '\n';
+  const int code = fail(status.error(), err);
   if (status.error().code == ErrorCode::InvalidInput)
     err << "parameters of each task: temper plan --list\n";
-  return exit_code_of(status.error());
+  return code;
 }
 
 Handler plan_command(Flags& flags) {

@@ -187,16 +187,12 @@ std::pair<std::size_t, std::size_t> count_failed(const study::Sweep& sweep) {
 int run_sweep(SweepOptions command, std::ostream& out, std::ostream& err) {
   orchestrator::ignore_write_signals();
   const auto config = orchestrator::ConfigFile::read(command.config);
-  if (!config) {
-    err << "temper: " << config.error().context << '\n';
-    return exit_code_of(config.error());
-  }
+  if (!config)
+    return fail(config.error(), err);
   std::string folder;
   const auto done = sweep(command, *config, err, folder);
-  if (!done) {
-    err << "temper: " << done.error().context << '\n';
-    return exit_code_of(done.error());
-  }
+  if (!done)
+    return fail(done.error(), err);
   if (command.json)
     out << study::sweep_json(*done) << '\n';
   else

@@ -203,10 +203,8 @@ int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err) {
   const fs::path folder =
       command.out.empty() ? fmt::format("runs/tune-{}", calendar_stamp()) : command.out;
   const auto tuned = search(command, folder, err);
-  if (!tuned) {
-    err << "temper: " << tuned.error().context << '\n';
-    return exit_code_of(tuned.error());
-  }
+  if (!tuned)
+    return fail(tuned.error(), err);
   if (command.json) {
     out << to_json(study::tune_rows(*tuned), JsonStyle::Pretty) << '\n';
     beside(command.json, out, err) << constants_note(tuned->tried[tuned->given].config);

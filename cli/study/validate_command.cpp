@@ -405,10 +405,8 @@ Result<int> validate(const ValidateOptions& options, std::ostream& out, std::ost
 
 int run_validate(const ValidateOptions& options, std::ostream& out, std::ostream& err) {
   const Result<int> failed = validate(options, out, err);
-  if (!failed) {
-    err << "temper: " << failed.error().context << '\n';
-    return exit_code_of(failed.error());
-  }
+  if (!failed)
+    return fail(failed.error(), err);
   return *failed == 0 ? kDone : kFound;
 }
 

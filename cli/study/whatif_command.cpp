@@ -26,18 +26,14 @@ Result<study::Whatif> answer(const WhatifOptions& command) {
 
 int run_whatif(const WhatifOptions& command, std::ostream& out, std::ostream& err) {
   const auto answered = answer(command);
-  if (!answered) {
-    err << "temper whatif: " << answered.error().context << "\n";
-    return exit_code_of(answered.error());
-  }
+  if (!answered)
+    return fail(answered.error(), err, "temper whatif");
   if (command.keep) {
     const double gain = answered->regret_per_s / answered->recorded.trained_per_s;
     const Status kept = orchestrator::keep_prediction(
         command.run, {answered->changed, gain, std::abs(answered->error)});
-    if (!kept) {
-      err << "temper whatif: " << kept.error().context << "\n";
-      return exit_code_of(kept.error());
-    }
+    if (!kept)
+      return fail(kept.error(), err, "temper whatif");
   }
   out << (command.json ? to_json(*answered, JsonStyle::Pretty) + "\n"
                        : study::whatif_text(*answered));
