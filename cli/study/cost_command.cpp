@@ -22,32 +22,33 @@ using sim_hw::Metric;
 using sim_hw::Request;
 using sim_hw::Term;
 
+double share(const Term& term, const Metric& metric) {
+  return metric.value == 0 ? 0 : term.value / metric.value;
+}
+
 struct TermJson {
-  std::string name;
-  double count = 0;
-  double value = 0;
-  double share = 0;
-  std::string equation;
+  const Metric& metric;
+  const Term& term;
 };
 void describe(auto& v, TermJson& t) {
-  v.field(1, "name", t.name);
-  v.field(2, "count", t.count);
-  v.field(3, "value", t.value);
-  v.field(4, "share", t.share);
-  v.field(5, "equation", t.equation);
+  v.field(1, "name", t.term.name);
+  v.field(2, "count", t.term.count);
+  v.field(3, "value", t.term.value);
+  v.field(4, "share", share(t.term, t.metric));
+  v.field(5, "equation", t.term.equation);
 }
 
 struct MetricJson {
-  std::string name;
-  std::string unit;
-  double value = 0;
-  std::vector<TermJson> terms;
+  const Metric& metric;
 };
 void describe(auto& v, MetricJson& m) {
-  v.field(1, "name", m.name);
-  v.field(2, "unit", m.unit);
-  v.field(3, "value", m.value);
-  v.field(4, "terms", m.terms);
+  v.field(1, "name", m.metric.name);
+  v.field(2, "unit", m.metric.unit);
+  v.field(3, "value", m.metric.value);
+  std::vector<TermJson> terms;
+  for (const Term& term : m.metric.terms)
+    terms.push_back({m.metric, term});
+  v.field(4, "terms", terms);
 }
 
 /// The result with the constants that were measured on another hardware.
@@ -61,22 +62,24 @@ void describe(auto& v, TogetherJson& t) {
 }
 
 struct CostJson {
-  std::string kind;
-  std::string hardware;
-  std::int64_t cards = 1;
-  std::string params;
-  std::vector<MetricJson> metrics;
-  std::vector<sim_hw::ConstantEffect> unmeasured{};
-  std::vector<TogetherJson> as_elsewhere{};
+  const Request& request;
+  const sim_hw::Cost& prediction;
+  const sim_hw::UnmeasuredConstants& unmeasured;
 };
-void describe(auto& v, CostJson& e) {
-  v.field(1, "kind", e.kind);
-  v.field(2, "hardware", e.hardware);
-  v.field(3, "cards", e.cards);
-  v.field(4, "params", e.params);
-  v.field(5, "metrics", e.metrics);
-  v.field(6, "unmeasured", e.unmeasured);
-  v.field(7, "as_elsewhere", e.as_elsewhere);
+void describe(auto& v, CostJson& c) {
+  v.field(1, "kind", c.request.kind);
+  v.field(2, "hardware", c.request.hardware);
+  v.field(3, "cards", c.request.cards);
+  v.field(4, "params", c.request.params.to_text());
+  std::vector<MetricJson> metrics;
+  for (const Metric& metric : c.prediction.metrics)
+    metrics.push_back({metric});
+  v.field(5, "metrics", metrics);
+  v.field(6, "unmeasured", c.unmeasured.constants);
+  std::vector<TogetherJson> together;
+  for (const auto& [hardware, value] : c.unmeasured.together)
+    together.push_back({hardware, value});
+  v.field(7, "as_elsewhere", together);
 }
 
 struct KindJson {
@@ -88,10 +91,6 @@ void describe(auto& v, KindJson& k) {
   v.field(1, "kind", k.kind);
   v.field(2, "doc", k.doc);
   v.field(3, "parameters", k.parameters);
-}
-
-double share(const Term& term, const Metric& metric) {
-  return metric.value == 0 ? 0 : term.value / metric.value;
 }
 
 /// The value if `hardware=` is the only assignment; else empty.
@@ -215,22 +214,6 @@ Status list_unmeasured(const std::string& name, std::ostream& out) {
   return {};
 }
 
-CostJson to_document(const Request& request,
-                     const sim_hw::Cost& prediction,
-                     const sim_hw::UnmeasuredConstants& unmeasured) {
-  CostJson document{request.kind, request.hardware, request.cards, request.params.to_text(), {}};
-  for (const Metric& metric : prediction.metrics) {
-    MetricJson& each =
-        document.metrics.emplace_back(MetricJson{metric.name, metric.unit, metric.value, {}});
-    for (const Term& term : metric.terms)
-      each.terms.push_back({term.name, term.count, term.value, share(term, metric), term.equation});
-  }
-  document.unmeasured = unmeasured.constants;
-  for (const auto& [hardware, value] : unmeasured.together)
-    document.as_elsewhere.push_back({hardware, value});
-  return document;
-}
-
 }  // namespace
 
 int run_cost(const CostOptions& options, std::ostream& out, std::ostream& err) {
@@ -252,7 +235,7 @@ int run_cost(const CostOptions& options, std::ostream& out, std::ostream& err) {
   const sim_hw::UnmeasuredConstants unmeasured =
       sim_hw::analyze_unmeasured({catalog, "."}, *request, *prediction);
   if (options.json) {
-    out << to_json(to_document(*request, *prediction, unmeasured), JsonStyle::Pretty) << '\n';
+    out << to_json(CostJson{*request, *prediction, unmeasured}, JsonStyle::Pretty) << '\n';
     return 0;
   }
   std::size_t width = 0;

@@ -12,63 +12,41 @@
 #include <optional>
 
 namespace temper::study {
+
+void describe(auto& v, TrainerChoice& t) {
+  v.field(1, "layout", t.layout);
+  v.field(2, "dp", t.dp);
+  v.field(3, "seconds", t.cost.total());
+  v.field(4, "tokens_per_second", t.tokens_per_second);
+  v.field(5, "device_memory", t.memory.device.total());
+  v.field(6, "host_memory", t.memory.host.total());
+}
+
+void describe(auto& v, EngineChoice& e) {
+  v.field(1, "layout", e.layout);
+  v.field(2, "running", e.rate.running);
+  v.field(3, "token_seconds", e.rate.token_seconds());
+  v.field(4, "tokens_per_second", e.tokens_per_second);
+  v.field(5, "device_memory", e.memory.device.total());
+}
+
+void describe(auto& v, RankedReference& r) {
+  v.field(1, "layout", r.layout);
+  v.field(2, "seconds", r.seconds);
+  v.field(3, "device_memory", r.device_bytes);
+}
+
+void describe(auto& v, ConfigPlanReport& r) {
+  v.field(1, "trainers", r.plan.trainers);
+  v.field(2, "configured_trainer", r.plan.configured_trainer);
+  v.field(3, "rollouts", r.plan.rollouts);
+  v.field(4, "configured_rollout", r.plan.configured_rollout);
+  v.field(5, "training_error_max", r.training.max);
+  v.field(6, "rollout_error_max", r.rollout.max);
+  v.field(7, "reference", r.plan.reference);
+}
+
 namespace {
-
-struct TrainerJson {
-  TrainerChoice choice;
-};
-void describe(auto& v, TrainerJson& t) {
-  v.field(1, "layout", t.choice.layout);
-  v.field(2, "dp", t.choice.dp);
-  double seconds = t.choice.cost.total();
-  v.field(3, "seconds", seconds);
-  v.field(4, "tokens_per_second", t.choice.tokens_per_second);
-  double device = t.choice.memory.device.total();
-  v.field(5, "device_memory", device);
-  double host = t.choice.memory.host.total();
-  v.field(6, "host_memory", host);
-}
-
-struct EngineJson {
-  EngineChoice choice;
-};
-void describe(auto& v, EngineJson& e) {
-  v.field(1, "layout", e.choice.layout);
-  v.field(2, "running", e.choice.rate.running);
-  double seconds = e.choice.rate.token_seconds();
-  v.field(3, "token_seconds", seconds);
-  v.field(4, "tokens_per_second", e.choice.tokens_per_second);
-  double device = e.choice.memory.device.total();
-  v.field(5, "device_memory", device);
-}
-
-struct ReferenceJson {
-  RankedReference choice;
-};
-void describe(auto& v, ReferenceJson& r) {
-  v.field(1, "layout", r.choice.layout);
-  v.field(2, "seconds", r.choice.seconds);
-  v.field(3, "device_memory", r.choice.device_bytes);
-}
-
-struct PlanJson {
-  std::vector<TrainerJson> trainers;
-  std::optional<TrainerJson> configured_trainer;
-  std::vector<EngineJson> rollouts;
-  std::optional<EngineJson> configured_rollout;
-  double training_error_max = 0;
-  double rollout_error_max = 0;
-  std::optional<ReferenceJson> reference;
-};
-void describe(auto& v, PlanJson& p) {
-  v.field(1, "trainers", p.trainers);
-  v.field(2, "configured_trainer", p.configured_trainer);
-  v.field(3, "rollouts", p.rollouts);
-  v.field(4, "configured_rollout", p.configured_rollout);
-  v.field(5, "training_error_max", p.training_error_max);
-  v.field(6, "rollout_error_max", p.rollout_error_max);
-  v.field(7, "reference", p.reference);
-}
 
 /// "cm384"; "nvidia-h800 (trainer) and cm384 (engines)".
 std::string hardware_text(const ConfigPlan& plan) {
@@ -187,21 +165,7 @@ std::string config_plan_text(const ConfigPlanReport& report) {
 }
 
 std::string config_plan_json(const ConfigPlanReport& report) {
-  const ConfigPlan& plan = report.plan;
-  PlanJson document;
-  for (const TrainerChoice& choice : plan.trainers)
-    document.trainers.push_back({choice});
-  if (plan.configured_trainer)
-    document.configured_trainer = TrainerJson{*plan.configured_trainer};
-  for (const EngineChoice& choice : plan.rollouts)
-    document.rollouts.push_back({choice});
-  if (plan.configured_rollout)
-    document.configured_rollout = EngineJson{*plan.configured_rollout};
-  if (plan.reference)
-    document.reference = ReferenceJson{*plan.reference};
-  document.training_error_max = report.training.max;
-  document.rollout_error_max = report.rollout.max;
-  return to_json(document, JsonStyle::Pretty) + "\n";
+  return to_json(report, JsonStyle::Pretty) + "\n";
 }
 
 }  // namespace temper::study

@@ -20,71 +20,51 @@ using sim_hw::RolloutPlan;
 constexpr const char* kTokenAxis = "time per token, ms";
 constexpr const char* kRateAxis = "tokens/s";
 
-struct RolloutPlanJson {
-  std::string name;
-  sim_hw::RolloutScenario scenario;
-  std::int64_t engines = 0;
-  double tokens_per_second = 0;
-  double token_seconds = 0;
-  double kv_share = 0;
-  double device_memory = 0;
-  double host_memory = 0;  ///< A device's share.
-  std::vector<ShareJson> time;
-  std::vector<ShareJson> memory;
-};
-void describe(auto& v, RolloutPlanJson& p) {
-  v.field(1, "name", p.name);
-  v.field(2, "tp", p.scenario.tp);
-  v.field(3, "ep", p.scenario.ep);
-  v.field(4, "engine_devices", p.scenario.engine_devices);
-  v.field(5, "slots", p.scenario.slots);
-  v.field(6, "engines", p.engines);
-  v.field(7, "tokens_per_second", p.tokens_per_second);
-  v.field(8, "token_seconds", p.token_seconds);
-  v.field(9, "kv_share", p.kv_share);
-  v.field(10, "device_memory", p.device_memory);
-  v.field(11, "host_memory", p.host_memory);
-  v.field(12, "time", p.time);
-  v.field(13, "memory", p.memory);
-}
-
-struct RolloutSearchJson {
-  std::string model;
-  std::string hardware;
-  std::int64_t cards = 0;
-  std::int64_t devices = 0;
-  std::int64_t scenarios = 0;
-  sim_hw::ErrorSpread spread;
-  std::vector<RolloutPlanJson> plans;
-  std::vector<RolloutPlanJson> front;
-};
-void describe(auto& v, RolloutSearchJson& s) {
-  v.field(1, "model", s.model);
-  v.field(2, "hardware", s.hardware);
-  v.field(3, "cards", s.cards);
-  v.field(4, "devices", s.devices);
-  v.field(5, "scenarios", s.scenarios);
-  describe_error(v, 6, s.spread);
-  v.field(10, "plans", s.plans);
-  v.field(11, "front", s.front);
-}
-
-RolloutPlanJson to_document(std::string name, const RolloutPlan& plan) {
-  return {std::move(name),
-          plan.scenario,
-          plan.engines,
-          plan.tokens_per_second(),
-          plan.token_seconds(),
-          plan.kv_share,
-          plan.memory.device.total(),
-          plan.memory.host.total(),
-          shares_of(plan.entries()),
-          shares_of(plan.memory.device.entries())};
-}
-
 std::vector<std::pair<std::string, const RolloutPlan*>> plans_of(const RolloutPlanReport& report) {
   return named_plans(report.search.best, report.compared);
 }
+
+/// A plan of a report, for JSON. Borrows.
+struct RolloutPlanJson {
+  std::string name;
+  const RolloutPlan& plan;
+};
+void describe(auto& v, RolloutPlanJson& p) {
+  const sim_hw::RolloutScenario& s = p.plan.scenario;
+  v.field(1, "name", p.name);
+  v.field(2, "tp", s.tp);
+  v.field(3, "ep", s.ep);
+  v.field(4, "engine_devices", s.engine_devices);
+  v.field(5, "slots", s.slots);
+  v.field(6, "engines", p.plan.engines);
+  v.field(7, "tokens_per_second", p.plan.tokens_per_second());
+  v.field(8, "token_seconds", p.plan.token_seconds());
+  v.field(9, "kv_share", p.plan.kv_share);
+  v.field(10, "device_memory", p.plan.memory.device.total());
+  v.field(11, "host_memory", p.plan.memory.host.total());  // A device's share.
+  v.field(12, "time", shares_of(p.plan.entries()));
+  v.field(13, "memory", shares_of(p.plan.memory.device.entries()));
+}
+
+}  // namespace
+
+void describe(auto& v, RolloutPlanReport& r) {
+  v.field(1, "model", r.problem.model.name);
+  v.field(2, "hardware", r.problem.hardware.name);
+  v.field(3, "cards", r.cards);
+  v.field(4, "devices", r.problem.devices);
+  v.field(5, "scenarios", r.search.scenarios);
+  describe_error(v, 6, r.spread);
+  std::vector<RolloutPlanJson> plans, front;
+  for (const auto& [name, plan] : plans_of(r))
+    plans.push_back({name, *plan});
+  for (const RolloutPlan& plan : r.search.front)
+    front.push_back({"", plan});
+  v.field(10, "plans", plans);
+  v.field(11, "front", front);
+}
+
+namespace {
 
 std::string plans_table(const RolloutPlanReport& report) {
   std::vector<std::vector<std::string>> rows{{"",
@@ -162,19 +142,7 @@ std::string rollout_plan_text(const RolloutPlanReport& report) {
 }
 
 std::string rollout_plan_json(const RolloutPlanReport& report) {
-  RolloutSearchJson document{report.problem.model.name,
-                             report.problem.hardware.name,
-                             report.cards,
-                             report.problem.devices,
-                             report.search.scenarios,
-                             report.spread,
-                             {},
-                             {}};
-  for (const auto& [name, plan] : plans_of(report))
-    document.plans.push_back(to_document(name, *plan));
-  for (const RolloutPlan& plan : report.search.front)
-    document.front.push_back(to_document("", plan));
-  return to_json(document, JsonStyle::Pretty) + "\n";
+  return to_json(report, JsonStyle::Pretty) + "\n";
 }
 
 std::string rollout_plan_svg(const RolloutPlanReport& report) {

@@ -22,77 +22,6 @@ constexpr double kGigabyte = 1e9;
 constexpr const char* kMemoryAxis = "memory of the fullest device, GB";
 constexpr const char* kStepAxis = "step, s";
 
-struct TrainPlanJson {
-  std::string name;
-  sim_hw::Layout layout;
-  std::int64_t micro_batch = 0;
-  std::string recompute;
-  std::string optimizer;
-  std::int64_t devices = 0;
-  double seconds = 0;
-  double tokens_per_second = 0;
-  double mfu = 0;
-  double device_memory = 0;
-  double host_memory = 0;  ///< A device's share.
-  bool fits = true;
-  std::vector<ShareJson> time;
-  std::vector<ShareJson> memory;
-};
-void describe(auto& v, TrainPlanJson& p) {
-  v.field(1, "name", p.name);
-  v.field(2, "tp", p.layout.tp);
-  v.field(3, "pp", p.layout.pp);
-  v.field(4, "vpp", p.layout.vpp);
-  v.field(5, "ep", p.layout.ep);
-  v.field(6, "expert_tp", p.layout.expert_tp);
-  v.field(7, "cp", p.layout.cp);
-  v.field(8, "dp", p.layout.dp);
-  v.field(9, "micro_batch", p.micro_batch);
-  auto zero = static_cast<std::int64_t>(p.layout.zero);
-  v.field(10, "zero", zero);
-  bool sequence = p.layout.sequence_parallel == sim_hw::SequenceParallel::On;
-  v.field(11, "sequence_parallel", sequence);
-  v.field(12, "recompute", p.recompute);
-  v.field(13, "optimizer", p.optimizer);
-  v.field(14, "devices", p.devices);
-  v.field(15, "seconds", p.seconds);
-  v.field(16, "tokens_per_second", p.tokens_per_second);
-  v.field(17, "mfu", p.mfu);
-  v.field(18, "device_memory", p.device_memory);
-  v.field(19, "host_memory", p.host_memory);
-  v.field(20, "fits", p.fits);
-  v.field(21, "time", p.time);
-  v.field(22, "memory", p.memory);
-}
-
-struct TrainSearchJson {
-  std::string model;
-  std::string hardware;
-  std::int64_t cards = 0;
-  std::int64_t devices = 0;
-  std::int64_t batch = 0;
-  std::int64_t seq = 0;
-  sim_hw::SearchCounts counts;
-  sim_hw::ErrorSpread spread;
-  std::vector<TrainPlanJson> plans;
-  std::vector<TrainPlanJson> front;
-};
-void describe(auto& v, TrainSearchJson& s) {
-  v.field(1, "model", s.model);
-  v.field(2, "hardware", s.hardware);
-  v.field(3, "cards", s.cards);
-  v.field(4, "devices", s.devices);
-  v.field(5, "batch", s.batch);
-  v.field(6, "seq", s.seq);
-  v.field(7, "nodes", s.counts.nodes);
-  v.field(8, "scenarios", s.counts.scenarios);
-  v.field(9, "fitting", s.counts.fitting);
-  v.field(10, "timed", s.counts.timed);
-  describe_error(v, 11, s.spread);
-  v.field(15, "plans", s.plans);
-  v.field(16, "front", s.front);
-}
-
 std::string zero_text(sim_hw::Zero zero) {
   return std::to_string(static_cast<int>(zero));
 }
@@ -109,27 +38,69 @@ std::string dropped_text(const sim_hw::TrainShape& shape) {
              : std::string(name_of(shape.recompute));
 }
 
-TrainPlanJson to_document(const TrainPlanReport& report, std::string name, const TrainPlan& plan) {
-  const sim_hw::TrainScenario& s = plan.scenario;
-  return {std::move(name),
-          s.layout,
-          s.shape.micro_batch,
-          dropped_text(s.shape),
-          place_text(s.state),
-          s.layout.devices(),
-          plan.total(),
-          plan.tokens_per_second(),
-          sim_hw::plan_mfu(report.problem, plan),
-          plan.memory.device.total(),
-          plan.memory.host.total(),
-          report.problem.fits(plan.memory),
-          shares_of(plan.entries()),
-          shares_of(plan.memory.device.entries())};
-}
-
 std::vector<std::pair<std::string, const TrainPlan*>> plans_of(const TrainPlanReport& report) {
   return named_plans(report.search.best, report.compared);
 }
+
+/// A plan of a report, for JSON. Borrows.
+struct TrainPlanJson {
+  const TrainPlanReport& report;
+  std::string name;
+  const TrainPlan& plan;
+};
+void describe(auto& v, TrainPlanJson& p) {
+  const sim_hw::TrainScenario& s = p.plan.scenario;
+  const sim_hw::Layout& layout = s.layout;
+  v.field(1, "name", p.name);
+  v.field(2, "tp", layout.tp);
+  v.field(3, "pp", layout.pp);
+  v.field(4, "vpp", layout.vpp);
+  v.field(5, "ep", layout.ep);
+  v.field(6, "expert_tp", layout.expert_tp);
+  v.field(7, "cp", layout.cp);
+  v.field(8, "dp", layout.dp);
+  v.field(9, "micro_batch", s.shape.micro_batch);
+  v.field(10, "zero", static_cast<std::int64_t>(layout.zero));
+  v.field(11, "sequence_parallel", layout.sequence_parallel == sim_hw::SequenceParallel::On);
+  v.field(12, "recompute", dropped_text(s.shape));
+  v.field(13, "optimizer", place_text(s.state));
+  v.field(14, "devices", layout.devices());
+  v.field(15, "seconds", p.plan.total());
+  v.field(16, "tokens_per_second", p.plan.tokens_per_second());
+  v.field(17, "mfu", sim_hw::plan_mfu(p.report.problem, p.plan));
+  v.field(18, "device_memory", p.plan.memory.device.total());
+  v.field(19, "host_memory", p.plan.memory.host.total());  // A device's share.
+  v.field(20, "fits", p.report.problem.fits(p.plan.memory));
+  v.field(21, "time", shares_of(p.plan.entries()));
+  v.field(22, "memory", shares_of(p.plan.memory.device.entries()));
+}
+
+}  // namespace
+
+void describe(auto& v, TrainPlanReport& r) {
+  const sim_hw::TrainShape& shape = r.search.best.front().scenario.shape;
+  const sim_hw::SearchCounts& counts = r.search.counts;
+  v.field(1, "model", r.problem.model.name);
+  v.field(2, "hardware", r.hardware);
+  v.field(3, "cards", r.cards);
+  v.field(4, "devices", r.problem.devices);
+  v.field(5, "batch", shape.global_batch);
+  v.field(6, "seq", shape.seq);
+  v.field(7, "nodes", counts.nodes);
+  v.field(8, "scenarios", counts.scenarios);
+  v.field(9, "fitting", counts.fitting);
+  v.field(10, "timed", counts.timed);
+  describe_error(v, 11, r.spread);
+  std::vector<TrainPlanJson> plans, front;
+  for (const auto& [name, plan] : plans_of(r))
+    plans.push_back({r, name, *plan});
+  for (const TrainPlan& plan : r.search.front)
+    front.push_back({r, "", plan});
+  v.field(15, "plans", plans);
+  v.field(16, "front", front);
+}
+
+namespace {
 
 std::string plans_table(const TrainPlanReport& report) {
   std::vector<std::vector<std::string>> rows{{"",
@@ -214,24 +185,7 @@ std::string train_plan_text(const TrainPlanReport& report) {
 }
 
 std::string train_plan_json(const TrainPlanReport& report) {
-  const sim_hw::TrainProblem& p = report.problem;
-  const sim_hw::TrainSearch& search = report.search;
-  const sim_hw::TrainShape& shape = search.best.front().scenario.shape;
-  TrainSearchJson document{p.model.name,
-                           report.hardware,
-                           report.cards,
-                           p.devices,
-                           shape.global_batch,
-                           shape.seq,
-                           search.counts,
-                           report.spread,
-                           {},
-                           {}};
-  for (const auto& [name, plan] : plans_of(report))
-    document.plans.push_back(to_document(report, name, *plan));
-  for (const TrainPlan& plan : search.front)
-    document.front.push_back(to_document(report, "", plan));
-  return to_json(document, JsonStyle::Pretty) + "\n";
+  return to_json(report, JsonStyle::Pretty) + "\n";
 }
 
 std::string train_plan_svg(const TrainPlanReport& report) {
