@@ -60,32 +60,32 @@ class MachineTrainer final : public SequentialActor {
   void start(actors::Outbox& out) override { out.send(actors::TrainerReady{weights()}); }
 
   Status on_message(const actors::IncomingMessage& message, actors::Outbox&) override {
-    if (message.is<actors::CountedTrain>()) {
-      TEMPER_TRY(auto work, message.decode<actors::CountedTrain>());
-      const auto batch = std::make_shared<actors::CountedTrain>(std::move(work));
-      later([this, batch] { return update(*batch); });
-      later([this, batch] { return publish(*batch); });
-    } else if (message.is<actors::CountedPrepare>()) {
-      TEMPER_TRY(auto work, message.decode<actors::CountedPrepare>());
-      const auto groups = std::make_shared<actors::CountedPrepare>(std::move(work));
-      later([this, groups] { return prepare(*groups); });
-    } else if (message.is<actors::SaveState>()) {
-      TEMPER_TRY(const auto work, message.decode<actors::SaveState>());
-      later([this, version = work.version] {
-        return shown(CardState::WeightSync,
-                     one(world_.calibration.weights.save_us),
-                     [version](actors::Outbox& out) {
-                       out.send(actors::StateSaved{version, ""});
-                     });
-      });
-    } else if (message.is<actors::Switch>()) {
-      TEMPER_TRY(const auto work, message.decode<actors::Switch>());
-      const bool leaves = work.action == actors::SwitchAction::OffloadOptimizer;
-      const SwitchTimes& t = world_.calibration.switches;
-      parked_ = parked_ || leaves;
-      later_switch(work.action, leaves ? t.offload_us : t.onload_us);
-    }
-    return {};
+    return actors::dispatch(
+               message,
+               [&](actors::CountedTrain work) {
+                 const auto batch = std::make_shared<actors::CountedTrain>(std::move(work));
+                 later([this, batch] { return update(*batch); });
+                 later([this, batch] { return publish(*batch); });
+               },
+               [&](const actors::CountedPrepare& work) {
+                 later([this, work] { return prepare(work); });
+               },
+               [&](const actors::SaveState& work) {
+                 later([this, version = work.version] {
+                   return shown(CardState::WeightSync,
+                                one(world_.calibration.weights.save_us),
+                                [version](actors::Outbox& out) {
+                                  out.send(actors::StateSaved{version, ""});
+                                });
+                 });
+               },
+               [&](const actors::Switch& work) {
+                 const bool leaves = work.action == actors::SwitchAction::OffloadOptimizer;
+                 const SwitchTimes& t = world_.calibration.switches;
+                 parked_ = parked_ || leaves;
+                 later_switch(work.action, leaves ? t.offload_us : t.onload_us);
+               })
+        .value_or(Status());
   }
 
  private:
@@ -171,19 +171,21 @@ class MachineReference final : public SequentialActor {
         threads_(threads_of(slot)) {}
 
   Status on_message(const actors::IncomingMessage& message, actors::Outbox&) override {
-    if (message.is<actors::CountedScore>()) {
-      TEMPER_TRY(const auto work, message.decode<actors::CountedScore>());
-      std::int64_t rows = -work.repeated.count() - std::ssize(work.lengths);
-      for (const Tokens length : work.lengths)
-        rows += length.count();
-      later([this, rows, lease = work.lease] { return pass(rows, lease); });
-    } else if (message.is<actors::Switch>()) {
-      TEMPER_TRY(const auto work, message.decode<actors::Switch>());
-      const bool comes = work.action == actors::SwitchAction::OnloadReference;
-      first_ = first_ || comes;
-      later_switch(work.action, comes ? world_.calibration.switches.reference_load_us : 0);
-    }
-    return {};
+    return actors::dispatch(
+               message,
+               [&](const actors::CountedScore& work) {
+                 std::int64_t rows = -work.repeated.count() - std::ssize(work.lengths);
+                 for (const Tokens length : work.lengths)
+                   rows += length.count();
+                 later([this, rows, lease = work.lease] { return pass(rows, lease); });
+               },
+               [&](const actors::Switch& work) {
+                 const bool comes = work.action == actors::SwitchAction::OnloadReference;
+                 first_ = first_ || comes;
+                 later_switch(work.action,
+                              comes ? world_.calibration.switches.reference_load_us : 0);
+               })
+        .value_or(Status());
   }
 
  private:

@@ -27,37 +27,30 @@ MachineTask MachineRollout::of_engine(double seconds) const {
 }
 
 Status MachineRollout::on_message(const actors::IncomingMessage& message, actors::Outbox& out) {
-  if (message.is<actors::CountedGenerate>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::CountedGenerate>());
-    add(work);
-  } else if (message.is<actors::Cancel>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::Cancel>());
-    remove(work.responses, nullptr);
-  } else if (message.is<actors::Withdraw>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::Withdraw>());
-    actors::CountedGenerated given_up;
-    remove(work.responses, &given_up);
-    if (!given_up.items.empty())
-      out.send(given_up);
-  } else if (message.is<actors::StageWeights>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::StageWeights>());
-    to_stage_ = work.weights.version;
-  } else if (message.is<actors::CommitWeights>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::CommitWeights>());
-    MachineTask task{world_.calibration.weights.commit_us * kMicro,
-                     world_.calibration.slowdowns.other,
-                     MachineTask::Threads::One,
-                     [this, version = work.version](actors::Outbox& o) {
-                       commit(version);
-                       o.send(actors::WeightsCommitted{version, ""});
-                     }};
-    auto done = std::move(task.done);
-    orders_.push_back(shown(CardState::WeightSync, std::move(task), std::move(done)));
-  } else if (message.is<actors::Switch>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::Switch>());
-    orders_.push_back(perform(work.action));
-  }
-  return {};
+  return actors::dispatch(
+             message,
+             [&](const actors::CountedGenerate& work) { add(work); },
+             [&](const actors::Cancel& work) { remove(work.responses, nullptr); },
+             [&](const actors::Withdraw& work) {
+               actors::CountedGenerated given_up;
+               remove(work.responses, &given_up);
+               if (!given_up.items.empty())
+                 out.send(given_up);
+             },
+             [&](const actors::StageWeights& work) { to_stage_ = work.weights.version; },
+             [&](const actors::CommitWeights& work) {
+               orders_.push_back(shown(CardState::WeightSync,
+                                       {world_.calibration.weights.commit_us * kMicro,
+                                        world_.calibration.slowdowns.other,
+                                        MachineTask::Threads::One,
+                                        {}},
+                                       [this, version = work.version](actors::Outbox& o) {
+                                         commit(version);
+                                         o.send(actors::WeightsCommitted{version, ""});
+                                       }));
+             },
+             [&](const actors::Switch& work) { orders_.push_back(perform(work.action)); })
+      .value_or(Status());
 }
 
 void MachineRollout::commit(PolicyVersion version) {
