@@ -100,8 +100,7 @@ Result<ClusterWork> cluster_work(const Params& params) {
 /// An iteration on `cards` cards with responses of one length.
 Result<Cost> cost_of_cluster_iteration(const CostContext& context, const Request& r) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
-  TEMPER_TRY(const std::string name, r.params.text("model"));
-  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const ModelSpec* model, model_of(context, r.params));
   TEMPER_TRY(const ClusterWork work, cluster_work(r.params));
   TEMPER_TRY(const std::int64_t tp, ranks(r.params, "rollout_tp"));
   TEMPER_TRY(const std::int64_t dp, ranks(r.params, "rollout_dp"));
@@ -163,8 +162,7 @@ Result<Cost> cost_of_iteration(const CostContext& context, const Request& r) {
   if (r.params.has("response_len"))
     return cost_of_cluster_iteration(context, r);
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
-  TEMPER_TRY(const std::string name, r.params.text("model"));
-  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const ModelSpec* model, model_of(context, r.params));
   TEMPER_TRY(const double prompts, counted(r.params, "prompts"));
   TEMPER_TRY(const double group, counted(r.params, "group"));
   TEMPER_TRY(const double max_new, counted(r.params, "max_new"));

@@ -262,8 +262,7 @@ Result<ShardLayout> shard_layout(const Params& params,
 
 Result<Cost> cost_of_reshard(const CostContext& context, const Request& r) {
   TEMPER_TRY(const Fabric fabric, fabric_of(context, r));
-  TEMPER_TRY(const std::string name, r.params.text("model"));
-  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const ModelSpec* model, model_of(context, r.params));
   TEMPER_TRY(const ShardLayout from, shard_layout(r.params, "from", model->layers));
   TEMPER_TRY(ShardLayout to, shard_layout(r.params, "to", model->layers));
   TEMPER_TRY(const Placement placement, choice(r.params, "placement", Placement::Separate));
@@ -325,8 +324,7 @@ Result<Cost> cost_of_cluster_publication(const CostContext& context, const Reque
   const Fabric sending = make_fabric(*from_hardware);
   TEMPER_TRY(const OutsidePort from_port, outside_port(r.params, "from_port", *from_hardware));
   TEMPER_TRY(const OutsidePort to_port, outside_port(r.params, "to_port", to_hardware));
-  TEMPER_TRY(const std::string name, r.params.text("model"));
-  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const ModelSpec* model, model_of(context, r.params));
   TEMPER_TRY(const ShardLayout from, shard_layout(r.params, "from", model->layers));
   TEMPER_TRY(const ShardLayout to, shard_layout(r.params, "to", model->layers));
   TEMPER_TRY(const FanOut replicas, choice(r.params, "replicas", FanOut::Tree));

@@ -40,8 +40,7 @@ Result<AttentionShape> attention_shape(const Params& p) {
 
 /// The part of the model on one of `tp` devices.
 Result<StepModel> sliced_model(const CostContext& context, const Params& p) {
-  TEMPER_TRY(const std::string name, p.text("model"));
-  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const ModelSpec* model, model_of(context, p));
   TEMPER_TRY(const std::int64_t tp, p.integer("tp", 1));
   if (tp < 1 || model->heads % tp != 0)
     return invalid_input(

@@ -86,8 +86,7 @@ Status refuse_overflow(const Request& request,
 
 Result<Cost> cost_of_train_iteration(const CostContext& context, const Request& request) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(request.hardware));
-  TEMPER_TRY(const std::string name, request.params.text("model"));
-  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const ModelSpec* model, model_of(context, request.params));
   TEMPER_TRY(const TrainRequest q, train_request(request.params, *model, *hardware, request.cards));
   TEMPER_TRY_STATUS(refuse_overflow(request, *model, *hardware, q));
   const Device device = make_device(*hardware);
@@ -166,8 +165,7 @@ Result<Cost> engine_memory(const Request& request,
 
 Result<Cost> cost_of_memory(const CostContext& context, const Request& request) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(request.hardware));
-  TEMPER_TRY(const std::string name, request.params.text("model"));
-  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const ModelSpec* model, model_of(context, request.params));
   TEMPER_TRY(
       const bool trains,
       one_of<bool>(

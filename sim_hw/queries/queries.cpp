@@ -44,6 +44,11 @@ Status check_finite(const Cost& cost) {
 
 }  // namespace
 
+Result<const ModelSpec*> model_of(const CostContext& context, const Params& params) {
+  TEMPER_TRY(const std::string name, params.text("model"));
+  return context.catalog.model(name);
+}
+
 std::span<const Kind> kinds() {
   static const std::vector<Kind> all = join_areas();
   return all;

@@ -19,6 +19,9 @@ struct CostContext {
   std::filesystem::path folder;
 };
 
+/// The model that the parameter `model` names. Errors: none is named, or it is unknown.
+Result<const ModelSpec*> model_of(const CostContext& context, const Params& params);
+
 struct Kind {
   std::string_view name;
   std::string_view doc;         ///< One sentence.

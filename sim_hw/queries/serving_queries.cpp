@@ -119,8 +119,7 @@ void add_rates(Cost& out, const ServingSubject& s, const std::string& name, doub
 Result<Cost> cost_of_serving(const CostContext& context, const Request& r) {
   ServingSubject s;
   TEMPER_TRY(s.hardware, context.catalog.hardware(r.hardware));
-  TEMPER_TRY(const std::string name, r.params.text("model"));
-  TEMPER_TRY(s.model, context.catalog.model(name));
+  TEMPER_TRY(s.model, model_of(context, r.params));
   TEMPER_TRY_STATUS(read_layout(r, s));
   TEMPER_TRY(s.plan.formats.weights, choice(r.params, "weights", WeightFormat::Bf16));
   TEMPER_TRY(s.plan.formats.cache, choice(r.params, "cache", CacheFormat::Bf16));

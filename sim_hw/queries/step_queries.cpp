@@ -28,8 +28,7 @@ struct StepSubject {
 Result<StepSubject> subject(const CostContext& context, const Request& r) {
   StepSubject s;
   TEMPER_TRY(s.hardware, context.catalog.hardware(r.hardware));
-  TEMPER_TRY(const std::string name, r.params.text("model"));
-  TEMPER_TRY(s.spec, context.catalog.model(name));
+  TEMPER_TRY(s.spec, model_of(context, r.params));
   s.device = make_device(*s.hardware);
   s.model = make_step_model(*s.spec);
   return s;
@@ -68,8 +67,7 @@ constexpr double kLargestGraph = 64;
 /// The form of published rollouts: `batch_per_dp` sequences on each of `dp` replicas.
 Result<Cost> cost_of_parallel_decode(const CostContext& context, const Request& r) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
-  TEMPER_TRY(const std::string name, r.params.text("model"));
-  TEMPER_TRY(const ModelSpec* spec, context.catalog.model(name));
+  TEMPER_TRY(const ModelSpec* spec, model_of(context, r.params));
   RolloutLayout layout;
   ReplicaShape shape;
   TEMPER_TRY(shape.batch,

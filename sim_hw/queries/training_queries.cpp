@@ -22,8 +22,7 @@ namespace {
 
 Result<Cost> cost_of_training_run(const CostContext& context, const Request& r) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
-  TEMPER_TRY(const std::string name, r.params.text("model"));
-  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const ModelSpec* model, model_of(context, r.params));
   TEMPER_TRY(TrainRequest q, train_request(r.params, *model, *hardware, r.cards));
   TEMPER_TRY(const WeightFormat precision, choice(r.params, "precision", WeightFormat::Bf16));
   TEMPER_TRY(const std::int64_t rank, r.params.integer("lora", 0));
@@ -180,8 +179,7 @@ Result<RlRollout> rollout_of(const RlSubject& s) {
 Result<Cost> cost_of_rl_step(const CostContext& context, const Request& r) {
   RlSubject s;
   TEMPER_TRY(s.hardware, context.catalog.hardware(r.hardware));
-  TEMPER_TRY(const std::string name, r.params.text("model"));
-  TEMPER_TRY(s.model, context.catalog.model(name));
+  TEMPER_TRY(s.model, model_of(context, r.params));
   TEMPER_TRY_STATUS(read_rl_work(r.params, s));
   TEMPER_TRY_STATUS(read_rl_layout(r, s));
   TEMPER_TRY(const double steps, r.params.number("steps", 100));
