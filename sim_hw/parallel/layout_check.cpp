@@ -1,7 +1,6 @@
 #include "sim_hw/parallel/layout_check.hpp"
 
 #include "sim_hw/layout/stages.hpp"
-#include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/model/numbers.hpp"
 
 #include <fmt/format.h>
@@ -298,18 +297,13 @@ Status check_memory(const ModelSpec& model,
   const auto entries = ledger.entries();
   const auto largest =
       std::ranges::max_element(entries, {}, [](const auto& entry) { return entry.second; });
-  std::string parts;
-  for (const auto& [name, bytes] : entries) {
-    if (bytes > 0)
-      parts += fmt::format("{}{} {:.2f}", parts.empty() ? "" : " + ", name, gib(bytes));
-  }
   const std::string change = fitting_change(model, devices, layout, shape, memory);
   return Error{
       ErrorCode::OutOfMemory,
       fmt::format("memory of the fullest device, {:.2f} GiB = {}, exceeds the {:.2f} GiB of {}; "
                   "largest: {}; nearest: {}",
                   gib(ledger.total()),
-                  parts,
+                  ledger_text(ledger),
                   gib(memory),
                   hardware.name,
                   largest->first,
@@ -317,6 +311,15 @@ Status check_memory(const ModelSpec& model,
 }
 
 }  // namespace
+
+std::string ledger_text(const Ledger& ledger) {
+  std::string out;
+  for (const auto& [name, bytes] : ledger.entries()) {
+    if (bytes > 0)
+      out += fmt::format("{}{} {:.2f}", out.empty() ? "" : " + ", name, bytes / kGib);
+  }
+  return out;
+}
 
 Status check_layout(const ModelSpec& model,
                     std::int64_t devices,

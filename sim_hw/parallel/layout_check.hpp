@@ -5,9 +5,11 @@
 #include "core/result.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/layout/layout.hpp"
+#include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/model/model_spec.hpp"
 
 #include <cstdint>
+#include <string>
 
 namespace temper::sim_hw {
 
@@ -24,5 +26,8 @@ Status check(const ModelSpec& model,
              std::int64_t cards,
              const Layout& layout,
              const TrainShape& shape);
+
+/// "weights 1.50 + optimizer 3.00": the entries above 0, in GiB.
+std::string ledger_text(const Ledger& ledger);
 
 }  // namespace temper::sim_hw

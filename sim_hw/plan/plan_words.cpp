@@ -4,24 +4,13 @@
 #include "core/text/numbers.hpp"
 #include "core/units.hpp"
 #include "sim_hw/model/numbers.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace temper::sim_hw {
-namespace {
-
-std::string ledger_text(const Ledger& ledger) {
-  std::string out;
-  for (const auto& [name, bytes] : ledger.entries()) {
-    if (bytes > 0)
-      out += fmt::format("{}{} {:.2f}", out.empty() ? "" : " + ", name, bytes / kGib);
-  }
-  return out;
-}
-
-}  // namespace
 
 Result<std::vector<std::int64_t>> counts_of(std::string_view key, std::string_view text) {
   constexpr std::int64_t kMost = 1'000'000;

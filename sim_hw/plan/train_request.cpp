@@ -7,6 +7,7 @@
 #include "sim_hw/plan/plan_words.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -280,15 +281,13 @@ Error empty_space(const TrainProblem& problem, const TrainPlanRequest& request) 
                     problem.devices,
                     std::max<std::int64_t>(1, problem.devices / others)));
   }
-  std::string keys;
-  for (const std::string& key : request.given)
-    keys += (keys.empty() ? "" : ", ") + key;
-  return invalid_input(
-      fmt::format("no layout can run: no combination of {} divides the model, a batch of {} and "
-                  "{} devices",
-                  keys.empty() ? "degrees" : "the given " + keys,
-                  first.shape.global_batch,
-                  problem.devices));
+  return invalid_input(fmt::format(
+      "no layout can run: no combination of {} divides the model, a batch of {} and "
+      "{} devices",
+      request.given.empty() ? "degrees"
+                            : fmt::format("the given {}", fmt::join(request.given, ", ")),
+      first.shape.global_batch,
+      problem.devices));
 }
 
 }  // namespace temper::sim_hw

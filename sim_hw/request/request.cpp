@@ -5,6 +5,7 @@
 #include "core/text/numbers.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <span>
@@ -123,15 +124,13 @@ Status Params::all_used() const {
     if (asked_.contains(key))
       continue;
     std::vector<std::string> known;
-    std::string list;
-    for (const auto& [name, asked] : asked_) {
+    for (const auto& [name, asked] : asked_)
       known.push_back(name);
-      list += (list.empty() ? "" : ", ") + name;
-    }
     const auto nearest = nearest_name(key, known);
     return invalid_input(
         nearest ? fmt::format("{}: unknown parameter; did you mean `{}`?", key, *nearest)
-                : fmt::format("{}: unknown parameter; known parameters: {}", key, list));
+                : fmt::format(
+                      "{}: unknown parameter; known parameters: {}", key, fmt::join(known, ", ")));
   }
   return {};
 }

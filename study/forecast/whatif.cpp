@@ -6,6 +6,7 @@
 #include "study/machine/run_calibration.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -191,8 +192,7 @@ Result<Whatif> whatif(const WhatifOptions& options) {
 
   Whatif out;
   out.run = options.run.string();
-  for (const std::string& set : options.sets)
-    out.changed += (out.changed.empty() ? "" : " ") + set;
+  out.changed = fmt::format("{}", fmt::join(options.sets, " "));
   out.recorded = run_figures(recorded.figures);
   out.unchanged = run_figures(rescheduler.unchanged());
   out.counterfactual = run_figures(figures);
