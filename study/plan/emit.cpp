@@ -26,13 +26,9 @@ Error has_no(EmitTarget engine, std::string_view side, std::string_view others) 
       fmt::format("--emit {}: has no flags for {}; expected {}", name_of(engine), side, others));
 }
 
-Error no_rollout() {
-  return has_no(EmitTarget::Megatron, "a rollout", "vllm, sglang and verl");
-}
-
 Result<std::string> emit_engine(EmitTarget engine, const Engine& e) {
   if (engine == EmitTarget::Megatron)
-    return no_rollout();
+    return has_no(engine, "a rollout", "vllm, sglang and verl");
   if (engine == EmitTarget::Vllm)
     return vllm_script(e).text();
   if (engine == EmitTarget::Sglang)

@@ -37,7 +37,6 @@ double published_for(const DeploymentComparison& comparison, const std::string& 
   return 0;
 }
 
-/// Rounds to 1 / `parts`, to print short.
 void fill_layout(DeploymentRow& row, const orchestrator::PipelineConfig& c) {
   const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(c);
   const actors::TrainerEngineConfig& trainer = c.simulation.trainer;
