@@ -12,6 +12,7 @@
 #include "actors/task/prompts.hpp"
 #include "cli/command/exit_code.hpp"
 #include "cli/laboratory/laboratory.hpp"
+#include "cli/view/card_map.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/card_shares.hpp"
@@ -66,17 +67,7 @@ std::string listed(const std::vector<CardId>& cards) {
   constexpr std::size_t kMany = 8;
   if (cards.size() <= kMany)
     return fmt::format("{}", fmt::join(cards, ", "));
-  std::string out;
-  for (std::size_t i = 0; i < cards.size();) {
-    std::size_t end = i + 1;
-    while (end < cards.size() && cards[end].value() == cards[end - 1].value() + 1)
-      ++end;
-    out += fmt::format("{}{}", out.empty() ? "" : ", ", cards[i]);
-    if (end - i > 1)
-      out += fmt::format("-{}", cards[end - 1]);
-    i = end;
-  }
-  return out;
+  return cli::card_ranges(cards);
 }
 
 /// The cards of each actor as YAML comments, so that the whole output is a valid configuration.

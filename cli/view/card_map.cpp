@@ -14,6 +14,7 @@
 namespace temper::cli {
 namespace {
 
+constexpr std::size_t kMostRanges = 3;  ///< Of the cards of a role.
 constexpr std::string_view kRamp = " .:-=+*#%@";
 /// A color ramp from dark to light whose steps differ in lightness alone.
 constexpr std::array<int, 10> kHeat{236, 54, 90, 126, 132, 168, 173, 179, 186, 229};
@@ -35,25 +36,6 @@ char letter_of(actors::RoleKind role) {
 std::size_t level_of(double busy) {
   const auto level = static_cast<std::size_t>(std::clamp(busy, 0.0, 1.0) * 10);
   return std::min(level, kRamp.size() - 1);
-}
-
-/// "0-31", "0-3, 8-11"; a long list is shortened.
-std::string ranges(const std::vector<CardId>& cards) {
-  constexpr std::size_t kMostParts = 3;
-  std::string out;
-  std::size_t parts = 0;
-  for (std::size_t i = 0; i < cards.size();) {
-    std::size_t end = i + 1;
-    while (end < cards.size() && cards[end].value() == cards[end - 1].value() + 1)
-      ++end;
-    if (++parts > kMostParts)
-      return out + ", ...";
-    out += fmt::format("{}{}", out.empty() ? "" : ", ", cards[i]);
-    if (end - i > 1)
-      out += fmt::format("-{}", cards[end - 1]);
-    i = end;
-  }
-  return out;
 }
 
 /// Actors in id order as text: "rollout-0 to rollout-6, 32 cards each, trainer".
@@ -226,7 +208,9 @@ class MapPainter {
               ? fmt::format(" ({:.0f} to {})", block.least * 100, percent(block.most))
               : "";
       c_.text(fmt::format("{} busy{}", percent(block.mean), spread), kTitle);
-      c_.text(fmt::format("  {}: {}{}", ranges(block.cards), block.text, kind_of(block)), kLabel)
+      c_.text(fmt::format(
+                  "  {}: {}{}", card_ranges(block.cards, kMostRanges), block.text, kind_of(block)),
+              kLabel)
           .line();
     }
   }
@@ -250,6 +234,23 @@ class MapPainter {
 };
 
 }  // namespace
+
+std::string card_ranges(const std::vector<CardId>& cards, std::size_t most) {
+  std::string out;
+  std::size_t parts = 0;
+  for (std::size_t i = 0; i < cards.size();) {
+    std::size_t end = i + 1;
+    while (end < cards.size() && cards[end].value() == cards[end - 1].value() + 1)
+      ++end;
+    if (++parts > most)
+      return out + ", ...";
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", cards[i]);
+    if (end - i > 1)
+      out += fmt::format("-{}", cards[end - 1]);
+    i = end;
+  }
+  return out;
+}
 
 MachineShape machine_shape(const sim_hw::HardwareSpec& cluster) {
   MachineShape out;

@@ -9,6 +9,7 @@
 #include "orchestrator/metrics/summary.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ struct CardMap {
 CardMap make_card_map(const orchestrator::Summary& summary,
                       const std::vector<orchestrator::ActorSpec>& actors,
                       std::vector<MachineShape> machines);
+
+/// "0-31", "0-3, 8-11"; "..." in place of what is beyond `most` ranges.
+std::string card_ranges(const std::vector<CardId>& cards, std::size_t most = SIZE_MAX);
 
 /// The map as text; empty if there are no cards. Precondition: width >= 40 columns.
 std::string render_card_map(const CardMap& map, std::size_t width, Colours colours);
