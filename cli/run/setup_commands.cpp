@@ -98,24 +98,23 @@ constexpr std::string_view kSmallRate =
     R"(  learning_rate: 4e-4     # for a small new network; a pretrained model needs about 1e-5
   minibatches: 1          # optimizer updates per step)";
 
-/// Error: the file of problems has none or cannot be read, or an answer violates the rule.
-Status check_problems(const std::string& task, actors::AnswerRule rule) {
+/// The problems of a file. Errors: it has none or cannot be read, or an answer violates the rule.
+Result<std::unique_ptr<actors::PromptSource>> problems_of(
+    const std::string& task,
+    actors::AnswerRule rule = actors::AnswerRule::Any,
+    double held_out = actors::TaskConfig().held_out) {
   actors::TaskConfig config;
   config.kind = actors::TaskKind::Jsonl;
   config.path = task;
-  const auto source =
-      actors::make_prompt_source(config, orchestrator::PipelineConfig().seed, {.rule = rule});
-  return source ? Status() : Status(source.error());
+  config.held_out = held_out;
+  return actors::make_prompt_source(config, orchestrator::PipelineConfig().seed, {.rule = rule});
 }
 
 /// `exact` if most of the answers have no digit, otherwise `numeric`. None if the file of problems
 /// cannot be read.
 std::optional<actors::VerifierKind> verifier_for(const std::string& task) {
   constexpr std::uint64_t kRows = 100;
-  actors::TaskConfig config;
-  config.kind = actors::TaskKind::Jsonl;
-  config.path = task;
-  const auto source = actors::make_prompt_source(config, orchestrator::PipelineConfig().seed);
+  const auto source = problems_of(task);
   if (!source)
     return std::nullopt;
   std::uint64_t numbers = 0;
@@ -138,12 +137,8 @@ EvaluationSplit hold_out(const std::string& task) {
   constexpr std::uint64_t kEnough = 50;  // pass@1 over 50 problems: standard error about 7 points
   constexpr std::array kShares{0.1, 0.15, 0.2, 0.25, 0.3, 0.35};
   EvaluationSplit held;
-  actors::TaskConfig config;
-  config.kind = actors::TaskKind::Jsonl;
-  config.path = task;
   for (const double share : kShares) {
-    config.held_out = share;
-    const auto source = actors::make_prompt_source(config, orchestrator::PipelineConfig().seed);
+    const auto source = problems_of(task, actors::AnswerRule::Any, share);
     if (!source)
       return {};
     held.share = share;
@@ -228,7 +223,7 @@ int run_init(const InitOptions& options, std::ostream& out, std::ostream& err) {
     const auto rule = !verifier                                  ? actors::AnswerRule::Any
                       : *verifier == actors::VerifierKind::Exact ? actors::AnswerRule::Text
                                                                  : actors::AnswerRule::Number;
-    if (const Status read = check_problems(options.task, rule); !read)
+    if (const auto read = problems_of(options.task, rule); !read)
       err << "temper: warning: --task: " << read.error().context << '\n';
   }
   out << fmt::format(
