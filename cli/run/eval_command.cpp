@@ -27,9 +27,8 @@ using orchestrator::PipelineConfig;
 struct Evaluation {
   std::string what;
   std::uint64_t version = 0;
-  std::uint64_t problems = 0, samples = 0, failed = 0;
-  double pass_1 = 0, pass_k = 0, reward = 0, seconds = 0;
-  double pass_1_low = 0, pass_1_high = 0;  ///< 95 % confidence interval over problems.
+  std::uint64_t problems = 0, samples = 0;
+  orchestrator::EvaluationPoint point;
 };
 
 void describe(auto& v, Evaluation& e) {
@@ -37,13 +36,13 @@ void describe(auto& v, Evaluation& e) {
   v.field(2, "version", e.version);
   v.field(3, "problems", e.problems);
   v.field(4, "samples", e.samples);
-  v.field(5, "failed", e.failed);
-  v.field(6, "pass_1", e.pass_1);
-  v.field(7, "pass_k", e.pass_k);
-  v.field(8, "reward", e.reward);
-  v.field(9, "seconds", e.seconds);
-  v.field(10, "pass_1_low", e.pass_1_low);
-  v.field(11, "pass_1_high", e.pass_1_high);
+  v.field(5, "failed", e.point.failed);
+  v.field(6, "pass_1", e.point.pass_1);
+  v.field(7, "pass_k", e.point.pass_k);
+  v.field(8, "reward", e.point.reward);
+  v.field(9, "seconds", e.point.seconds);
+  v.field(10, "pass_1_low", e.point.pass_1_low);
+  v.field(11, "pass_1_high", e.point.pass_1_high);
 }
 
 /// The flags as configuration settings.
@@ -153,16 +152,9 @@ Result<Evaluation> evaluate(const EvalOptions& options, bool& stopped) {
   if (!recorded.summary.evaluation)
     return Error{ErrorCode::Internal, "the evaluation finished without a result"};
   const orchestrator::EvaluationSummary& e = *recorded.summary.evaluation;
-  const orchestrator::EvaluationPoint& p = e.points.back();
   out.problems = e.problems;
   out.samples = e.samples;
-  out.failed = p.failed;
-  out.pass_1 = p.pass_1;
-  out.pass_1_low = p.pass_1_low;
-  out.pass_1_high = p.pass_1_high;
-  out.pass_k = p.pass_k;
-  out.reward = p.reward;
-  out.seconds = p.seconds;
+  out.point = e.points.back();
   return out;
 }
 
@@ -185,17 +177,17 @@ int run_eval(const EvalOptions& options) {
       "each{}, {:.1f} s\n",
       found->what,
       found->version,
-      found->pass_1,
-      found->pass_1_low,
-      found->pass_1_high,
-      found->samples > 1 ? fmt::format(", pass@{} {:.4f},", found->samples, found->pass_k)
+      found->point.pass_1,
+      found->point.pass_1_low,
+      found->point.pass_1_high,
+      found->samples > 1 ? fmt::format(", pass@{} {:.4f},", found->samples, found->point.pass_k)
                          : std::string(","),
-      found->reward,
+      found->point.reward,
       found->problems,
       found->samples,
       found->samples == 1 ? "response" : "responses",
-      found->failed > 0 ? fmt::format(", {} failed", found->failed) : std::string(),
-      found->seconds);
+      found->point.failed > 0 ? fmt::format(", {} failed", found->point.failed) : std::string(),
+      found->point.seconds);
   return 0;
 }
 
