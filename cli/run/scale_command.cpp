@@ -2,6 +2,7 @@
 
 #include "cli/command/exit_code.hpp"
 #include "core/clock.hpp"
+#include "core/text/numbers.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/run/scale_request.hpp"
@@ -12,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <memory>
 #include <tuple>
 
@@ -39,14 +39,13 @@ Status parse_number_of_actors(const std::string& word, ScaleRequest& request) {
                                     : role == "reference" ? &request.reference
                                     : role == "reward"    ? &request.reward
                                                           : nullptr;
-  std::int32_t number = 0;
-  const char* end = word.data() + word.size();
-  if (to == nullptr || sign == std::string::npos ||
-      std::from_chars(word.data() + sign + 1, end, number).ptr != end || sign + 1 == word.size()) {
+  const auto number =
+      parse_number<std::int32_t>(sign == std::string::npos ? "" : word.substr(sign + 1));
+  if (to == nullptr || !number) {
     return invalid_input(fmt::format(
         "expected ROLE=N such as rollout=3, reference=1 or reward=2, found \"{}\"", word));
   }
-  *to = number;
+  *to = *number;
   return {};
 }
 

@@ -22,7 +22,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iostream>
 #include <memory>
 
@@ -37,11 +36,10 @@ Result<study::Space::Axis> parse_limit(std::string_view text) {
   study::Space::Axis limit{axis.name(), {}};
   for (std::size_t i = 0; i < axis.values.size(); ++i) {
     const std::string word = axis.text(i);
-    std::int64_t value = 0;
-    const auto [stop, errc] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (errc != std::errc{} || stop != word.data() + word.size())
+    const auto value = parse_number<std::int64_t>(word);
+    if (!value)
       return invalid_input(fmt::format("--only {}: expected an integer, found `{}`", text, word));
-    limit.values.push_back(value);
+    limit.values.push_back(*value);
   }
   return limit;
 }

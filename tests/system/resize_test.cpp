@@ -226,6 +226,11 @@ TEST_F(AScaledRun, GoesOnWhateverIsInPlaceOfARequest) {
   EXPECT_EQ(count_events<event::Scaled>(records()), 0U);
 }
 
+TEST_F(AScaledRun, RefusesANumberBeyond32Bits) {
+  scale("rollout=4294967299", 2);
+  EXPECT_NE(said_.find("expected ROLE=N"), std::string::npos) << said_;
+}
+
 TEST_F(AScaledRun, OutlivesItsTrainer) {
   run({"synthetic.step_time=20ms", "steps=1000", "checkpoint.every=1"});
   await_version(2);
