@@ -274,11 +274,6 @@ Status calibrate(const CalibrateOptions& options, std::ostream& out) {
 }  // namespace
 
 int run_calibrate(const CalibrateOptions& options, std::ostream& out, std::ostream& err) {
-  if (options.machine) {
-    err << "temper calibrate: --local was replaced; to measure this machine: temper measure "
-           "CONFIG\n";
-    return kBadInput;
-  }
   const Status done = calibrate(options, out);
   if (done)
     return 0;
@@ -287,7 +282,6 @@ int run_calibrate(const CalibrateOptions& options, std::ostream& out, std::ostre
 
 Handler calibrate_command(Flags& flags) {
   const auto options = std::make_shared<CalibrateOptions>();
-  flags.flag("--local", options->machine, "Removed; use `temper measure CONFIG`");
   flags.arguments("files", options->files, "CSV files of measurements");
   flags.text("--hardware", options->hardware, "Name of the hardware (default: from the rows)");
   flags.text("--hardware-file", options->hardware_file, "Path of your own hardware description");

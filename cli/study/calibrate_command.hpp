@@ -21,7 +21,6 @@ struct CalibrateOptions {
   std::string report_tables;   ///< With leave_one_out: YAML file of tables for the report.
   bool leave_one_out = false;  ///< Also fit without each model and predict it.
   bool dry_run = false;        ///< Print the fit, write nothing.
-  bool machine = false;        ///< Removed flag --local: refused.
   bool json = false;
 };
 
