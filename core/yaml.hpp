@@ -23,14 +23,32 @@ namespace detail {
 struct KeyCollector {
   std::string prefix;
   std::vector<std::string>& keys;
+  std::vector<std::string>& maps;  ///< Also those in maps, with `*` for the name of an entry.
   template <class T>
   void field(int, std::string_view name, T& value, const std::type_identity_t<FieldMeta<T>>& = {}) {
     const std::string key = prefix + std::string(name);
     if constexpr (Described<T>) {
-      KeyCollector inner{key + ".", keys};
+      KeyCollector inner{key + ".", keys, maps};
       describe(inner, value);
     } else {
       keys.push_back(key);
+      collect_maps<T>(key);
+    }
+  }
+
+ private:
+  template <class T>
+  void collect_maps(const std::string& key) {
+    if constexpr (Described<T>) {
+      T value{};
+      std::vector<std::string> unused;
+      KeyCollector inner{key + ".", unused, maps};
+      describe(inner, value);
+    } else if constexpr (OptionalLike<T>) {
+      collect_maps<typename T::value_type>(key);
+    } else if constexpr (MapLike<T>) {
+      maps.push_back(key);
+      collect_maps<typename T::mapped_type>(key + ".*");
     }
   }
 };
@@ -292,10 +310,11 @@ template <class T>
 YamlValue<T> read_yaml(std::string_view name,
                        std::string_view text,
                        std::span<const std::string> sets = {}) {
-  YamlValue<T> out{T{}, YamlDocument(name, text, sets), {}, {}};
-  std::vector<std::string> keys;
-  detail::KeyCollector collector{"", keys};
-  describe(collector, out.value);
+  T value{};
+  std::vector<std::string> keys, maps;
+  detail::KeyCollector collector{"", keys, maps};
+  describe(collector, value);
+  YamlValue<T> out{std::move(value), YamlDocument(name, text, sets, std::move(maps)), {}, {}};
   YamlReader reader(out.document, std::move(keys));
   reader.read_root(out.value);
   out.issues = out.document.issues();

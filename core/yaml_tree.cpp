@@ -2,6 +2,7 @@
 
 #include "core/files.hpp"
 #include "core/passwords.hpp"
+#include "core/yaml_overlay.hpp"
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
@@ -283,30 +284,6 @@ bool check_text(std::string_view text, std::size_t source, std::vector<YamlIssue
   return ok;
 }
 
-YamlNode::Entry* find_entry(YamlNode& map, std::string_view key) {
-  // The last entry wins; duplicate keys are reported elsewhere.
-  const auto found = std::find_if(map.entries.rbegin(),
-                                  map.entries.rend(),
-                                  [&](const YamlNode::Entry& entry) { return entry.key == key; });
-  return found == map.entries.rend() ? nullptr : &*found;
-}
-
-/// Merges maps key by key; replaces any other value.
-void overlay(YamlNode& target, YamlNode&& value) {
-  if (target.kind != YamlNode::Kind::Map || value.kind != YamlNode::Kind::Map) {
-    target = std::move(value);
-    return;
-  }
-  for (YamlNode::Entry& entry : value.entries) {
-    if (YamlNode::Entry* old = find_entry(target, entry.key)) {
-      old->place = entry.place;
-      overlay(old->node, std::move(entry.node));
-    } else {
-      target.entries.push_back(std::move(entry));
-    }
-  }
-}
-
 void report_duplicates(const YamlNode& node, std::string path, std::vector<YamlIssue>& issues) {
   std::vector<const YamlNode::Entry*> sorted;
   for (std::size_t i = 0; i < node.entries.size(); ++i) {
@@ -335,8 +312,9 @@ void report_duplicates(const YamlNode& node, std::string path, std::vector<YamlI
 
 YamlDocument::YamlDocument(std::string_view name,
                            std::string_view text,
-                           std::span<const std::string> sets)
-    : name_(name), sets_(sets.begin(), sets.end()) {
+                           std::span<const std::string> sets,
+                           std::vector<std::string> maps)
+    : name_(name), sets_(sets.begin(), sets.end()), maps_(std::move(maps)) {
   parse_file(text);
   for (std::size_t i = 0; i < sets_.size(); ++i)
     apply_set(i + 1, sets_[i]);
@@ -385,7 +363,7 @@ void YamlDocument::apply_file(std::size_t number, const std::string& path) {
   if (value)
     report_duplicates(*value, "", issues_);
   if (value && issues_.size() == known)
-    overlay(root_, *std::move(value));
+    YamlOverlay(maps_).lay(root_, *std::move(value), "");
 }
 
 void YamlDocument::apply_set(std::size_t number, std::string_view assignment) {
@@ -410,6 +388,8 @@ void YamlDocument::apply_set(std::size_t number, std::string_view assignment) {
     return;
   value->place = place;
 
+  const YamlOverlay overlay(maps_);
+  std::string section;
   YamlNode* node = &root_;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
@@ -425,17 +405,19 @@ void YamlDocument::apply_set(std::size_t number, std::string_view assignment) {
                              : fmt::format("`{}` is a value, not a section with keys", outer)});
       return;
     }
+    if (end == path.size()) {
+      overlay.lay_entry(*node, {key, place, *std::move(value)}, section);
+      return;
+    }
+    section = overlay.inner(section, key);
     YamlNode::Entry* entry = find_entry(*node, key);
     if (entry == nullptr)
       entry = &node->entries.emplace_back(YamlNode::Entry{key, place, {}});
-    if (end == path.size())
-      entry->place = place;
     node = &entry->node;
     if (node->kind == YamlNode::Kind::Null)
       node->place = place;
     begin = end + 1;
   }
-  overlay(*node, *std::move(value));
 }
 
 }  // namespace temper

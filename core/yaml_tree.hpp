@@ -68,8 +68,12 @@ class YamlDocument {
 
   /// Parses `text`; errors call it `name`. Each element of `sets` is "a.b=value" with a YAML value,
   /// "@path" for a file merged over the document, or "~key" to remove a root key. Later elements
-  /// win. Errors are in issues(); root() holds everything that could be read.
-  YamlDocument(std::string_view name, std::string_view text, std::span<const std::string> sets);
+  /// win. `maps`: keys of maps whose entries users name, which can be removed (yaml_overlay.hpp).
+  /// Errors are in issues(); root() holds everything that could be read.
+  YamlDocument(std::string_view name,
+               std::string_view text,
+               std::span<const std::string> sets,
+               std::vector<std::string> maps = {});
 
   const YamlNode& root() const { return root_; }
   const std::vector<YamlIssue>& issues() const { return issues_; }
@@ -83,6 +87,7 @@ class YamlDocument {
 
   std::string name_;
   std::vector<std::string> sets_;
+  std::vector<std::string> maps_;
   YamlNode root_;
   std::vector<YamlIssue> issues_;
 };

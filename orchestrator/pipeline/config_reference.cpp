@@ -24,6 +24,9 @@ a test fails if it is stale.
   shipped configuration.
 - `--set a.b=c` overrides a key. The value is YAML, so a list is `--set placement.rollout=[0]`.
   Precedence: defaults, then the file, then `--set` in order.
+- A file or `--set` over another file merges sections key by key, and replaces lists. A map, such as
+  `task.sources` or `reference.teachers`, gets more entries. `{}` removes all inherited entries
+  (`--set reference.teachers={}`), and `null` or no value removes one (`--set reference.teachers.math=null`).
 - Anchors, aliases, tags and several documents in one file are not supported.
 - `temper check CONFIG` prints the resolved configuration, and which actor runs on which cards.
 

@@ -246,6 +246,27 @@ TEST(Yaml, SetsOverrideTheFileAndTheLastOneWins) {
             (Small{Tokens(3), Shape::Square}));
 }
 
+TEST(Yaml, EntriesOfAMapAreRemovedByAnEmptyMapOrByNull) {
+  const std::string text = "named:\n  a: {tokens: 7}\n  b: {tokens: 2}\n";
+  const auto names = [&](const std::vector<std::string>& sets) {
+    std::string found;
+    for (const auto& [name, small] : value(text, sets).named)
+      found += name;
+    return found;
+  };
+  EXPECT_EQ(names({"named.c={tokens: 3}"}), "abc");
+  EXPECT_EQ(names({"named={c: {tokens: 3}}"}), "abc") << "entries are added";
+  EXPECT_EQ(names({"named={}"}), "");
+  EXPECT_EQ(names({"named={}", "named.c={tokens: 3}"}), "c");
+  EXPECT_EQ(names({"named.a=null"}), "b");
+  EXPECT_EQ(names({"named={a: null, c: {tokens: 3}}"}), "bc");
+  EXPECT_EQ(value(text, {"named.a={}"}).named.at("a").tokens, Tokens(7))
+      << "the keys of a section have defaults";
+  EXPECT_EQ(issues(text, {"named.c=null"}),
+            "--set named.c=null: named.c: expected keys and values, found nothing\n")
+      << "there is no such entry";
+}
+
 TEST(Yaml, QuotesAWrongSet) {
   EXPECT_EQ(
       issues("inner: {tokens: 3}\ntext: a\n",

@@ -1,11 +1,13 @@
 // Several teachers: which actors they have, what `check` refuses, and the plan of simulated runs.
 #include "orchestrator/pipeline/teachers.hpp"
 
+#include "core/files.hpp"
 #include "orchestrator/pipeline/changes.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/scheduler/state/config.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -93,6 +95,31 @@ TEST(TeacherRules, NameTheKeyWhatWasFoundAndWhatIsExpected) {
       "task: {sources: {one: {teacher: a b}}}\n"
       "reference: {teachers: {a b: {}}}\n",
       "the name of a teacher must be 1 to 64 letters");
+}
+
+TEST(TeacherRules, AFileCanRemoveTheTeachersOfTheOneThatItExtends) {
+  const test::TemporaryFolder folder;
+  const auto put = [&](const std::string& name, const std::string& text) {
+    ASSERT_TRUE(write_file_atomically(folder / name, text));
+  };
+  put("base.yaml",
+      "policy: synthetic\n" + kSources + "reference: {teachers: {a: {}, b: {replicas: 2}}}\n");
+  put("none.yaml", "extends: base.yaml\ntask: {sources: {}}\nreference: {teachers: {}}\n");
+  const auto none = load_config(folder / "none.yaml");
+  ASSERT_TRUE(none) << none.error().context;
+  EXPECT_TRUE(none->reference.teachers.empty() && none->task.sources.empty());
+  put("one.yaml",
+      "extends: base.yaml\ntask: {sources: {two: null}}\nreference: {teachers: {b: null}}\n");
+  const auto one = load_config(folder / "one.yaml");
+  ASSERT_TRUE(one) << one.error().context;
+  EXPECT_EQ(one->reference.teachers.size(), 1U);
+  const std::vector<std::string> sets{"reference.teachers={}", "task.sources={}"};
+  EXPECT_TRUE(load_config(folder / "base.yaml", sets)->reference.teachers.empty());
+  const auto left = load_config(folder / "base.yaml", std::vector(sets.begin(), sets.begin() + 1));
+  ASSERT_FALSE(left);
+  EXPECT_NE(left.error().context.find("task.sources.one.teacher: requires `reference.teachers`"),
+            std::string::npos)
+      << left.error().context;
 }
 
 TEST(TeacherRules, ComparesModelsAndEngines) {
