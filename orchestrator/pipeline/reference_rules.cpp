@@ -2,6 +2,7 @@
 
 #include "actors/simulation/role_layouts.hpp"
 #include "core/json.hpp"
+#include "orchestrator/pipeline/teachers.hpp"
 
 #include <fmt/format.h>
 
@@ -33,6 +34,32 @@ void check_sharing(const PipelineConfig& c, const PlacementConfig& p, Rules& rul
                             traits_of(p.mode).alternates()
                                 ? ""
                                 : "`placement.reference_cards: N` for exclusive cards, or "));
+}
+
+/// The actors of all teachers divide the cards. Blames the keys that set their numbers.
+void check_share(const PipelineConfig& c, const PlacementConfig& p, Rules& rules) {
+  const std::int32_t replicas = reference_count(c);
+  std::vector<std::string> keys;
+  std::string of_each;
+  for (const auto& [name, teacher] : c.reference.teachers) {
+    of_each += fmt::format("{}{} {}",
+                           of_each.empty() ? "" : ", ",
+                           name,
+                           teacher.replicas.value_or(c.reference.replicas));
+    if (teacher.replicas)
+      keys.push_back(fmt::format("reference.teachers.{}.replicas", name));
+  }
+  for (const char* const key : {"reference.replicas", "placement.reference", "placement.cards"})
+    keys.emplace_back(key);
+  const bool several = !of_each.empty();
+  rules.require(replicas == 0 || p.reference.size() % static_cast<std::size_t>(replicas) == 0,
+                std::move(keys),
+                fmt::format("{}must divide the {} cards of the reference, so that all replicas are "
+                            "equal; found {}{}",
+                            several ? "the actors of all teachers together " : "",
+                            p.reference.size(),
+                            replicas,
+                            several ? fmt::format(" ({})", of_each) : ""));
 }
 
 void check_model(const PipelineConfig& c, sim_hw::Catalog& catalog, Rules& rules) {
@@ -75,6 +102,7 @@ void check_simulated_reference(const PipelineConfig& c,
                                const PlacementConfig& p,
                                sim_hw::Catalog& catalog,
                                Rules& rules) {
+  check_share(c, p, rules);
   check_sharing(c, p, rules);
   check_model(c, catalog, rules);
 }

@@ -142,13 +142,12 @@ void check_adapter(const std::optional<actors::LoraConfig>& c,
                 why.substr(colon + 2));
 }
 
-void check_share(const std::string& role, std::size_t cards, std::int32_t replicas, Rules& rules) {
+void check_rollout_share(std::size_t cards, std::int32_t replicas, Rules& rules) {
   rules.require(replicas == 0 || cards % static_cast<std::size_t>(replicas) == 0,
-                {role + ".replicas", "placement." + role, "placement.cards"},
-                fmt::format("must divide the {} cards of the {}, so that all replicas are equal; "
-                            "found {}",
+                {"rollout.replicas", "placement.rollout", "placement.cards"},
+                fmt::format("must divide the {} cards of the rollout, so that all replicas are "
+                            "equal; found {}",
                             cards,
-                            role,
                             replicas));
 }
 
@@ -357,8 +356,7 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   check_lengths("simulation.response", s.response, rules);
   if (s.tools)
     check_tools(*s.tools, rules);
-  check_share("rollout", p.rollout.size(), c.rollout.replicas, rules);
-  check_share("reference", p.reference.size(), reference_count(c), rules);
+  check_rollout_share(p.rollout.size(), c.rollout.replicas, rules);
   check_lent(p, c, rules);
   check_simulated_reference(c, p, catalog, rules);
   check_prefill(c, rules);

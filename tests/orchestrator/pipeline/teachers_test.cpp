@@ -122,6 +122,25 @@ TEST(TeacherRules, AFileCanRemoveTheTeachersOfTheOneThatItExtends) {
       << left.error().context;
 }
 
+TEST(TeacherRules, BlameTheNumbersOfTeachersThatDoNotDivideTheCards) {
+  const std::string simulated =
+      "hardware: simulated\nplacement: {cards: 8, rollout_cards: 3, reference_cards: 2}\n"
+      "simulation: {cluster: cm384, model: qwen2.5-0.5b, trainer: {tp: 2}}\nrollout: {replicas: "
+      "3}\n";
+  expect_teacher_issue(simulated + kSources + "reference: {teachers: {a: {}, b: {replicas: 2}}}\n",
+                       "c.yaml:7: reference.teachers.b.replicas: the actors of all teachers "
+                       "together must divide the 2 cards of the reference, so that all replicas "
+                       "are equal; found 3 (a 1, b 2)");
+  expect_teacher_issue(
+      simulated + kSources + "reference: {replicas: 2, teachers: {a: {}, b: {}}}\n",
+      "reference.replicas: the actors of all teachers together must divide the 2 "
+      "cards of the reference, so that all replicas are equal; found 4 (a 2, b "
+      "2)");
+  expect_teacher_issue(simulated + "reference: {replicas: 3}\n",
+                       "reference.replicas: must divide the 2 cards of the reference, so that all "
+                       "replicas are equal; found 3");
+}
+
 TEST(TeacherRules, ComparesModelsAndEngines) {
   const std::string torch = "policy: torch\n" + kSources;
   const auto issues = [&](const std::string& teachers) {
