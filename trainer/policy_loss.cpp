@@ -74,7 +74,7 @@ void add_weighted_logprob(double weight, double logprob, double advantage, Token
 void add_kl(double logprob, double reference, double weight, TokenLoss& out) {
   const double gap = reference - logprob;
   out.kl = std::exp(gap) - 1 - gap;
-  if (weight == 0)  // A teacher alone: infinity times 0 is NaN.
+  if (weight == 0)  // Only a metric: infinity times 0 is NaN.
     return;
   out.loss += weight * out.kl;
   out.d_logprob += weight * (1 - std::exp(gap));
@@ -88,8 +88,8 @@ void response_loss(const ResponseInputs& in, const Algorithm& a, std::span<Token
                "a log-prob per token");
   TEMPER_CHECK(!around_proximal || in.proximal.size() == out.size(),
                "the objective needs proximal log-probs");
-  TEMPER_CHECK(!needs_reference(a) || in.reference.size() == out.size(),
-               "the loss needs log-probs of the reference");
+  TEMPER_CHECK(in.reference.size() == out.size() || (in.reference.empty() && !needs_reference(a)),
+               "log-probs of the reference, if any or if the loss needs them");
   TEMPER_CHECK(in.token_advantages.empty() || in.token_advantages.size() == out.size(),
                "an advantage per token");
   const Ratio ratio(in.current, around_proximal ? in.proximal : in.behaviour, level_of(a.ratio));
@@ -125,7 +125,7 @@ void response_loss(const ResponseInputs& in, const Algorithm& a, std::span<Token
   const bool is_surrogate = a.objective != Objective::Cispo && a.objective != Objective::Reinforce;
   if (a.ratio == RatioLevel::Sequence && is_surrogate)
     share_derivatives(out);
-  if (!needs_reference(a))
+  if (in.reference.empty())
     return;
   for (std::size_t t = 0; t < out.size(); ++t)
     add_kl(in.current[t], in.reference[t], a.kl, out[t]);

@@ -42,12 +42,13 @@ struct TokenLoss {
   double loss = 0;
   double d_logprob = 0;  ///< Derivative of the sum over the response.
   double weight = 1;     ///< w; 1 if the objective has none.
-  double kl = 0;         ///< k3, without its coefficient.
+  double kl = 0;         ///< k3, without its coefficient; 0 without a reference.
   bool clipped = false;  ///< Whether the clip took effect.
   bool capped = false;   ///< Whether the ratio behind w was outside its floor and cap.
 };
 
-/// Requires: `out` has one entry per token.
+/// Requires: `out` has one entry per token. With a reference, k3 is computed even if it has no
+/// weight in the loss.
 void response_loss(const ResponseInputs& in, const Algorithm& algorithm, std::span<TokenLoss> out);
 
 /// The weight of a token's loss in its minibatch is token_share() / shares(): the first is known

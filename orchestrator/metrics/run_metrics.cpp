@@ -272,6 +272,7 @@ void RunMetrics::on_event(const event::Trained& e) {
   update.version = e.version;
   update.time = now_;
   update.metrics = e.metrics;
+  update.scored = with_reference_;
   const actors::Certificate& c = train.certificate;
   last_batch_ = {c.step, std::nullopt, {}};
   if (c.bound != std::numeric_limits<std::uint64_t>::max())

@@ -284,9 +284,15 @@ void TraceFile::mark_update(const RunMetrics& metrics, Time now) {
                    update.staleness_max));
   const MetricsLine line = line_of(update, metrics);
   for (const Metric& metric : metric_table()) {
-    if (metric.value != nullptr && !metric.place.group.empty()) {
-      counter(now, metric.name, fmt::format(R"("value":{})", to_json(metric.value(line))));
-    }
+    if (metric.place.group.empty())
+      continue;
+    std::optional<double> value;
+    if (metric.value != nullptr)
+      value = metric.value(line);
+    else if (metric.if_any != nullptr)
+      value = metric.if_any(line);
+    if (value)
+      counter(now, metric.name, fmt::format(R"("value":{})", to_json(*value)));
   }
 }
 

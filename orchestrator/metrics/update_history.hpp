@@ -71,6 +71,7 @@ struct Update {
   PolicyVersion version;  ///< The version it produced.
   Time time{};
   actors::UpdateMetrics metrics;
+  bool scored = false;  ///< Whether references scored its responses.
   TokenCounts tokens;
   GroupCounts groups;
   Totals before{};  ///< At the previous step, or at the resume after it.
@@ -79,6 +80,9 @@ struct Update {
   QueueDepth queue;
   BatchFigures batch;
   std::optional<actors::JudgeUsage> judges{};  ///< None: no judge has worked.
+
+  /// To the references; none without them, where `metrics` have 0.
+  std::optional<double> kl() const { return scored ? std::optional(metrics.kl) : std::nullopt; }
 };
 
 /// Rewards of all steps: means over windows of kWindow steps, so that the best is never below the

@@ -349,7 +349,8 @@ class NumpyTrainer(temper.Trainer):
         ratio = np.exp(log_ratio)
         plain, clipped = ratio * advantage, np.clip(ratio, low, high) * advantage
         cut = clipped < plain
-        gap = np.where(mask > 0, reference - logprobs, 0.0) if self.config.kl > 0 else 0.0 * ratio
+        scored = a.reference.any()  # otherwise all are 0
+        gap = np.where(mask > 0, reference - logprobs, 0.0) if scored else 0.0 * ratio
         kl = np.exp(gap) - 1 - gap
         loss = -np.minimum(plain, clipped) + self.config.kl * kl
         d_logprob = np.where(cut, 0.0, -plain) + self.config.kl * (1 - np.exp(gap))

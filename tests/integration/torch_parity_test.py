@@ -166,6 +166,7 @@ VARIANTS = [
     (m.AlgorithmName.A3PO, {"minibatches": 4, "behaviour_weight_mode": "clamp"}),
     (m.AlgorithmName.DECOUPLED_PPO, {"scale_by_effective_samples": "true"}),
     (m.AlgorithmName.GRPO, {"learning_rate_schedule": "{warm_up_steps: 1, decay: cosine, decay_steps: 3, end: 0.2}"}),
+    (m.AlgorithmName.GRPO, {"kl": 0}),
     (m.AlgorithmName.GSPO, {"distillation": 0.5, "clip_low": 0.2, "clip_high": 0.2}),
     (m.AlgorithmName.OPD, {"distillation_top_k": 4}),
     (m.AlgorithmName.OPD, {"distillation_top_k": VOCABULARY, "average": "sequence"}),
@@ -185,6 +186,7 @@ def test_updates_of_the_two_trainers_agree(name, over, base, temper, native, tmp
     (cpp, their_weights, their_moments), (python, weights, moments) = results
     for ours, theirs in zip(python, cpp):
         assert_metrics_agree(ours, theirs)
+        assert ours.kl > 0, "a reference scored the batch, whether or not the loss uses it"
     assert set(weights) == set(their_weights)
     assert {k: differ(weights[k], their_weights[k]) for k in weights if differ(weights[k], their_weights[k]) > CLOSE} == {}
     # The first moment is the gradient's running mean, the second that of its square: both agree only if gradients do.

@@ -188,6 +188,21 @@ TEST(PolicyLoss, ATeacherRaisesWhatItPrefersToTheSampler) {
   EXPECT_NEAR(losses[0].kl, 2 - 1 - two, 1e-12) << "reported without a weight in the loss";
 }
 
+TEST(PolicyLoss, ReportsTheKlToAReferenceThatTheLossDoesNotUse) {
+  const double two = std::log(2);
+  const ReferenceResponse scored{{-2, -2}, {-2, -2}, {}, {-2 + two, -2}, 5};
+  ReferenceResponse alone = scored;
+  alone.reference.clear();
+  const Algorithm a = algorithm_row(AlgorithmName::Grpo).columns;
+  ASSERT_FALSE(needs_reference(a));
+  const auto losses = loss_of(scored, a), without = loss_of(alone, a);
+  EXPECT_NEAR(losses[0].kl, 2 - 1 - two, 1e-12);
+  EXPECT_EQ(losses[1].kl, 0);
+  EXPECT_EQ(without[0].kl, 0);
+  EXPECT_EQ(losses[0].loss, without[0].loss);
+  EXPECT_EQ(losses[0].d_logprob, without[0].d_logprob);
+}
+
 TEST(PolicyLoss, MasksATokenWhoseWeightIsOutsideItsRangeOnEitherSide) {
   // Proximal over behaviour: exp(-1) = 0.37, 1 and exp(2) = 7.4. Ratio to the proximal policy 1.
   const ReferenceResponse r{{-3, -2, -1}, {-2, -2, -3}, {-3, -2, -1}, {}, 2};

@@ -125,6 +125,17 @@ TEST(RunMetrics, CountTheWorkOfJudgesByStepAndItsCostSoFar) {
   EXPECT_EQ(summarize(s.metrics, {}).judges->requests, 6U);
 }
 
+TEST(RunMetrics, TheKlIsAbsentWithoutAReference) {
+  Script s;
+  s.whole_group(0, 0, 0, 1, 0);
+  EXPECT_FALSE(figures(s.metrics).contains("kl"));
+  SchedulerConfig c = s.metrics.config();
+  c.actors.push_back({"reference-0", RoleKind::Reference, {CardId(1)}, 0});
+  s.feed(event::Started{c});
+  s.whole_group(1, 1, 1, 1, 0);
+  EXPECT_EQ(figures(s.metrics).at("kl"), 0);
+}
+
 TEST(RunMetrics, GroupsWithEqualRewardsAreNotEffective) {
   Script s;
   s.whole_group(0, 0, 0, 1, 0);

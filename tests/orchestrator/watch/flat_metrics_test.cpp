@@ -22,6 +22,7 @@ MetricsLine line_of_an_update() {
   MetricsLine line;
   line.update.version = PolicyVersion(7);
   line.update.metrics.reward_mean = 0.5;
+  line.update.scored = true;
   line.update.metrics.entropy = 1.25;
   line.update.metrics.learning_rate = 1e-5;
   line.update.metrics.critic_loss = line.update.metrics.critic_value_mean = 0.5;

@@ -192,7 +192,7 @@ class Losses:
 
     Attributes:
         loss: Loss, not averaged, with a gradient graph.
-        kl: k3 estimate of the KL divergence to the reference.
+        kl: k3 estimate of the KL divergence to the reference; 0 without one.
         clipped: Whether the importance ratio was clipped.
         weight: Weight of stale tokens (proximal over behaviour).
         capped: Whether that weight was below its floor or above its cap.
@@ -284,7 +284,7 @@ def token_losses(tokens: Tokens, a: AlgorithmConfig) -> Losses:
         divergence = top_k_divergence(tokens.top_current, tokens.top_reference)
         loss = loss + (a.distillation or 0.0) * divergence
     kl = torch.zeros_like(ones)
-    if tokens.reference is not None and needs_reference(a):
+    if tokens.reference is not None:
         gap = tokens.reference - current
         estimate = gap.exp() - 1 - gap
         if a.kl > 0:  # else infinity times 0 would be NaN
