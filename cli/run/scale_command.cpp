@@ -49,9 +49,9 @@ Status parse_number_of_actors(const std::string& word, ScaleRequest& request) {
   return {};
 }
 
-/// Validates the run's configuration with these numbers before it sends a request.
-Status check_numbers(const fs::path& run_dir, const ScaleRequest& request) {
-  std::vector<std::string> sets{"run_dir=" + run_dir.string()};
+/// The request as settings of the configuration.
+std::vector<std::string> settings_of(const ScaleRequest& request) {
+  std::vector<std::string> sets;
   const auto set = [&](const char* role, const std::optional<std::int32_t>& number) {
     if (number)
       sets.push_back(fmt::format("{}.replicas={}", role, *number));
@@ -59,19 +59,53 @@ Status check_numbers(const fs::path& run_dir, const ScaleRequest& request) {
   set("rollout", request.rollout);
   set("reference", request.reference);
   set("reward", request.reward);
-  TEMPER_TRY(const orchestrator::LoadedConfig loaded,
-             orchestrator::read_config(run_dir / "config.yaml", sets));
-  std::vector<ConfigIssue> issues = loaded.issues();
-  if (issues.empty()) {
-    if (orchestrator::is_simulated(loaded.config())) {
-      return invalid_input(
-          "a running job on simulated hardware cannot be scaled; stop it, then resume it with "
-          "another number: temper run --resume RUN --set rollout.replicas=N");
+  return sets;
+}
+
+/// The settings with which the run is resumed, for teachers with numbers of their own too.
+std::vector<std::string> resume_settings(const fs::path& run_dir, const ScaleRequest& request) {
+  std::vector<std::string> sets = settings_of(request);
+  const auto config = orchestrator::load_config(run_dir / "config.yaml");
+  if (config && request.reference) {
+    for (const auto& [name, teacher] : config->reference.teachers) {
+      if (teacher.replicas)
+        sets.push_back(fmt::format("reference.teachers.{}.replicas={}", name, *request.reference));
     }
-    const auto broken = orchestrator::rules_of_this_machine(loaded.config());
-    for (const orchestrator::BrokenRule& rule : broken)
-      issues.push_back(loaded.blame(rule));
   }
+  return sets;
+}
+
+/// The command that resumes the run with the wanted numbers.
+std::string resume_command(const fs::path& run_dir, const ScaleRequest& request) {
+  std::string command = "temper run --resume " + run_dir.string();
+  for (const std::string& set : resume_settings(run_dir, request))
+    command += " --set " + set;
+  return command;
+}
+
+/// The run's configuration with these settings. Error: it is not valid.
+Result<orchestrator::LoadedConfig> with_settings(const fs::path& run_dir,
+                                                 std::vector<std::string> sets) {
+  sets.push_back("run_dir=" + run_dir.string());
+  TEMPER_TRY(orchestrator::LoadedConfig loaded,
+             orchestrator::read_config(run_dir / "config.yaml", sets));
+  if (!loaded.issues().empty())
+    return config_error(loaded.issues());
+  return loaded;
+}
+
+/// Validates the run's configuration with these numbers before it sends a request.
+Status check_numbers(const fs::path& run_dir, const ScaleRequest& request) {
+  TEMPER_TRY(const orchestrator::LoadedConfig loaded, with_settings(run_dir, settings_of(request)));
+  if (orchestrator::is_simulated(loaded.config())) {
+    return invalid_input(fmt::format(
+        "a running job on simulated hardware cannot be scaled; stop it, then resume it with "
+        "these numbers: {}",
+        resume_command(run_dir, request)));
+  }
+  std::vector<ConfigIssue> issues;
+  for (const orchestrator::BrokenRule& rule : orchestrator::rules_of_this_machine(loaded.config()))
+    issues.push_back(loaded.blame(rule));
   if (!issues.empty())
     return config_error(issues);
   return {};
@@ -86,7 +120,7 @@ Result<bool> is_running(const fs::path& run_dir) {
 }
 
 /// Checks that the run is running.
-Status check_is_running(const fs::path& run_dir) {
+Status check_is_running(const fs::path& run_dir, const ScaleRequest& request) {
   std::error_code ignored;
   if (!fs::exists(run_dir / "events.log", ignored))
     return Error{ErrorCode::NotFound,
@@ -94,10 +128,13 @@ Status check_is_running(const fs::path& run_dir) {
   TEMPER_TRY(const bool there, is_running(run_dir));
   if (there)
     return {};
-  return invalid_input(fmt::format(
-      "the run in {0} is not running; to resume it with another number: temper run --resume {0} "
-      "--set rollout.replicas=N",
-      run_dir.string()));
+  const auto valid = with_settings(run_dir, resume_settings(run_dir, request));
+  if (!valid)
+    return valid.error();
+  return invalid_input(
+      fmt::format("the run in {} is not running; to resume it with these numbers: {}",
+                  run_dir.string(),
+                  resume_command(run_dir, request)));
 }
 
 Result<orchestrator::ScaleAnswer> ask(const fs::path& run_dir, const ScaleRequest& request) {
@@ -111,9 +148,10 @@ Result<orchestrator::ScaleAnswer> ask(const fs::path& run_dir, const ScaleReques
     if (!there) {
       std::ignore = orchestrator::withdraw_request(run_dir);
       return Error{ErrorCode::Unavailable,
-                   fmt::format("the run in {0} ended before it answered; to resume it with another "
-                               "number: temper run --resume {0} --set rollout.replicas=N",
-                               run_dir.string())};
+                   fmt::format("the run in {} ended before it answered; to resume it with these "
+                               "numbers: {}",
+                               run_dir.string(),
+                               resume_command(run_dir, request))};
     }
     ::poll(nullptr, 0, kAnswerPeriodMs);
   }
@@ -130,7 +168,7 @@ Status scale(const ScaleOptions& options) {
   ScaleRequest request{fmt::format("{}-{}", calendar_stamp(), ::getpid()), {}, {}, {}};
   for (const std::string& word : options.numbers)
     TEMPER_TRY_STATUS(parse_number_of_actors(word, request));
-  TEMPER_TRY_STATUS(check_is_running(run_dir));
+  TEMPER_TRY_STATUS(check_is_running(run_dir, request));
   TEMPER_TRY_STATUS(check_numbers(run_dir, request));
   TEMPER_TRY(const auto answer, ask(run_dir, request));
   using orchestrator::ScaleOutcome;

@@ -166,6 +166,23 @@ TEST_F(AScaledRun, ThatEndsBeforeItAnswersIsNotWaitedFor) {
   EXPECT_FALSE(std::filesystem::exists(run_dir() / "scale.request"));
 }
 
+TEST_F(AScaledRun, IsResumedWithTheWantedNumbersOnceItHasStopped) {
+  ASSERT_EQ(run({"steps=2"}).wait().status, 0);
+  for (const auto& [number, key] : {std::pair("reward=2", "reward.replicas=2"),
+                                    std::pair("reference=3", "reference.replicas=3"),
+                                    std::pair("rollout=4", "rollout.replicas=4")}) {
+    scale(number, 2);
+    const std::string expected = fmt::format(
+        "is not running; to resume it with these numbers: temper run --resume {} --set "
+        "{}\n",
+        run_dir().string(),
+        key);
+    EXPECT_NE(said_.find(expected), std::string::npos) << said_;
+  }
+  scale("rollout=-1", 2);
+  EXPECT_NE(said_.find("rollout.replicas: must be between 1 and"), std::string::npos) << said_;
+}
+
 TEST_F(AScaledRun, IsNotScaledByARequestToAnEarlierOrchestrator) {
   ASSERT_EQ(run({"steps=4"}).wait().status, 0);
   ASSERT_TRUE(write_file_atomically(run_dir() / "scale.request", "id: old\nrollout: 3\n"));
