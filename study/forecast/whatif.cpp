@@ -1,6 +1,7 @@
 #include "study/forecast/whatif.hpp"
 
 #include "actors/simulation/lengths.hpp"
+#include "core/yaml_tree.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "study/machine/run_calibration.hpp"
@@ -60,10 +61,40 @@ bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
   });
 }
 
+/// Numbers and devices of a teacher's actors; its model and engine are those of its times.
+bool is_of_actors_of_teacher(std::string_view key) {
+  constexpr std::string_view kTeachers = "reference.teachers.";
+  if (!key.starts_with(kTeachers))
+    return false;
+  const std::string_view of_teacher =
+      key.substr(std::min(key.find('.', kTeachers.size()), key.size()));
+  return of_teacher == ".replicas" || of_teacher == ".cards";
+}
+
+void collect_keys(const YamlNode& node, const std::string& key, std::vector<std::string>& to) {
+  if (node.kind != YamlNode::Kind::Map || (node.entries.empty() && !key.empty()))
+    return to.push_back(key);
+  for (const YamlNode::Entry& entry : node.entries)
+    collect_keys(entry.node, key.empty() ? entry.key : key + "." + entry.key, to);
+}
+
+/// The keys that are set, also those of a section that is set as a whole, and `~KEY` for a section
+/// that is removed.
+std::vector<std::string> keys_of(const std::vector<std::string>& sets) {
+  std::vector<std::string> keys, values;
+  std::ranges::partition_copy(
+      sets, std::back_inserter(keys), std::back_inserter(values), [](const std::string& set) {
+        return set.starts_with('~');
+      });
+  collect_keys(YamlDocument("--set", "{}", values).root(), "", keys);
+  return keys;
+}
+
 std::vector<std::string> descriptions_in(const std::vector<std::string>& sets) {
   std::vector<std::string> out;
   std::ranges::copy_if(sets, std::back_inserter(out), [](const std::string& set) {
-    return is_one_of(set.substr(0, set.find('=')), kDescriptionKeys);
+    return std::ranges::all_of(
+        keys_of({set}), [](const std::string& key) { return is_one_of(key, kDescriptionKeys); });
   });
   return out;
 }
@@ -72,9 +103,9 @@ std::vector<std::string> descriptions_in(const std::vector<std::string>& sets) {
 Status check_effect_known(const std::vector<std::string>& sets,
                           const orchestrator::PipelineConfig& config) {
   const bool simulated = config.hardware == orchestrator::HardwareKind::Simulated;
-  for (const std::string& set : sets) {
-    const std::string key = set.substr(0, set.find('='));
-    if (is_one_of(key, kSchedulingKeys) || (simulated && is_one_of(key, kCostModelKeys)) ||
+  for (const std::string& key : keys_of(sets)) {
+    if (is_one_of(key, kSchedulingKeys) || is_of_actors_of_teacher(key) ||
+        (simulated && is_one_of(key, kCostModelKeys)) ||
         (!simulated && is_one_of(key, kDescriptionKeys)))
       continue;
     return invalid_input(fmt::format(

@@ -216,6 +216,64 @@ TEST_F(Recorded, KeysWithUnknownEffectAreRefusedByName) {
   EXPECT_NE(reason("placement.mode=colocated").find("2 threads"), std::string::npos);
 }
 
+/// Two sources of problems, each with a teacher of its own.
+PipelineConfig with_teachers(PipelineConfig c) {
+  c.task.sources["one"].teacher = "a";
+  c.task.sources["two"].teacher = "b";
+  c.reference.teachers = {{"a", {}}, {"b", {}}};
+  return c;
+}
+
+TEST_F(Recorded, AnotherNumberOfActorsOfATeacherIsRescheduled) {
+  PipelineConfig config = with_teachers(testing::small_pipeline());
+  config.placement.cards = 12;
+  config.placement.reference_cards = 6;  // three for each teacher
+  const fs::path run = simulated(config);
+  config.reference.teachers["a"].replicas = 2;  // and then two for each of its actors
+  const auto really = simulate(config);
+  ASSERT_TRUE(really);
+  for (const char* set :
+       {"reference.teachers.a.replicas=2", "reference.teachers={a: {replicas: 2}}"}) {
+    const auto answer = ask(run, {set});
+    ASSERT_TRUE(answer) << answer.error().context;
+    EXPECT_EQ(answer->error, 0);
+    EXPECT_EQ(answer->counterfactual.trained_per_s, really->whole.trained_per_s);
+  }
+  const auto uneven = ask(run, {"reference.teachers.a.replicas=3"});
+  ASSERT_FALSE(uneven);
+  EXPECT_NE(uneven.error().context.find("reference.teachers.a.replicas: the actors of all teachers "
+                                        "together must divide the 6 cards"),
+            std::string::npos)
+      << uneven.error().context;
+}
+
+TEST_F(Recorded, TheKeysOfASectionThatIsSetAreNamed) {
+  const fs::path run = simulated(testing::small_pipeline());
+  EXPECT_TRUE(ask(run, {"rollout={concurrency: 32}"}));
+  const auto refused = ask(run, {"sampling={temperature: 0.5}"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().context.find("sampling.temperature: its effect"), 0U)
+      << refused.error().context;
+}
+
+TEST_F(Recorded, ASectionThatIsRemovedBesideAnotherChangeIsRefusedByName) {
+  const fs::path run = simulated(testing::small_pipeline());
+  const auto refused = ask(run, {"~sampling", "staleness.bound=3"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().context.find("~sampling: its effect"), 0U) << refused.error().context;
+}
+
+TEST_F(Recorded, KeysOfTheEngineOfATeacherAreRefused) {
+  PipelineConfig config = with_teachers(testing::small_pipeline());
+  config.placement.cards = 12;
+  config.placement.reference_cards = 6;
+  const fs::path run = simulated(config);
+  const auto refused = ask(run, {"reference.teachers.a.engine.with.replicas=3"});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().context.find("reference.teachers.a.engine"), std::string::npos)
+      << refused.error().context;
+}
+
 TEST_F(Recorded, AnIncompleteRunFolderIsRefused) {
   const auto none = ask(folder_ / "nowhere", {"steps=3"});
   ASSERT_FALSE(none);
