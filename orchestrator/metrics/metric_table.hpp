@@ -47,6 +47,13 @@ struct Metric {
   std::optional<double> (*of_source)(const SourceFigures& source) = nullptr;
   /// The same, of an evaluation.
   double (*of_evaluated_source)(const command::Evaluated::Source& source) = nullptr;
+
+  /// What `value` or `if_any` computes; none if there is neither, or the step has no value.
+  std::optional<double> of_line(const MetricsLine& line) const {
+    if (value != nullptr)
+      return value(line);
+    return if_any != nullptr ? if_any(line) : std::nullopt;
+  }
 };
 
 std::span<const Metric> metric_table();

@@ -20,11 +20,8 @@ std::string name_in_family(const Metric& metric, const std::string& source) {
 void for_each_figure(const MetricsLine& line,
                      const std::function<void(std::string_view name, double value)>& use) {
   for (const Metric& metric : metric_table()) {
-    if (metric.value != nullptr) {
-      use(metric.name, metric.value(line));
-    } else if (metric.if_any != nullptr) {
-      if (const auto value = metric.if_any(line))
-        use(metric.name, *value);
+    if (const auto of_step = metric.of_line(line)) {
+      use(metric.name, *of_step);
     } else if (metric.of_evaluation != nullptr) {
       if (line.evaluation)
         use(metric.name, metric.of_evaluation(*line.evaluation));

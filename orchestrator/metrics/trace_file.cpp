@@ -286,12 +286,7 @@ void TraceFile::mark_update(const RunMetrics& metrics, Time now) {
   for (const Metric& metric : metric_table()) {
     if (metric.place.group.empty())
       continue;
-    std::optional<double> value;
-    if (metric.value != nullptr)
-      value = metric.value(line);
-    else if (metric.if_any != nullptr)
-      value = metric.if_any(line);
-    if (value)
+    if (const auto value = metric.of_line(line))
       counter(now, metric.name, fmt::format(R"("value":{})", to_json(*value)));
   }
 }
